@@ -316,8 +316,9 @@ def test_a_session_that_is_read_again_is_what_was_kept(store: Store) -> None:
     assert answers == [None] * 4 + [[f"answer {n}"] for n in range(5, 21)]
     assert stored.traces[3].signals == {"coherence": score(4)}
     near = store.neighbours("s", (START + 10, hex_id(10)))
-    assert [int(trace.trace_id, 16) for trace in near] == list(range(3, 18))
-    assert [turn.output for turn in near[0].turns or ()] == ["answer 3"]
+    assert near == [(START + number, hex_id(number)) for number in range(3, 18)]
+    third, fifth = store.traces([hex_id(5), hex_id(3)])
+    assert [turn.output for trace in (third, fifth) for turn in trace.turns or ()] == ["answer 3", "answer 5"]
     place = (START + 3, hex_id(3))
     assert store.stored_place(hex_id(3)) == StoredPlace(session_id="s", place=place, revision=1)
 

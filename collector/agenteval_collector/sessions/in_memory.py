@@ -28,6 +28,9 @@ _SESSION_BYTES: Final = 4_000
 _TRACE_BYTES: Final = 12_000
 """A trace of a session in memory, with what its turns are compared by: measured."""
 
+MEMBERS: Final = 2048
+"""Traces that came last, of all sessions: those that come out of order mostly stand beside these."""
+
 MAX_SERVICES = 100
 """Services, and versions, that are listed of one session. An id that a thousand services share is no session."""
 
@@ -96,11 +99,15 @@ class Sessions:
         self._weights = merge_weights(weights)
         self._sessions: Recent[str, _Session] = Recent(max_bytes, _Session.weight)
         self._changed: dict[str, _Session] = {}
+        self._members: Recent[str, Member] = Recent(MEMBERS)
+        # The window around a place far back that was looked at last: until the next trace it is looked at again.
+        self._far: tuple[str, tuple[int, str], AnswerWindow] | None = None
         # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
         self._absent: str | None = None
 
     def previous(self, session_id: str, place: tuple[int, str]) -> list[TurnSummary]:
         """Return the last turns of the session before `place`, oldest first."""
+        self._far = None
         session = self._open(session_id)
         return self._window(session, place).before(place) if session else []
 
@@ -148,6 +155,7 @@ class Sessions:
             )
             self._absent = None
         session.window.put(member)
+        self._members.put(member.trace_id, member)
         self._sessions.put(session_id, session)
         session.put(member.trace_id, member.signals, self._weights)
         session.met(trace.agent, member.place)
@@ -228,7 +236,8 @@ class Sessions:
         """Read every session from the store again when it goes on, because memory may be ahead of the store."""
         self._sessions.clear()
         self._changed.clear()
-        self._absent = None
+        self._members.clear()
+        self._far = self._absent = None
 
     def over(self, *, closing: bool = False) -> list[str]:
         """Return the sessions that have become idle or ended since the last call. `closing`: nothing more will come,
@@ -319,10 +328,21 @@ class Sessions:
         """Return the newest traces from memory. For a place far back, return those around it from the store."""
         if session.window.reaches(place):
             return session.window
+        session_id = session.record.session_id
+        if self._far is None or self._far[:2] != (session_id, place):
+            self._far = session_id, place, self._window_around(session_id, place)
+        return self._far[2]
+
+    def _window_around(self, session_id: str, place: tuple[int, str]) -> AnswerWindow:
+        places = self._store.neighbours(session_id, place)
+        known = [member for at in places if (member := self._members.get(at[1])) is not None and member.place == at]
+        unknown = {trace_id for _, trace_id in places} - {member.trace_id for member in known}
+        read = [self._member(trace) for trace in (self._store.traces([*unknown]) if unknown else ())]
         window = AnswerWindow()
         window.cut()
-        for trace in self._store.neighbours(session.record.session_id, place):
-            window.put(self._member(trace))
+        for member in (*known, *read):
+            self._members.put(member.trace_id, member)
+            window.put(member)
         return window
 
 

@@ -68,7 +68,7 @@ from agenteval_collector.stores.schema import outcomes, own, progress, sessions,
 from agenteval_collector.stores.session_counts import count_sessions
 from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.snapshot import Snapshot
-from agenteval_collector.stores.stored_sessions import read_neighbours, read_session
+from agenteval_collector.stores.stored_sessions import read_neighbours, read_session, read_traces
 from agenteval_collector.stores.trace_json import revision_json, says_the_same
 from agenteval_collector.stores.versions import VersionSnapshot
 from otel_agenteval.finding import Severity
@@ -279,10 +279,15 @@ class Store:
         with self._pipeline.reading() as connection:
             return read_session(connection, session_id)
 
-    def neighbours(self, session_id: str, place: tuple[int, str]) -> list[StoredTrace]:
-        """Return the traces of a session next to `place` (start, trace id), with their answers, by start."""
+    def neighbours(self, session_id: str, place: tuple[int, str]) -> list[tuple[int, str]]:
+        """Return the places of the traces of a session next to `place` (start, trace id), in order."""
         with self._pipeline.reading() as connection:
             return read_neighbours(connection, session_id, place)
+
+    def traces(self, trace_ids: Sequence[str]) -> list[StoredTrace]:
+        """Return traces with their answers, by start."""
+        with self._pipeline.reading() as connection:
+            return read_traces(connection, trace_ids)
 
     def processes_in(self, session_id: str) -> frozenset[str]:
         """Return the processes that have spans in the newest traces of a session."""

@@ -22,6 +22,11 @@ AFTER: Final = 8
 
 # Made once: making one costs more than running it.
 _MEMBERS: Final = select(traces.c.trace_id, traces.c.started_at, traces.c.effort).where(own(traces))
+_PLACE: Final = traces.c.started_at, traces.c.trace_id
+_OF_SESSION: Final = select(*_PLACE).where(own(traces), traces.c.session_id == bindparam("id"))
+_GIVEN: Final = tuple_(bindparam("started_at"), bindparam("trace_id"))
+_EARLIER: Final = _OF_SESSION.where(tuple_(*_PLACE) < _GIVEN).order_by(*(each.desc() for each in _PLACE)).limit(BEFORE)
+_LATER: Final = _OF_SESSION.where(tuple_(*_PLACE) >= _GIVEN).order_by(*_PLACE).limit(AFTER)
 _SESSION: Final = select(sessions).where(own(sessions), sessions.c.session_id == bindparam("id"))
 
 
@@ -30,26 +35,23 @@ def read_session(connection: TenantConnection, session_id: str) -> StoredSession
     row = connection.execute(_SESSION, {"id": session_id}).first()
     if row is None:
         return None
-    members = connection.execute(
-        _MEMBERS.where(traces.c.session_id == session_id).order_by(traces.c.started_at, traces.c.trace_id)
-    ).all()
+    members = connection.execute(_MEMBERS.where(traces.c.session_id == session_id).order_by(*_PLACE)).all()
     signals = _signals(connection, outcomes.c.session_id == session_id)
     turns = _turns(connection, [member.trace_id for member in members[-NEWEST:]])
     return StoredSession(record=session_record(row._mapping), traces=_with(members, signals, turns))
 
 
-def read_neighbours(connection: TenantConnection, session_id: str, place: tuple[int, str]) -> list[StoredTrace]:
-    """Return the traces of a session next to `place` (start, trace id), with their answers, by start."""
-    start = tuple_(traces.c.started_at, traces.c.trace_id)
-    query = _MEMBERS.where(traces.c.session_id == session_id)
-    earlier = query.where(start < place).order_by(traces.c.started_at.desc(), traces.c.trace_id.desc())
-    later = query.where(start >= place).order_by(traces.c.started_at, traces.c.trace_id)
-    members = [
-        *reversed(connection.execute(earlier.limit(BEFORE)).all()),
-        *connection.execute(later.limit(AFTER)).all(),
-    ]
-    near = [member.trace_id for member in members]
-    return _with(members, _signals(connection, outcomes.c.subject_id.in_(near)), _turns(connection, near))
+def read_neighbours(connection: TenantConnection, session_id: str, place: tuple[int, str]) -> list[tuple[int, str]]:
+    """Return the places of the traces of a session next to `place` (start, trace id), in order."""
+    values = {"id": session_id, "started_at": place[0], "trace_id": place[1]}
+    earlier, later = connection.execute(_EARLIER, values).all(), connection.execute(_LATER, values).all()
+    return [(each.started_at, each.trace_id) for each in (*reversed(earlier), *later)]
+
+
+def read_traces(connection: TenantConnection, trace_ids: Sequence[str]) -> list[StoredTrace]:
+    """Return traces with their answers, by start."""
+    members = connection.execute(_MEMBERS.where(traces.c.trace_id.in_(trace_ids)).order_by(*_PLACE)).all()
+    return _with(members, _signals(connection, outcomes.c.subject_id.in_(trace_ids)), _turns(connection, trace_ids))
 
 
 def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:

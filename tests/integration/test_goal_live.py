@@ -251,6 +251,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_a_kill_while_the_judge_is_asked_costs_one_request_more(tmp_path: Path, start: Start) -> None:
     with JudgeServer(then=Behaviour(wire=Wire.HANGING)) as hanging:
         process = start(hanging)

@@ -263,7 +263,12 @@ def test_the_tables_show_the_effects_and_the_flips(world: World) -> None:
     ("behaviour", "says"),
     [
         pytest.param(Behaviour(status=401, error_code="invalid_api_key"), "not all was asked: ", id="wrong key"),
-        pytest.param(Behaviour(status=503, headers=SOON), "the judge was away 5 times in a row", id="outage"),
+        pytest.param(
+            Behaviour(status=503, headers=SOON),
+            "the judge was away 5 times in a row",
+            id="outage",
+            marks=pytest.mark.slow,  # It waits for the judge as long as it would for a real one.
+        ),
     ],
 )
 def test_a_judge_that_cannot_be_asked_ends_the_check_with_the_reason(
@@ -310,6 +315,7 @@ def _stuck_after(number: int) -> JudgeServer:
     return judging(fair, Behaviour(wire=Wire.HANGING), [OK] * number)
 
 
+@pytest.mark.slow
 def test_who_interrupts_it_sees_what_there_is(world: World) -> None:
     with _stuck_after(TRACES + 2) as server, _started(world, server) as process:
         eventually(lambda: len(server.requests) > TRACES + 2, within=60)

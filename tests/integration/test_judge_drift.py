@@ -65,13 +65,12 @@ class World:
 
     def send(self, running: RunningCollector, count: int) -> None:
         """Send traces, and wait until the judge has scored them."""
-        for _ in range(count):
-            self.sent += 1
-            each: Span = turn(
-                self.sent, f"Where is order {self.sent}?", f"It came, {self.sent}.", session=f"s{self.sent}"
-            )
+        numbers = range(self.sent + 1, self.sent + count + 1)
+        self.sent += count
+        for number in numbers:
+            each: Span = turn(number, f"Where is order {number}?", f"It came, {number}.", session=f"s{number}")
             running.send(traces(each))
-            number = self.sent
+        for number in numbers:
             eventually(lambda: self.score(running, number) is not None)  # noqa: B023
 
     def score(self, running: RunningCollector, number: int) -> float | None:
@@ -143,8 +142,8 @@ def test_the_set_is_asked_about_for_weeks_although_the_spans_are_gone_after_a_da
         world.send(running, 1)
         canaries = running.service.pipeline.storage.store.canaries
         chosen = eventually(lambda: found if len(found := canaries.canaries()) == CANARIES else None)
-        for day in range(1, 31):
-            world.mood.score = 0.9 if day < 30 else 0.1
+        for day in range(1, 16):
+            world.mood.score = 0.9 if day < 15 else 0.1
             world.clock.advance(DAY)
             world.send(running, 1)
             eventually(lambda: {each.last_at for each in canaries.answers()} == {world.clock.now()})

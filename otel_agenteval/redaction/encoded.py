@@ -64,9 +64,15 @@ _ENCODINGS: Final = (
     # From the beginning of a token only, so that a long one is looked at once.
     _Encoding(_ESCAPE, re.compile(r"(?<![^\s\"'<>?,=])[^\s\"'<>?,=]++"), _escapes),
     _Encoding(
-        re.compile(r"[A-Za-z0-9+/]{12}"), re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}"), _base64
+        re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16}"),
+        re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}"),
+        _base64,
     ),
-    _Encoding(re.compile(r"[0-9A-Fa-f]{24}"), re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{24,}+(?![0-9A-Za-z])"), _hex),
+    _Encoding(
+        re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{24}"),
+        re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{24,}+(?![0-9A-Za-z])"),
+        _hex,
+    ),
 )
 
 

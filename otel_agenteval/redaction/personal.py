@@ -73,7 +73,7 @@ PERSONAL_RULES: Final[tuple[Rule, ...]] = (
         "",
         WORD + r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])",
         _iban,
-        sign=r"[A-Z]{2}[0-9]{2}",
+        sign=r"[A-Z]{2}[0-9]{2} ?[A-Z0-9]{4} ?[A-Z0-9]{4}",
     ),
     rule(
         Kind.CARD,
@@ -88,7 +88,7 @@ PERSONAL_RULES: Final[tuple[Rule, ...]] = (
         Kind.SSN,
         "",
         r"(?<![\w-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])",
-        sign=r"-[0-9]{2}-",
+        sign=r"[0-9]-[0-9]{2}-[0-9]{4}",
     ),
     rule(
         Kind.SSN,
@@ -136,7 +136,7 @@ PERSONAL_RULES: Final[tuple[Rule, ...]] = (
     ),
     rule(
         Kind.PHONE,
-        "",
+        "phone tel mobile cell whatsapp fax handy call reach text",
         WORD + r"(?i:(?:tele)?phone|tel|mobile|cell|whatsapp|fax|telefon|handy"
         r"|(?:call|reach|text) (?:me|us) (?:at|on))"
         r"""(?i: ?(?:number|no|nr))?[ "'\\:.#=]{1,6}(?i:is )?"""

@@ -128,7 +128,7 @@ def scored(judgements: dict[str, Judgement]) -> list[float]:
     return [outcome.value for outcome in outcomes if isinstance(outcome, Score)]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_whatever_the_judge_does_every_outcome_is_final_and_no_request_is_missing_in_the_ledger(
     tmp_path: Path, seed: int
 ) -> None:

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
-from threading import BoundedSemaphore
 from typing import Any
 
 import grpc
 import pytest
 from agenteval_collector.api.documents import SessionDocument, TraceDocument
 from agenteval_collector.api.service import SCOPES, EvaluationService
+from agenteval_collector.doors.shares import Shares
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News
@@ -37,7 +37,7 @@ THREADS = 4
 
 @contextmanager
 def serve(service: EvaluationService) -> Iterator[EvaluationServiceStub]:
-    server = grpc.server(futures.ThreadPoolExecutor(THREADS), interceptors=[door(SCOPES, slots=THREADS)])
+    server = grpc.server(futures.ThreadPoolExecutor(THREADS), interceptors=[door(SCOPES, places=THREADS)])
     add_EvaluationServiceServicer_to_server(service, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -72,7 +72,7 @@ def feed() -> Feed:
 
 @pytest.fixture
 def stub(reports: MemoryReports, feed: Feed) -> Iterator[EvaluationServiceStub]:
-    with serve(EvaluationService(travel_agent(), reports, feed, BoundedSemaphore(2))) as stub:
+    with serve(EvaluationService(travel_agent(), reports, feed, Shares(3))) as stub:
         yield stub
 
 
@@ -293,7 +293,7 @@ def test_retryable_errors_say_when_to_come_back(
     reports: MemoryReports, feed: Feed, method: str, request_: object, code: str, seconds: float
 ) -> None:
     with (
-        serve(EvaluationService(Refusing(), reports, feed, BoundedSemaphore(2))) as stub,
+        serve(EvaluationService(Refusing(), reports, feed, Shares(3))) as stub,
         pytest.raises(grpc.RpcError) as error,
     ):
         getattr(stub, method)(request_, timeout=DEADLINE)

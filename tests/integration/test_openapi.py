@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from threading import BoundedSemaphore
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
 from agenteval_collector.config import Settings
+from agenteval_collector.doors.shares import Shares
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.commit import Commit
@@ -203,7 +203,7 @@ def test_what_is_had_over_http_is_had_over_grpc(
     scoring: Scoring, url: str, query: str, method: str, request_: Any
 ) -> None:
     feed = Feed(TelemetryOutput(version="1", instance_id="i").collector, Nobody(), ManualClock(), capacity=4)
-    with serve_grpc(EvaluationService(scoring.queries, MemoryReports(), feed, BoundedSemaphore(2))) as stub:
+    with serve_grpc(EvaluationService(scoring.queries, MemoryReports(), feed, Shares(2))) as stub:
         answer = getattr(stub, method)(request_, timeout=DEADLINE)
     document = asking.get(url + query).json()
     if isinstance(answer, pb.Document):

@@ -5,7 +5,7 @@ import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,31 @@ import pytest
 from agenteval_collector.runtime.descriptors import open_files
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.collector_process import collector_process
 from tests.support.eventually import eventually
+from tests.support.http2 import Peer
 from tests.support.otlp import span, traces
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MIB = 1024 * 1024
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+WATCH = "/otel_agenteval.proto.v1.EvaluationService/Watch"
 UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
 BEARER = {"authorization": "Bearer secret"}
+GREEDY = ("authorization", "Bearer greedy")
 PROTOBUF = {**BEARER, "content-type": "application/x-protobuf"}
 UNFINISHED = (
-    b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n"
-    b"Content-Type: application/x-protobuf\r\nContent-Length: %d\r\n\r\n"
+    b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer greedy\r\n"
+    b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n"
 )
+
+UNFINISHED_AT = {
+    "http": (b"/v1/traces", b"application/x-protobuf"),
+    "web": (b"/problems/0123456789abcdef", b"application/x-www-form-urlencoded"),
+}
 
 
 class Attacked:
@@ -78,7 +88,11 @@ class Attacked:
 def running(folder: Path) -> Iterator[Attacked]:
     # For the attackers, who are all in this process.
     open_files()
-    with collector_process(folder, {"AGENTEVAL_SERVER__KEYS": "[secret]"}) as addresses:
+    environ = {
+        "AGENTEVAL_SERVER__KEYS": "[secret, {name: greedy, key: greedy}]",
+        "AGENTEVAL_SERVER__MEMORY_LIMIT": str(4096 * MIB),
+    }
+    with collector_process(folder, environ) as addresses:
         made = Attacked(addresses, folder)
         eventually(made.serves_key_holders, within=60)
         yield made
@@ -119,6 +133,60 @@ def test_calls_without_a_key_take_no_place(attacked: Attacked) -> None:
         released.set()
 
 
+def test_calls_of_one_key_leave_places_to_others(attacked: Attacked) -> None:
+    with ExitStack() as stack:
+        peers = [stack.enter_context(closing(Peer(attacked.place("grpc")))) for _ in range(3)]
+        for number in range(250):
+            for peer in peers:
+                peer.call(2 * number + 1, EXPORT, GREEDY)
+        assert attacked.serves_key_holders()
+
+
+def test_watches_of_one_key_leave_places_to_others(attacked: Attacked) -> None:
+    request = pb.WatchRequest().SerializeToString()
+    with ExitStack() as stack:
+        peers = [stack.enter_context(closing(Peer(attacked.place("grpc")))) for _ in range(3)]
+        for number in range(250):
+            for peer in peers:
+                peer.call(2 * number + 1, WATCH, GREEDY)
+                peer.send(2 * number + 1, b"\0" + len(request).to_bytes(4, "big") + request)
+        assert attacked.serves_key_holders()
+        channel = stack.enter_context(grpc.insecure_channel(attacked.addresses["grpc"], options=UNLIMITED))
+        watch = EvaluationServiceStub(channel).Watch(pb.WatchRequest(), timeout=20, metadata=[*BEARER.items()])
+        assert not list(watch.initial_metadata())
+        assert watch.is_active()
+
+
+@pytest.mark.parametrize("port", ["http", "web"])
+def test_requests_of_one_key_leave_places_to_others(attacked: Attacked, port: str) -> None:
+    with ExitStack() as stack:
+        for _ in range(520):
+            connection = stack.enter_context(socket.create_connection(attacked.place(port), 20))
+            connection.sendall(UNFINISHED % (*UNFINISHED_AT[port], 1000) + b"x")
+        assert attacked.serves_key_holders()
+
+
+def test_unfinished_messages_have_a_bound_together(attacked: Attacked) -> None:
+    before, size = attacked.memory(), 60 * MIB
+
+    def send(peer: Peer) -> None:
+        with suppress(OSError):
+            peer.call(1, EXPORT, GREEDY)
+            peer.send(1, b"\0" + size.to_bytes(4, "big") + bytes(size - 1))
+            while not {0, 1} & peer.ended:
+                peer.read()
+
+    with ExitStack() as stack:
+        peers = [stack.enter_context(closing(Peer(attacked.place("grpc")))) for _ in range(40)]
+        senders = [threading.Thread(target=send, args=(peer,), daemon=True) for peer in peers]
+        for each in senders:
+            each.start()
+        others = iter(range(20))
+        most = peak(attacked, lambda: not attacked.serves_key_holders() or next(others, None) is None)
+        assert next(others, None) is None
+    assert most - before < 400 * MIB
+
+
 @pytest.mark.parametrize("key", [None, "guess"])
 def test_messages_without_a_key_are_not_buffered(attacked: Attacked, key: str | None) -> None:
     before, message = attacked.memory(), bytes(60 * MIB)
@@ -152,7 +220,7 @@ def test_unfinished_bodies_have_a_bound_together(attacked: Attacked) -> None:
 
     def send(connection: socket.socket) -> None:
         try:
-            connection.sendall(UNFINISHED % size + bytes(size - 1))
+            connection.sendall(UNFINISHED % (*UNFINISHED_AT["http"], size) + bytes(size - 1))
         except OSError:
             return
 

@@ -5,8 +5,11 @@ from typing import Any
 from agenteval_collector.config import KeyConfig
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.keys import KeyRing
+from agenteval_collector.doors.messages import Messages
 from agenteval_collector.doors.rpc import Door, Scopes
 from agenteval_collector.runtime.clock import Clock, ManualClock
+
+MIB = 1024 * 1024
 
 
 def ring_of(*keys: str | dict[str, Any]) -> KeyRing:
@@ -16,8 +19,9 @@ def ring_of(*keys: str | dict[str, Any]) -> KeyRing:
 
 
 def door(
-    scopes: Scopes, *keys: str | dict[str, Any], slots: int = 8, health: str | None = None, clock: Clock | None = None
+    scopes: Scopes, *keys: str | dict[str, Any], places: int = 8, health: str | None = None, clock: Clock | None = None
 ) -> Door:
     """The door of a gRPC server for the holders of these keys; for everybody where there are none."""
     clock = clock or ManualClock()
-    return Door(ring_of(*keys), scopes, Audit(clock), slots=slots, health=lambda: health, clock=clock)
+    messages = Messages(places, MIB, clock)
+    return Door(ring_of(*keys), scopes, Audit(clock), places=places, messages=messages, health=lambda: health)

@@ -6,6 +6,7 @@ from typing import Any
 from agenteval_collector.api.threads import WebThreads
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.keys import KeyRing
+from agenteval_collector.doors.shares import Shares
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.web import app
 from starlette.applications import Starlette
@@ -41,6 +42,8 @@ def app_of(
         grpc_endpoint=grpc_endpoint,
     )
     audit = Audit(clock or SystemClock())
-    made = app.make_app(of_tenant, health=health, threads=threads, ring=ring, audit=audit, loopback=loopback)
+    made = app.make_app(
+        of_tenant, health=health, threads=threads, ring=ring, audit=audit, places=Shares(100), loopback=loopback
+    )
     made.state.threads, made.state.routes = threads, [*made.routes, *of_tenant.routes]
     return made

@@ -23,7 +23,7 @@ async def read_beyond_the_bound(threads: BoundedThreads) -> None:
 
 
 def test_reads_beyond_the_bound_are_refused_and_counted() -> None:
-    threads = BoundedThreads("test", threads=1, waiting=2, timeout=30)
+    threads = BoundedThreads("test", threads=1, waiting=3, timeout=30)
     asyncio.run(read_beyond_the_bound(threads))
     threads.close()
     assert (threads.refused, threads.timed_out) == (1, 0)

@@ -14,6 +14,7 @@ from starlette.types import Scope as ASGIScope
 from agenteval_collector.api.responses import SECURITY_HEADERS, error_response
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.keys import KeyRing
+from agenteval_collector.doors.shares import SHARER, Shares, sharer_of
 from agenteval_collector.model.callers import Caller, Scope
 from agenteval_collector.runtime.addresses import is_loopback
 
@@ -55,7 +56,8 @@ class Keys:
 
     The key comes as `Authorization: Bearer KEY`, or as the password of Basic authentication under any user name, which
     is how a browser can ask its user for it. Without one, the client certificate decides. `needs` tells the scope of a
-    request by its method. Paths in `open_paths` need no key, and have no caller.
+    request by its method. Paths in `open_paths` need no key, and have no caller. At most `places` requests of others
+    are under way, which callers share.
     """
 
     def __init__(
@@ -64,12 +66,14 @@ class Keys:
         *,
         ring: KeyRing,
         audit: Audit,
+        places: Shares,
         needs: Callable[[str], Scope] = scope_of,
         open_paths: Sequence[str] = (),
     ) -> None:
         self._app = app
         self._ring = ring
         self._audit = audit
+        self._places = places
         self._needs = needs
         self._open_paths = frozenset(open_paths)
 
@@ -90,10 +94,18 @@ class Keys:
             message = f"the key {caller.name!r} does not have the scope {needed}"
             self._audit.refused(caller, action, peer, message)
             await error_response(403, "forbidden", message)(scope, receive, send)
+        elif not self._places.take(who := sharer_of(caller, host)):
+            message = "as many of your requests are under way as may be; try again in a second"
+            self._audit.refused(caller, action, peer, message)
+            await error_response(429, "overloaded", message, {"Retry-After": "1"})(scope, receive, send)
         else:
-            self._audit.allowed(caller, (needed,), action, peer)
-            scope.setdefault("state", {})["caller"] = caller
-            await self._app(scope, receive, send)
+            SHARER.set(who)
+            try:
+                self._audit.allowed(caller, (needed,), action, peer)
+                scope.setdefault("state", {})["caller"] = caller
+                await self._app(scope, receive, send)
+            finally:
+                self._places.give_back(who)
 
     def _caller(self, scope: ASGIScope) -> Caller | None:
         key = _credential(Headers(scope=scope).get("authorization", ""))

@@ -1,6 +1,5 @@
 """Our own gRPC service: the documents of the HTTP API, the watch stream, and reports from outside."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, Final, TypeVar
@@ -34,6 +33,7 @@ from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.starts import starts_report
 from agenteval_collector.api.wire import LATEST, encode, id_of, trace_id_of
 from agenteval_collector.doors.rpc import caller_of
+from agenteval_collector.doors.shares import SHARER, Shares
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
 from agenteval_collector.model.callers import Scope
 from agenteval_collector.model.reports import Label, LabelSource, RunReport
@@ -108,11 +108,11 @@ def _listing(
 class EvaluationService(EvaluationServiceServicer):
     """The servicer for a synchronous `grpc.server`.
 
-    A watcher holds one thread of the server's pool, and one of `watchers`, for as long as it watches; where none is
-    left, it gets RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
+    A watcher holds one thread of the server's pool, and one of `watchers`, for as long as it watches; where its caller
+    may have none, it gets RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
     """
 
-    def __init__(self, queries: Queries, reports: Reports, feed: Feed, watchers: threading.BoundedSemaphore) -> None:
+    def __init__(self, queries: Queries, reports: Reports, feed: Feed, watchers: Shares) -> None:
         self.queries = queries
         self._reports = reports
         self._feed = feed
@@ -220,7 +220,8 @@ class EvaluationService(EvaluationServiceServicer):
     ) -> Iterator[pb.WatchResponse]:
         if not request.process_id and not caller_of(context).may(Scope.READ):
             abort(context, NotAllowed("without the scope read, only what concerns a process_id is watched"))
-        if not self._watchers.acquire(blocking=False):
+        who = SHARER.get()
+        if not self._watchers.take(who):
             abort(context, Overloaded("as many watchers as may be are connected already", retry_after=10.0))
         try:
             subscription = self._subscription(request, context)
@@ -229,7 +230,7 @@ class EvaluationService(EvaluationServiceServicer):
             finally:
                 subscription.close()
         finally:
-            self._watchers.release()
+            self._watchers.give_back(who)
 
 
 def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Iterator[pb.WatchResponse]:

@@ -1,11 +1,11 @@
 """Blocking calls of the store for coroutines: in few threads, with bounded waiting and bounded time."""
 
 import asyncio
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from agenteval_collector.doors.shares import SHARER, Shares
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 T = TypeVar("T")
@@ -16,29 +16,30 @@ ANSWER_WITHIN = 5.0
 class BoundedThreads:
     """Runs calls in `threads` threads; at most `waiting` more wait their turn, beyond that they are refused.
 
-    A call that takes longer than `timeout` seconds is answered with an error. Its thread cannot be stopped, so
-    its place stays taken until it returns: abandoned calls never add up to more threads. `refused` and
-    `timed_out` count both cases.
+    Callers share these places. A call that takes longer than `timeout` seconds is answered with an error. Its thread
+    cannot be stopped, so its place stays taken until it returns: abandoned calls never add up to more threads.
+    `refused` and `timed_out` count both cases.
     """
 
     def __init__(self, name: str, *, threads: int, waiting: int, timeout: float) -> None:
         self.refused = 0
         self.timed_out = 0
         self._timeout = timeout
-        self._places = threading.BoundedSemaphore(threads + waiting)
+        self._places = Shares(threads + waiting)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return what `call()` returns. Raises Overloaded, Unavailable after the timeout, or what `call` raises."""
-        if not self._places.acquire(blocking=False):
+        who = SHARER.get()
+        if not self._places.take(who):
             self.refused += 1
             raise Overloaded("too many requests are waiting; ask again in a second")
         try:
             future = self._pool.submit(call)
         except RuntimeError as error:
-            self._places.release()
+            self._places.give_back(who)
             raise Unavailable("the collector is stopping") from error
-        future.add_done_callback(lambda _: self._places.release())
+        future.add_done_callback(lambda _: self._places.give_back(who))
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)
         except TimeoutError as error:

@@ -14,9 +14,10 @@ import grpc
 
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.keys import KeyRing
-from agenteval_collector.model.callers import Caller, Scope
-from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, NotAllowed, Overloaded, Unauthenticated
+from agenteval_collector.doors.messages import Messages
+from agenteval_collector.doors.shares import SHARER, Shares, sharer_of
+from agenteval_collector.model.callers import ANONYMOUS, Caller, Scope
+from agenteval_collector.runtime.errors import CollectorError, NotAllowed, Overloaded, Unauthenticated
 from agenteval_collector.runtime.rpc import abort
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -28,6 +29,8 @@ HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 _SERVING: Final = b"\x08\x01"
 _NOT_SERVING: Final = b"\x08\x02"
 
+_UNKNOWN: Final = ""
+"""For whom a place counts whose caller shows in the method only: by its certificate, or by its address."""
 _CALLER: ContextVar[Caller] = ContextVar("agenteval_caller")
 
 
@@ -39,8 +42,9 @@ def caller_of(context: grpc.ServicerContext) -> Caller:
 class Door(grpc.ServerInterceptor):
     """Lets calls in that carry `authorization: Bearer KEY`, or come with a client certificate, and have the scope.
 
-    At most `slots` calls are under way. `health` says why the collector cannot do its work, None where it can;
-    grpc.health.v1 is answered to everybody, also while all slots are taken.
+    At most `places` calls are under way, which callers share, as they share the memory of their `messages`. `health`
+    says why the collector cannot do its work, None where it can; grpc.health.v1 is answered to everybody, also while
+    all places are taken.
     """
 
     def __init__(
@@ -49,14 +53,15 @@ class Door(grpc.ServerInterceptor):
         scopes: Scopes,
         audit: Audit,
         *,
-        slots: int,
+        places: int,
+        messages: Messages,
         health: Callable[[], str | None],
-        clock: Clock,
     ) -> None:
         self._ring = ring
         self._scopes = scopes
         self._audit = audit
-        self._slots = _Slots(slots, clock)
+        self._places = Shares(places)
+        self._messages = messages
         self._health = health
 
     def intercept_service(
@@ -77,10 +82,11 @@ class Door(grpc.ServerInterceptor):
                 return self._refusing(caller, method, refusal)
         if (handler := continuation(handler_call_details)) is None:
             return None
-        if not self._slots.take():
-            refusal = Overloaded("as many calls are under way as can be; try again in a second")
-            return self._refusing(caller, method, refusal)
-        return self._guarded(handler, caller, method)
+        place = _Place(self._places, _UNKNOWN if caller in (None, ANONYMOUS) else caller.name)
+        if not place.is_taken:
+            self._messages.make_room()
+            return self._refusing(caller, method, _full())
+        return self._guarded(handler, caller, method, place)
 
     def _refusal(self, caller: Caller | None, method: str) -> CollectorError | None:
         """Return why somebody may not call a method; None: they may."""
@@ -94,19 +100,28 @@ class Door(grpc.ServerInterceptor):
     def _scopes_of(self, method: str) -> tuple[Scope, ...]:
         return self._scopes.get(method, (Scope.ADMIN,))
 
-    def _guarded(self, handler: Handler, known: Caller | None, method: str) -> Handler:
+    def _guarded(self, handler: Handler, known: Caller | None, method: str, place: "_Place") -> Handler:
         streams = handler.response_streaming
         answer: Any = handler.unary_stream if streams else handler.unary_unary
 
         def called(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:
-            self._slots.give_back_after(context)
+            if not context.add_callback(place.give_back):
+                place.give_back()
             caller = known or self._ring.by_certificate(_common_name(context))
-            if refusal := self._refusal(caller, method):
+            refusal = self._refusal(caller, method)
+            who = sharer_of(caller, context.peer().rpartition(":")[0]) if caller else _UNKNOWN
+            if refusal is None and not place.pass_on(who):
+                self._messages.make_room()
+                refusal = _full()
+            if refusal is not None:
+                # Now: who does not read the refusal must not keep the place.
+                place.give_back()
                 self._refuse(context, caller, method, refusal)
             assert caller is not None
             _CALLER.set(caller)
+            SHARER.set(who)
             self._audit.allowed(caller, self._scopes_of(method), method, context.peer())
-            return answer(self._slots.read(requests, context), context)
+            return answer(self._messages.read(requests, context, who), context)
 
         kind = grpc.stream_stream_rpc_method_handler if streams else grpc.stream_unary_rpc_method_handler
         return kind(called, handler.request_deserializer, handler.response_serializer)
@@ -124,42 +139,29 @@ class Door(grpc.ServerInterceptor):
         return _SERVING if self._health() is None else _NOT_SERVING
 
 
-REQUEST_SECONDS: Final = 10.0
-"""Seconds that a call may take to send its request while others want its place."""
+class _Place:
+    """The place of a call, where there was one; at first for who is known in the interceptor. From any thread."""
 
+    def __init__(self, places: Shares, who: str) -> None:
+        self._places = places
+        self._who = who
+        self._lock = threading.Lock()
+        self.is_taken = places.take(who)
 
-class _Slots:
-    """Places for calls. Where all are taken, the call whose request is waited for longest may lose its own."""
+    def pass_on(self, who: str) -> bool:
+        """Let it count for somebody else from now on, and return whether it may; it is given back where not."""
+        with self._lock:
+            if self.is_taken and who != self._who:
+                self._places.give_back(self._who)
+                self._who, self.is_taken = who, self._places.take(who)
+            return self.is_taken
 
-    def __init__(self, slots: int, clock: Clock) -> None:
-        self._clock = clock
-        self._free = threading.BoundedSemaphore(slots)
-        self._read_since: dict[grpc.ServicerContext, float] = {}
-        """By age: the first is the oldest."""
-
-    def take(self) -> bool:
-        """Take a place, and return whether there is one."""
-        if self._free.acquire(blocking=False):
-            return True
-        oldest = next(iter(self._read_since.copy().items()), None)
-        if oldest is not None and self._clock.monotonic() - oldest[1] > REQUEST_SECONDS:
-            oldest[0].cancel()
-        return False
-
-    def give_back_after(self, context: grpc.ServicerContext) -> None:
-        """Give the place back when the call has ended."""
-        if not context.add_callback(self._free.release):
-            self._free.release()
-
-    def read(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Any:
-        """Return the one request. It ends the call where there is none."""
-        self._read_since[context] = self._clock.monotonic()
-        try:
-            return next(requests)
-        except StopIteration:
-            abort(context, InvalidRequest("the call has no request"))
-        finally:
-            del self._read_since[context]
+    def give_back(self) -> None:
+        """Give it back, where it is taken."""
+        with self._lock:
+            if self.is_taken:
+                self.is_taken = False
+                self._places.give_back(self._who)
 
 
 class _AtOnce(ThreadPoolExecutor):
@@ -182,6 +184,10 @@ def _at_once(behaviour: Callable[[Iterator[bytes], grpc.ServicerContext], Any]) 
 
     called.experimental_thread_pool = _AT_ONCE  # type: ignore[attr-defined]
     return grpc.stream_unary_rpc_method_handler(called)
+
+
+def _full() -> Overloaded:
+    return Overloaded("as many calls are under way as can be; try again in a second")
 
 
 def _key(details: grpc.HandlerCallDetails) -> bytes:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from agenteval_collector.doors.shares import Shares
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import Overloaded
 
@@ -16,8 +17,9 @@ PRESSED_SECONDS: Final = 10.0
 class Body:
     """What has come of a body, decompressed."""
 
-    def __init__(self, bodies: "Bodies", since: float) -> None:
+    def __init__(self, bodies: "Bodies", who: str, since: float) -> None:
         self.content = bytearray()
+        self.who = who
         self.since = since
         self._bodies = bodies
 
@@ -32,37 +34,35 @@ class Body:
 
 
 class Bodies:
-    """All bodies under way, of at most `limit` bytes together."""
+    """All bodies under way, of at most `limit` bytes together, which callers share."""
 
     def __init__(self, limit: int, clock: Clock) -> None:
-        self._limit = limit
+        self._bytes = Shares(limit)
         self._clock = clock
-        self._used = 0
         self._coming: dict[Body, None] = {}
         """By age: the first is the oldest."""
 
     @contextmanager
-    def one(self) -> Iterator[Body]:
-        """Give a body that counts until the end of the `with`."""
-        body = Body(self, self._clock.monotonic())
+    def one(self, who: str) -> Iterator[Body]:
+        """Give a body that counts for somebody until the end of the `with`."""
+        body = Body(self, who, self._clock.monotonic())
         self._coming[body] = None
         try:
             yield body
         finally:
             self._coming.pop(body, None)
-            self._used -= len(body.content)
+            self._bytes.give_back(who, len(body.content))
 
     def take(self, body: Body, size: int) -> None:
         """Count `size` bytes more; where they do not fit, a body that has taken too long gives up its own."""
         self._must_be_coming(body)
-        while self._used + size > self._limit:
+        while not self._bytes.take(body.who, size):
             oldest = next(iter(self._coming))
             if oldest is body or self._clock.monotonic() - oldest.since <= PRESSED_SECONDS:
                 raise Overloaded("the requests under way take too much memory; send it again later")
             del self._coming[oldest]
-            self._used -= len(oldest.content)
+            self._bytes.give_back(oldest.who, len(oldest.content))
             oldest.content = bytearray()
-        self._used += size
 
     def complete(self, body: Body) -> None:
         """Let nobody take its memory from a body."""

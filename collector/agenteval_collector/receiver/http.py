@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from agenteval_collector.doors.shares import SHARER
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.bodies import BODY_SECONDS, Bodies, Body
 from agenteval_collector.receiver.grpc import response
@@ -66,7 +67,7 @@ async def _export(ingest: Ingest, bodies: Bodies, signal: Signal, request: Reque
     try:
         if media not in (PROTOBUF, JSON):
             raise UnsupportedMedia(f"content-type {media!r} is not read: send {PROTOBUF} or {JSON}")
-        with bodies.one() as body:
+        with bodies.one(SHARER.get()) as body:
             await _fill(body, request, ingest.limits.request)
             body.is_complete()
             checked = await run_in_threadpool(_take, ingest, signal, body, media)

@@ -27,6 +27,7 @@ from agenteval_collector.api.wire import encode, trace_id_of
 from agenteval_collector.api.writing import Writers, read_body
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.keys import KeyRing
+from agenteval_collector.doors.shares import Shares
 from agenteval_collector.model.callers import Caller
 from agenteval_collector.model.session_filter import Order
 from agenteval_collector.runtime.clock import Clock
@@ -52,14 +53,15 @@ def make_app(
     threads: WebThreads,
     ring: KeyRing,
     audit: Audit,
+    places: Shares,
     loopback: bool,
 ) -> Starlette:
     """Return the ASGI application of the web port: what stands before `app`, which knows who calls.
 
     `health` says why the collector cannot do its work now, None where it can. Where the `ring` is not open, all paths
-    but /healthz and /readyz want one of its keys; `audit` hears of what is written and refused. `loopback` says that
-    the port is bound to a loopback address, so that requests under any other Host are refused. `threads` are closed
-    when it ends.
+    but /healthz and /readyz want one of its keys; `audit` hears of what is written and refused. Callers share
+    the `places` for requests under way. `loopback` says that the port is bound to a loopback address, so that requests
+    under any other Host are refused. `threads` are closed when it ends.
     """
 
     @asynccontextmanager
@@ -68,7 +70,7 @@ def make_app(
         threads.close()
 
     port = Starlette(
-        routes=_health_routes(health), middleware=_middleware(ring, audit, loopback=loopback), lifespan=lifespan
+        routes=_health_routes(health), middleware=_middleware(ring, audit, places, loopback=loopback), lifespan=lifespan
     )
     # Not as a mount, whose pattern does not match every id.
     port.router.default, port.router.redirect_slashes = app, False
@@ -116,11 +118,11 @@ def tenant_app(
     return app
 
 
-def _middleware(ring: KeyRing, audit: Audit, *, loopback: bool) -> list[Middleware]:
+def _middleware(ring: KeyRing, audit: Audit, places: Shares, *, loopback: bool) -> list[Middleware]:
     middleware = [Middleware(SecurityHeaders)]
     if loopback:
         middleware.append(Middleware(LoopbackHost))
-    return [*middleware, Middleware(Keys, ring=ring, audit=audit, open_paths=("/healthz", "/readyz"))]
+    return [*middleware, Middleware(Keys, ring=ring, audit=audit, places=places, open_paths=("/healthz", "/readyz"))]
 
 
 def _health_routes(health: Callable[[], str | None]) -> list[Route]:

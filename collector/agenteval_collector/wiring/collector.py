@@ -10,6 +10,7 @@ from agenteval_collector.api.service import SCOPES as SERVICE_SCOPES
 from agenteval_collector.config import Settings
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.keys import KeyRing
+from agenteval_collector.doors.messages import Messages
 from agenteval_collector.doors.rpc import Door
 from agenteval_collector.doors.tls import Certificates
 from agenteval_collector.model.callers import DEFAULT_TENANT
@@ -17,7 +18,16 @@ from agenteval_collector.receiver.grpc import SCOPES as OTLP_SCOPES
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.memory import MemoryGuard
-from agenteval_collector.wiring.servers import CALLS, GrpcServer, Health, HttpServers, Servers, refuse_open_doors
+from agenteval_collector.wiring.servers import (
+    CALLS,
+    GrpcServer,
+    Health,
+    HttpServers,
+    Servers,
+    messages_at_once,
+    refuse_open_doors,
+    under_way_bytes,
+)
 from agenteval_collector.wiring.tenants import Pipelines
 
 logger = logging.getLogger(__name__)
@@ -51,9 +61,9 @@ class Collector:
             self._ring,
             {**OTLP_SCOPES, **SERVICE_SCOPES},
             audit,
-            slots=CALLS,
+            places=CALLS,
+            messages=Messages(messages_at_once(config, self._memory.limit), under_way_bytes(config), clock),
             health=lambda: self._health.sentence(),  # noqa: PLW0108 - the ports are part of it
-            clock=clock,
         )
         certificates = Certificates(config, clock) if config.tls_certificate else None
         grpc, http = GrpcServer(config, certificates, door, self.pipelines), HttpServers(config, certificates)

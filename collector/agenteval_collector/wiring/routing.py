@@ -1,6 +1,5 @@
 """The way of a call from the door, which knows who calls, to the pipeline of the caller's tenant."""
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agenteval_collector.api.responses import error_response
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.doors.rpc import caller_of
+from agenteval_collector.doors.shares import Shares
 from agenteval_collector.model.callers import Caller
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.rpc import abort
@@ -46,7 +46,7 @@ class TenantServices:
     A watcher takes one of `watchers`, whichever tenant's it is: its thread is one of the server's.
     """
 
-    def __init__(self, pipelines: Pipelines, watchers: threading.BoundedSemaphore) -> None:
+    def __init__(self, pipelines: Pipelines, watchers: Shares) -> None:
         self._pipelines = pipelines
         self._watchers = watchers
 

@@ -19,6 +19,7 @@ from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.http import HttpPort
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.rpc import Door
+from agenteval_collector.doors.shares import Shares
 from agenteval_collector.doors.tls import Certificates
 from agenteval_collector.model.callers import Scope
 from agenteval_collector.receiver.bodies import Bodies
@@ -36,12 +37,11 @@ from otel_agenteval.proto.v1.evaluation_pb2_grpc import add_EvaluationServiceSer
 
 logger = logging.getLogger(__name__)
 
-WATCHERS = 256
+WATCHERS = 384
 """Watchers of all tenants at most, each with a thread of its own that sleeps: an agent watches for verdicts on its
-sessions."""
+sessions. One caller alone may have three quarters of them."""
 CALLS = WATCHERS + 128
-"""gRPC calls under way at most, each with a thread."""
-
+"""gRPC calls under way at most, each with a thread; the same for one caller."""
 _MINUTE = 60_000
 _CONNECTIONS = (
     ("grpc.max_concurrent_streams", CALLS),
@@ -80,6 +80,26 @@ def refuse_open_doors(server: ServerConfig) -> None:
                 f"server.{name}: {host} can be reached from other machines; give server.tls_certificate, "
                 "server.tls_key and server.keys, or set server.insecure: true"
             )
+
+
+def under_way_bytes(server: ServerConfig) -> int:
+    """Return how many bytes the OTLP requests that are under way over HTTP may take together, and so over gRPC."""
+    return 2 * server.max_request_bytes
+
+
+def messages_at_once(server: ServerConfig, memory_limit: int) -> int:
+    """Return how many gRPC messages may come at once: as many of the largest as an eighth of the memory holds."""
+    return min(16, max(3, memory_limit // 8 // _largest_message(server)))
+
+
+def _largest_message(server: ServerConfig) -> int:
+    # Ours is the smaller limit and has the clearer message; this one guards the memory.
+    return server.max_request_bytes + 1024 * 1024
+
+
+def _http_connections() -> int:
+    """Return how many connections an HTTP port has at most."""
+    return min(512, open_files() // 8)
 
 
 class Health:
@@ -122,9 +142,10 @@ class Servers:
 
     def _otlp_app(self) -> ASGIApp:
         """Make the application of OTLP/HTTP: for callers with a key, not for pages of other sites."""
-        bodies = Bodies(2 * self.config.max_request_bytes, self.clock)
+        bodies = Bodies(under_way_bytes(self.config), self.clock)
         tenants = TenantApps(self.pipelines, lambda pipeline: otlp_app(pipeline.ingest, bodies))
-        app = Keys(tenants, ring=self.ring, audit=self.audit, needs=lambda _method: Scope.WRITE)
+        places = Shares(_http_connections())
+        app = Keys(tenants, ring=self.ring, audit=self.audit, places=places, needs=lambda _method: Scope.WRITE)
         # A page in a browser on this machine must not be able to feed us through a name of its own.
         return LoopbackHost(app) if is_loopback(split_address(self.config.http_address)[0]) else app
 
@@ -149,6 +170,7 @@ class Servers:
             threads=threads,
             ring=self.ring,
             audit=self.audit,
+            places=Shares(_http_connections()),
             loopback=is_loopback(split_address(self.config.web_address)[0]),
         )
 
@@ -166,8 +188,7 @@ class GrpcServer:
             self._pool,
             interceptors=[door],
             options=[
-                # Ours is the smaller limit and has the clearer message; this one guards the memory.
-                ("grpc.max_receive_message_length", config.max_request_bytes + 1024 * 1024),
+                ("grpc.max_receive_message_length", _largest_message(config)),
                 ("grpc.max_send_message_length", -1),
                 # Two collectors on one port would share its connections at random.
                 ("grpc.so_reuseport", 0),
@@ -176,7 +197,7 @@ class GrpcServer:
             ],
         )
         self._server.add_generic_rpc_handlers(otlp_handlers(lambda context: pipeline_of(pipelines, context).ingest))
-        services = TenantServices(pipelines, threading.BoundedSemaphore(WATCHERS))
+        services = TenantServices(pipelines, Shares(WATCHERS))
         add_EvaluationServiceServicer_to_server(services, self._server)  # type: ignore[no-untyped-call]
         self._running = False
 
@@ -222,11 +243,10 @@ class HttpServers:
         with ExitStack() as opened:
             sockets = {name: opened.enter_context(self._bind(name)) for name in apps}
             opened.pop_all()
-        limit = min(512, open_files() // 8)
         for name, app in apps.items():
             # People and probes come to the web port without a certificate; a key is asked for there anyway.
             tls = self._certificates.contexts(required=name == "http") if self._certificates else None
-            self._servers[name] = HttpPort(app, sockets[name], limit=limit, tls=tls)
+            self._servers[name] = HttpPort(app, sockets[name], limit=_http_connections(), tls=tls)
         self._thread = threading.Thread(target=self._run, name="agenteval-http", daemon=True)
         self._thread.start()
         return {name: self._address(name, bound) for name, bound in sockets.items()}

@@ -1,0 +1,111 @@
+"""The messages of gRPC calls: their memory is bounded together, while they come and until they are done with.
+
+gRPC hands a message over when it is whole, and tells nobody how much of it has come; before it is read, it holds 64 KiB
+of it at most. So each one that is read may take as much as the largest, and few are read at once. Most have come before
+they are read, and take no time.
+"""
+
+import threading
+from collections.abc import Iterator
+from typing import Any, Final
+
+import grpc
+
+from agenteval_collector.doors.shares import Shares
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import InvalidRequest, Overloaded
+from agenteval_collector.runtime.rpc import abort
+
+PRESSED_SECONDS: Final = 10.0
+"""Time in which a message has to come while others wait; as long they do."""
+_LOOK_SECONDS: Final = 0.5
+"""Between two looks of who waits."""
+
+
+class _Turn:
+    """A call whose message is to be read."""
+
+    def __init__(self, who: str, context: grpc.ServicerContext, since: float) -> None:
+        self.who = who
+        self.context = context
+        self.since = since
+        """When it began to wait; then, when it was called."""
+        self.called = threading.Event()
+
+
+class Messages:
+    """The messages of all calls, which callers share: `at_once` are read at once, and those that have come take `limit`
+    bytes. From any thread."""
+
+    def __init__(self, at_once: int, limit: int, clock: Clock) -> None:
+        self._turns = Shares(at_once)
+        self._bytes = Shares(limit)
+        self._clock = clock
+        self._lock = threading.Lock()
+        # Both by age: the first is the oldest.
+        self._waiting: dict[_Turn, None] = {}
+        self._coming: dict[_Turn, None] = {}
+
+    def read(self, requests: Iterator[Any], context: grpc.ServicerContext, who: str) -> Any:
+        """Return the one message of a call, when it is its turn. It ends the call where there is none, or no room."""
+        turn = self._wait(who, context)
+        try:
+            message = next(requests)
+            size = len(message) if isinstance(message, bytes) else message.ByteSize()
+            if not self._bytes.take(who, size):
+                abort(context, Overloaded("the requests under way take too much memory; send it again later"))
+        except StopIteration:
+            abort(context, InvalidRequest("the call has no request"))
+        finally:
+            self._give_back(turn)
+        if not context.add_callback(lambda: self._bytes.give_back(who, size)):
+            self._bytes.give_back(who, size)
+        return message
+
+    def make_room(self) -> None:
+        """End the call whose message has been coming for longest, where that is too long for others who wait."""
+        with self._lock:
+            oldest = next(iter(self._coming), None)
+        if oldest is not None and self._has_taken_long(oldest):
+            oldest.context.cancel()
+
+    def _wait(self, who: str, context: grpc.ServicerContext) -> _Turn:
+        turn = _Turn(who, context, self._clock.monotonic())
+        with self._lock:
+            self._waiting[turn] = None
+            self._call_next()
+        while not turn.called.wait(_LOOK_SECONDS):
+            self.make_room()
+            if self._has_taken_long(turn) or not context.is_active():
+                self._give_up(turn)
+        return turn
+
+    def _give_up(self, turn: _Turn) -> None:
+        with self._lock:
+            if turn.called.is_set():
+                return
+            del self._waiting[turn]
+        abort(turn.context, Overloaded("as many requests are read as can be; send it again later"))
+
+    def _give_back(self, turn: _Turn) -> None:
+        with self._lock:
+            del self._coming[turn]
+            self._turns.give_back(turn.who)
+            self._call_next()
+
+    def _call_next(self) -> None:
+        """Call all whose turn it is. The lock is held."""
+        have_all = set()
+        for turn in list(self._waiting):
+            if turn.who in have_all:
+                continue
+            if not self._turns.take(turn.who):
+                have_all.add(turn.who)
+                continue
+            del self._waiting[turn]
+            turn.since = self._clock.monotonic()
+            self._coming[turn] = None
+            turn.called.set()
+
+    def _has_taken_long(self, turn: _Turn) -> bool:
+        return self._clock.monotonic() - turn.since > PRESSED_SECONDS

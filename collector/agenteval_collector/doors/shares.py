@@ -1,0 +1,52 @@
+"""What callers share: places, threads, memory. No caller can take all of it."""
+
+import threading
+from collections import Counter
+from contextvars import ContextVar
+from typing import Final
+
+from agenteval_collector.model.callers import ANONYMOUS, Caller
+
+TIMES_FREE: Final = 3
+"""How many times as much as is free then one caller may hold: alone three quarters, two of them three sevenths each."""
+
+SHARER: ContextVar[str] = ContextVar("agenteval_sharer", default="")
+"""Who the call or request under way counts for. The doors set it."""
+
+
+def sharer_of(caller: Caller, address: str) -> str:
+    """Return who a caller counts for: the holder of a key or certificate for itself, wherever it calls from; where
+    none is asked for, everybody at an address (without its port) together."""
+    return address if caller is ANONYMOUS else caller.name
+
+
+class Shares:
+    """`total` of something that callers take from and give back, from any thread.
+
+    Who holds nothing gets what is free. Who holds some gets more while three times as much as is free then is not less
+    than all it holds. So a caller alone may have most of it, and there is room for who comes next.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._free = total
+        self._held: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def take(self, who: str, size: int = 1) -> bool:
+        """Take as much for somebody, and return whether it could be had."""
+        with self._lock:
+            left, held = self._free - size, self._held[who]
+            if left < 0 or (held and held + size > TIMES_FREE * left):
+                return False
+            self._free = left
+            self._held[who] += size
+            return True
+
+    def give_back(self, who: str, size: int = 1) -> None:
+        """Give as much of somebody's back."""
+        with self._lock:
+            self._free += size
+            self._held[who] -= size
+            # Addresses have no end.
+            if not self._held[who]:
+                del self._held[who]

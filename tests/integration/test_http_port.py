@@ -103,6 +103,48 @@ def test_a_request_under_way_is_never_cut_off_for_a_new_one() -> None:
         assert all(map(is_open, held))
 
 
+CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        pytest.param(CHUNKED + b"\r\n-1\r\n", b"400", id="a chunk of -1 bytes"),
+        pytest.param(CHUNKED + b"\r\n1;" + b"a" * 200_000, b"400", id="a chunk with a long name"),
+        pytest.param(CHUNKED + b"\r\n0\r\n" + b"T: x\r\n" * 50_000, b"400", id="trailers without end"),
+        pytest.param(CHUNKED + b"Content-Length: 4\r\n\r\n0\r\n\r\n", b"400", id="two lengths"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n\0\0\r\n\r\n", b"200", id="nonsense behind a request"),
+        pytest.param(b"GET /held HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n\0\r\n\r\n", None, id="and it waits"),
+    ],
+)
+def test_what_is_not_http_is_refused_once_and_is_no_failure_of_ours(
+    sent: bytes, status: bytes | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with port() as address, ExitStack() as stack:
+        client = connected(address, stack)
+        answer = b""
+        with suppress(OSError):
+            client.sendall(sent)
+            client.settimeout(1 if status is None else 20)
+            while piece := client.recv(1000):
+                answer += piece
+        if status is not None and answer:
+            assert answer.startswith(b"HTTP/1.1 " + status)
+        assert httpx.get(f"http://{address[0]}:{address[1]}/", timeout=20, trust_env=False).status_code == 200
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_where_a_request_comes_from_is_what_the_connection_says(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "agenteval_collector.audit")
+    with RunningCollector(tmp_path, server={"keys": ["secret"]}) as collector:
+        url = f"http://{collector.addresses['web']}/api/v1/sessions"
+        httpx.get(url, headers={"X-Forwarded-For": "10.9.8.7"}, timeout=20, trust_env=False)
+    assert "refused" in caplog.text
+    assert "10.9.8.7" not in caplog.text
+
+
 class Fake:
     """A connection as `Connections` sees it."""
 

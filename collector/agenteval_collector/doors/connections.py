@@ -39,6 +39,17 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
         self._forget(self)
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP. What was asked before it is not answered as well: uvicorn would try to, and log that
+        it cannot as a failure of ours, with 6 KB for each."""
+        if self.cycle and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                self.cut_off()
+                return
+        super().send_400_response(msg)
+
     def look(self) -> None:
         """Cut the connection off where its client has taken too long."""
         now, turn = time.monotonic(), self.turn

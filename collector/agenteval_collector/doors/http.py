@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenteval_collector.doors.connections import KEEP_ALIVE_SECONDS, REQUEST_SECONDS, Connection, Connections
 
@@ -22,6 +23,19 @@ COMPLAINT_SECONDS: Final = 60.0
 """Seconds between two lines about connections that cannot be accepted."""
 
 
+def _unambiguous(app: ASGIApp) -> ASGIApp:
+    """Refuse what a proxy may read as two requests: a length of the body that is given twice."""
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope.get("headers", ())}:
+            refusal = PlainTextResponse("give Content-Length or Transfer-Encoding", 400, {"Connection": "close"})
+            await refusal(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return checked
+
+
 class HttpPort(uvicorn.Server):
     """Serves `app` on `listener`, for at most `limit` connections; `tls` returns the context for the next one."""
 
@@ -30,12 +44,14 @@ class HttpPort(uvicorn.Server):
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                app,
+                _unambiguous(app),
                 http="h11",
                 ws="none",
                 # What a stranger sends must not write lines.
                 log_level="error",
                 access_log=False,
+                # Where a request comes from is what the connection says: callers share by it.
+                proxy_headers=False,
                 lifespan="auto",
                 server_header=False,
                 timeout_graceful_shutdown=GRACE_SECONDS + 1,

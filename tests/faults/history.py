@@ -3,26 +3,30 @@
     python -m tests.faults.history --faults 300 [--seed N] [--folder FOLDER]
 
 Prints every fault as it strikes, and at the end one JSON object; ends with 1 where something was lost or double. As
-root on Linux it also fills its disk, a file system of its own.
+root on Linux it has a disk of its own, which is filled, turns read-only, and loses what was not synced.
 """
 
 import argparse
 import json
 import re
-import sqlite3
 import sys
 import time
 from collections import Counter, defaultdict
-from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
-from signal import SIGTERM
+from signal import SIGTERM, signal
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from agenteval_collector.wiring.data_files import check_data
+
+from tests.faults.disk import Disk, disk_in
 from tests.faults.events import EventBackend, event_backend
-from tests.faults.injected import STOPS_WITHIN, Struck
+from tests.faults.injected import Struck
+from tests.faults.on_disk import DiskFaults
+from tests.faults.person import left_in
+from tests.faults.sums import wrong_sums
 from tests.faults.workload import Workload, answer, question
 from tests.support.eventually import eventually
 from tests.support.otlp import trace_id
@@ -50,34 +54,60 @@ class History:
     events_lost: list[str] = field(default_factory=list)
     events_repeated: int = 0
     events_contradicting: int = 0
+    labels: int = 0
+    labels_lost: list[int] = field(default_factory=list)
+    deleted: int = 0
+    deleted_there: list[int] = field(default_factory=list)
+    receipts_lost: list[str] = field(default_factory=list)
+    wrong_sums: list[str] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    """What the collector did in the middle of a fault that it must not do."""
     counted: int = 0
     """Traces that the counters of all lives told of, as far as anybody asked them before the fault."""
     stored: int = 0
+    taken_back: list[int] = field(default_factory=list)
+    """Traces that each power failure took from the store, at least; counters tell of them again."""
+    cores_read_only: float = 0.0
+    """That the collector kept busy while its disk was read-only, at most."""
+    mebibytes_read_only: float = 0.0
+    """By which it grew meanwhile, at most."""
 
     @property
     def is_right(self) -> bool:
-        wrong = (self.lost, self.double, self.wrong, self.events_lost, self.events_contradicting)
-        return not any(wrong) and self.counted <= self.stored
+        wrong = (
+            *(self.lost, self.double, self.wrong, self.events_lost, self.events_contradicting),
+            *(self.labels_lost, self.deleted_there, self.receipts_lost),
+            *(self.wrong_sums, self.damage, self.complaints),
+        )
+        again = sum(self.taken_back)
+        # Where a power failure took some, more may have gone that were counted after the look at the store.
+        return not any(wrong) and (self.counted <= self.stored + self.deleted + again or again > 0)
 
 
 def run(folder: Path, faults: int, seed: int) -> History:
     """Strike a collector so many times, and look for everything afterwards."""
-    random, history, begun = Random(seed), History(), time.monotonic()
-    with event_backend() as (backend, endpoint):
+    history, begun = History(), time.monotonic()
+    with event_backend() as (backend, endpoint), disk_in(folder) as disk:
         environ = {
             "AGENTEVAL_EXPORT__ENDPOINT": endpoint,
             "AGENTEVAL_EXPORT__INTERVAL": "3600",
             "AGENTEVAL_SESSION__IDLE": "30",
         }
-        struck = Struck(folder, environ, random)
+        if disk is None:
+            print("no disk can be mounted here: none is filled, turns read-only or loses anything", flush=True)
+        struck = Struck(folder, (disk.folder if disk else folder) / "data", environ, Random(seed))
         try:
-            _strike(struck, history, faults)
+            _strike(struck, disk, history, faults)
             _wait_for_the_end(struck)
-            history.stored = _look(struck, "SELECT count(*) FROM traces")[0][0]
+            history.stored = struck.look("SELECT count(*) FROM traces")[0][0]
             _check(struck, backend, history)
-            assert struck.process.stop(SIGTERM, within=STOPS_WITHIN) == 0
+            _check_person(struck, history)
+            struck.stop()
+            history.damage = [f"{each.file}: {each.what}" for each in check_data(struck.data_dir)]
+            history.complaints = struck.complaints
         except BaseException:
-            print((struck.data_dir / "stderr").read_text()[-5000:], flush=True)
+            print(struck.said.read_text()[-5000:], flush=True)
             raise
         finally:
             struck.close()
@@ -85,11 +115,13 @@ def run(folder: Path, faults: int, seed: int) -> History:
     return history
 
 
-def _strike(struck: Struck, history: History, faults: int) -> None:
-    load = Workload(lambda: struck.process.addresses)
-    kinds = struck.faults()
+def _strike(struck: Struck, disk: Disk | None, history: History, faults: int) -> None:
+    load, kinds = struck.load, struck.faults()
+    if disk is not None:
+        of_disk = DiskFaults(struck, disk)
+        kinds |= of_disk.faults()
     counted: dict[int, int] = {}
-    with load.running():
+    with load.running(), struck.person.running():
         for number in range(1, faults + 1):
             _goes_on(load)
             counted[struck.process.pid] = _traces_counted(struck) or counted.get(struck.process.pid, 0)
@@ -101,7 +133,10 @@ def _strike(struck: Struck, history: History, faults: int) -> None:
     counted[struck.process.pid] = _traces_counted(struck)
     history.acknowledged, history.requests = len(load.acknowledged), load.sent
     history.counted = sum(counted.values())
-    struck.acknowledged = load.acknowledged
+    if disk is not None:
+        history.taken_back = of_disk.taken_back
+        history.cores_read_only = max((each.cores for each in of_disk.while_read_only), default=0.0)
+        history.mebibytes_read_only = max((each.mebibytes for each in of_disk.while_read_only), default=0.0)
 
 
 def _goes_on(load: Workload) -> None:
@@ -118,18 +153,14 @@ def _traces_counted(struck: Struck) -> int:
     return round(sum(map(float, re.findall(r"^agenteval_traces_total{.*} (\S+)$", page or "", re.MULTILINE))))
 
 
-def _look(struck: Struck, query: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(f"file:{struck.data_dir / 'agenteval.db'}?mode=ro", uri=True)) as store:
-        return store.execute(query).fetchall()
-
-
 def _wait_for_the_end(struck: Struck) -> None:
     """Wait until what was acknowledged is scored, and every event has arrived."""
-    wanted = {trace_id(number).hex() for number in struck.acknowledged}
+    wanted = {trace_id(number).hex() for number in struck.load.acknowledged}
 
     def all_is_there() -> bool:
-        there = {row[0] for row in _look(struck, "SELECT trace_id FROM traces")}
-        return wanted <= there and _look(struck, "SELECT count(*) FROM outbox")[0][0] == 0
+        there = {row[0] for row in struck.look("SELECT trace_id FROM traces")}
+        waiting = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM deletions WHERE done_at IS NULL)"
+        return wanted <= there and struck.look(waiting)[0][0] == 0
 
     try:
         eventually(all_is_there, within=SCORED_WITHIN, every=1.0)
@@ -138,14 +169,14 @@ def _wait_for_the_end(struck: Struck) -> None:
 
 
 def _check(struck: Struck, backend: EventBackend, history: History) -> None:
-    views = dict(_look(struck, "SELECT trace_id, view FROM trace_views"))
+    views = dict(struck.look("SELECT trace_id, view FROM trace_views"))
     outcomes = defaultdict(list)
-    for found_in, name, status, score in _look(
-        struck, "SELECT subject_id, name, status, score FROM outcomes WHERE subject = 'trace'"
+    for found_in, name, status, score in struck.look(
+        "SELECT subject_id, name, status, score FROM outcomes WHERE subject = 'trace'"
     ):
         outcomes[found_in].append((name, status, score))
     said = {(each.trace_id, each.name, each.score) for each in backend.said.values()}
-    for number in struck.acknowledged:
+    for number in struck.load.acknowledged:
         wanted = trace_id(number).hex()
         if wanted not in views or not outcomes[wanted]:
             history.lost.append(number)
@@ -163,6 +194,19 @@ def _check(struck: Struck, backend: EventBackend, history: History) -> None:
     history.events_contradicting = len(backend.contradictions) + sum(count > 1 for count in of_traces.values())
 
 
+def _check_person(struck: Struck, history: History) -> None:
+    person = struck.person
+    there = {each[0] for each in struck.look("SELECT trace_id FROM traces UNION SELECT trace_id FROM trace_views")}
+    labels = dict(struck.look("SELECT trace_id, value FROM labels"))
+    receipts = {each[0] for each in struck.look("SELECT deletion_id FROM deletions WHERE done_at IS NOT NULL")}
+    history.labels, history.deleted = len(person.labels), len(person.receipts)
+    history.labels_lost = [each for each, value in person.labels.items() if labels.get(trace_id(each).hex()) != value]
+    in_files = left_in(struck.data_dir, frozenset(person.receipts))
+    history.deleted_there = [each for each in person.receipts if trace_id(each).hex() in there or each in in_files]
+    history.receipts_lost = [*(each for each in person.receipts.values() if each not in receipts), *person.forgotten]
+    history.wrong_sums = list(wrong_sums(struck.look))
+
+
 def _is_as_sent(view: dict[str, Any], number: int) -> bool:
     [turn] = view["turns"]
     said = json.dumps(turn)
@@ -176,6 +220,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--folder", type=Path, help="an empty folder to work in; else a temporary one")
     given = parser.parse_args()
+    signal(SIGTERM, lambda *_: sys.exit(1))  # What is mounted is unmounted, however it ends.
     print(f"seed {given.seed}", flush=True)
     with TemporaryDirectory() as temporary:
         history = run(given.folder or Path(temporary), given.faults, given.seed)

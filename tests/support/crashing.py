@@ -27,12 +27,19 @@ SCRIPT = Path(sys.executable).parent / "agenteval"
 
 class CollectorProcess:
     """`agenteval collector` on a data folder; each start has other ports. `environ` is on top of the test's own,
-    `agenteval` is what to run instead of the installed script."""
+    `agenteval` is what to run instead of the installed script, `stderr` takes what it says instead of a file beside
+    its data."""
 
     def __init__(
-        self, data_dir: Path, environ: Mapping[str, str] | None = None, *, agenteval: Sequence[str] = (str(SCRIPT),)
+        self,
+        data_dir: Path,
+        environ: Mapping[str, str] | None = None,
+        *,
+        agenteval: Sequence[str] = (str(SCRIPT),),
+        stderr: Path | None = None,
     ) -> None:
         self._data_dir = data_dir
+        self._stderr = stderr or data_dir / "stderr"
         self._agenteval = agenteval
         self.addresses: dict[str, str] = {}
         self.start(environ)
@@ -43,16 +50,20 @@ class CollectorProcess:
             command += [f"--{port}-address", "127.0.0.1:0"]
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTEVAL_", "OPENAI_"))}
         environment = {**clean, **(environ or {})}
-        with (self._data_dir / "stderr").open("ab") as log:
+        with self._stderr.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, (self._data_dir / "stderr").read_text()
+        assert line, self._stderr.read_text()
         self.addresses = json.loads(line)
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
 
     def send_signal(self, which: signal.Signals) -> None:
         self._process.send_signal(which)

@@ -1,0 +1,93 @@
+"""The faults of the disk below a running collector. Each is over when it returns: then a collector runs again."""
+
+import time
+from collections.abc import Callable
+from signal import SIGKILL, SIGSTOP
+
+from otel_agenteval.doctor.web import NoAnswer, Web
+from tests.faults.disk import Disk
+from tests.faults.injected import Struck
+from tests.faults.person import left_in
+from tests.faults.usage import Usage
+from tests.support.eventually import eventually
+
+TOLD_WITHIN = 60.0
+"""Seconds until a collector knows that its disk refuses."""
+ON_ITS_WAY = 2.0
+"""Seconds for answers of before a fault to arrive."""
+MOST_CORES, MOST_MEBIBYTES = 0.5, 64
+"""What a collector may take more while its disk is read-only and senders insist."""
+
+
+class DiskFaults:
+    """Faults of the disk that a collector has its data on."""
+
+    def __init__(self, struck: Struck, disk: Disk) -> None:
+        self.taken_back: list[int] = []
+        """Traces that each power failure took from the store, at least. A replay finds them again."""
+        self.while_read_only: list[Usage] = []
+        """What the collector took each time."""
+        self._struck = struck
+        self._disk = disk
+
+    def fill_the_disk(self) -> None:
+        """Leave less than a request's room for a while."""
+        self._disk.fill(self._struck.random.choice((0, 4096, 65_536)))
+        self._struck.wait()
+        self._disk.make_room()
+
+    def kill_on_a_full_disk(self) -> None:
+        """Kill it while its disk is full."""
+        self._disk.fill()
+        self._struck.wait()
+        self._struck.process.stop(SIGKILL)
+        self._disk.make_room()
+        self._struck.start()
+
+    def turn_read_only(self) -> None:
+        """Let the disk turn read-only while it is written to; then end the collector, repair the disk, and start it."""
+        struck = self._struck
+        self._disk.turn_read_only()
+        eventually(lambda: self._readiness() != 200, within=TOLD_WITHIN)
+        time.sleep(ON_ITS_WAY)
+        taken, before = struck.load.taken, Usage.of(struck.process.pid)
+        time.sleep(struck.random.uniform(2.0, 6.0))
+        used = Usage.of(struck.process.pid).since(before)
+        self.while_read_only.append(used)
+        if struck.load.taken != taken:
+            struck.complaints.append("it acknowledged what it could not write")
+        if self._readiness() != 503:
+            struck.complaints.append("it was not unready though it could not write")
+        if used.cores > MOST_CORES or used.mebibytes > MOST_MEBIBYTES:
+            struck.complaints.append(f"it took {used} while it could not write")
+        struck.stop()
+        self._disk.repair()
+        struck.start()
+
+    def lose_power(self) -> None:
+        """Let all that was not synced be lost with the machine."""
+        struck = self._struck
+        deleted = frozenset(struck.person.receipts)
+        stored = self._stored()
+        struck.process.send_signal(SIGSTOP)  # One that runs on would see a disk that fails, and say so.
+        self._disk.lose_power()
+        struck.process.stop(SIGKILL)
+        self._disk.repair()
+        self.taken_back.append(max(0, stored - self._stored()))
+        if left := left_in(struck.data_dir, deleted):
+            struck.complaints.append(f"files hold what was deleted before: {sorted(left)}")
+        struck.start()
+
+    def faults(self) -> dict[Callable[[], None], int]:
+        """The faults, with their weights."""
+        return {self.fill_the_disk: 4, self.kill_on_a_full_disk: 2, self.turn_read_only: 3, self.lose_power: 5}
+
+    def _readiness(self) -> int | None:
+        try:
+            return Web(f"http://{self._struck.process.addresses['web']}").get("/readyz")[0]
+        except NoAnswer:
+            return None
+
+    def _stored(self) -> int:
+        count: int = self._struck.look("SELECT count(*) FROM traces")[0][0]
+        return count

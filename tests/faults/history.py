@@ -67,7 +67,7 @@ class History:
     """Traces that the counters of all lives told of, as far as anybody asked them before the fault."""
     stored: int = 0
     taken_back: list[int] = field(default_factory=list)
-    """Traces that each power failure took from the store, at least; counters tell of them again."""
+    """Traces that each loss of what was not synced took from the store; counters tell of them again."""
     cores_read_only: float = 0.0
     """That the collector kept busy while its disk was read-only, at most."""
     mebibytes_read_only: float = 0.0
@@ -80,9 +80,7 @@ class History:
             *(self.labels_lost, self.deleted_there, self.receipts_lost),
             *(self.wrong_sums, self.damage, self.complaints),
         )
-        again = sum(self.taken_back)
-        # Where a power failure took some, more may have gone that were counted after the look at the store.
-        return not any(wrong) and (self.counted <= self.stored + self.deleted + again or again > 0)
+        return not any(wrong) and self.counted <= self.stored + self.deleted + sum(self.taken_back)
 
 
 def run(folder: Path, faults: int, seed: int) -> History:

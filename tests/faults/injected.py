@@ -16,6 +16,7 @@ from tests.faults.person import Person
 from tests.faults.shifted import write_shift
 from tests.faults.workload import Workload
 from tests.support.crashing import CollectorProcess
+from tests.support.eventually import eventually
 
 STOPS_WITHIN = 60.0
 """Seconds for a shutdown: 20 are promised, on a machine that is not overloaded."""
@@ -76,7 +77,7 @@ class Struck:
 
     def suspend(self) -> None:
         """Let it stand still for a while."""
-        with self._signalled():
+        with self.standing_still():
             self.wait()
 
     def exhaust_descriptors(self) -> None:
@@ -115,9 +116,15 @@ class Struck:
         }
 
     @contextmanager
-    def _signalled(self) -> Iterator[None]:
+    def standing_still(self) -> Iterator[None]:
+        """Suspend it meanwhile: no call to the kernel is under way."""
         self.process.send_signal(SIGSTOP)
         try:
+            eventually(self._is_stopped)
             yield
         finally:
             self.process.send_signal(SIGCONT)
+
+    def _is_stopped(self) -> bool:
+        threads = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return all((each / "stat").read_text().rpartition(")")[2].split()[0] == "T" for each in threads)

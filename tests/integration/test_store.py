@@ -3,6 +3,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate, StoredPlace
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.database import open_database
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.stores import Store
+from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.schema import SAID_INDEX, metadata
 from agenteval_collector.wiring.scoring import reliability_reports
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import event
 
 from otel_agenteval.model import Tool, ToolCall, Trace, Turn
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Subject, Unscored
@@ -118,6 +122,29 @@ def test_the_migrations_make_the_tables_of_the_schema(store: Store) -> None:
     with store.outside.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_name": is_table_of_ours})
         assert compare_metadata(context, metadata) == []
+
+
+@pytest.mark.parametrize("statement", [10, 40, 70, 100])
+def test_a_migration_that_breaks_off_leaves_nothing(tmp_path: Path, statement: int) -> None:
+    file = tmp_path / "agenteval.db"
+    engine, executed = open_database(file, synchronous="FULL"), count(1)
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def _break_off(*_: object) -> None:
+        if next(executed) == statement:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        migrate(engine)
+    engine.dispose()
+    Store(file, ManualClock()).shutdown()
+    Store(tmp_path / "whole.db", ManualClock()).shutdown()
+    assert names_in(file) == names_in(tmp_path / "whole.db")
+
+
+def names_in(file: Path) -> set[str]:
+    with closing(sqlite3.connect(file)) as database:
+        return {name for [name] in database.execute("SELECT name FROM sqlite_master")}
 
 
 def test_a_store_opens_again_and_one_of_another_version_does_not(tmp_path: Path) -> None:

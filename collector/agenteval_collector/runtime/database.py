@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeVar
 from sqlalchemy import ColumnElement, Engine, String, bindparam, create_engine, event, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from agenteval_collector.runtime.files import make_folder
+
 BUSY_TIMEOUT_MS = 10_000
 
 DATABASE_ERRORS = (SQLAlchemyError, sqlite3.Error)
@@ -27,7 +29,7 @@ def open_database(
     FULL: a commit is on disk when it returns. NORMAL: a commit survives the process, and the newest ones may be
     lost with the machine, never torn.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     path.touch(mode=0o600)
     engine = create_engine(
         f"sqlite:///{path}",

@@ -19,7 +19,7 @@ def newest_revision() -> str:
 
 
 def migrate(engine: Engine) -> None:
-    """Run every migration that the database has not seen.
+    """Run every migration that the database has not seen, all of them or none.
 
     Raises PermanentError where the file is no database of ours, or one of another version.
     """
@@ -28,6 +28,7 @@ def migrate(engine: Engine) -> None:
     config = _config()
     try:
         with engine.begin() as connection:
+            connection.exec_driver_sql("BEGIN")  # The driver begins none for a CREATE: each would be kept by itself.
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
     except (CommandError, *DATABASE_ERRORS) as error:

@@ -88,10 +88,11 @@ class Store:
     """The rows of a tenant in one SQLite file. `commit` and the look-ups belong to the pipeline's threads, reports to
     any thread.
 
-    What a replay of the log finds again for nothing is committed NORMAL; what came from outside (reports) and what
-    was paid for (judgements) FULL. What the judge was asked is kept for `retention` seconds, and forgotten by the
-    commits after that; reports of runs of which no trace came are kept as long, and forgotten by later reports.
-    `events_of` makes the events that wait in the outbox. Every method raises Unavailable where the database refuses.
+    What a replay of the log finds again for nothing is committed NORMAL; the tables, where a replay begins, what came
+    from outside (reports) and what was paid for (judgements) FULL. What the judge was asked is kept for `retention`
+    seconds, and forgotten by the commits after that; reports of runs of which no trace came are kept as long, and
+    forgotten by later reports. `events_of` makes the events that wait in the outbox. Every method raises Unavailable
+    where the database refuses.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Store:
         """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
         self.runs = RunStore(self.outside, lambda: self.writes)
         try:
-            migrate(self._pipeline.engine)
+            migrate(self._durable.engine)
         except BaseException:
             self._dispose()
             raise
@@ -209,8 +210,9 @@ class Store:
         return news
 
     def save_checkpoint(self, offset: int) -> None:
-        """Save the offset of the log below which everything is scored."""
-        with self._writing() as connection:
+        """Save the offset of the log below which everything is scored: on disk when it returns, with all that was
+        committed before, as the log forgets what is below."""
+        with self._writing(durable=True) as connection:
             connection.upsert(progress, [{"checkpoint": offset}])
 
     def checkpoint(self) -> int:

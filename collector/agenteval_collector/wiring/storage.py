@@ -14,6 +14,7 @@ from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.files import make_folder
 from agenteval_collector.stores import Store
 
 STORE, LOG = "agenteval.db", "log.db"
@@ -93,7 +94,7 @@ def _visit(data_dir: Path) -> IO[str]:
 def locked(data_dir: Path) -> IO[str]:
     """Lock the data folder for this process alone, until the returned file is closed."""
     try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(data_dir)
         lock = (data_dir / "lock").open("w")
     except OSError as error:
         raise ConfigError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from error

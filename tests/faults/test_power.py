@@ -1,0 +1,61 @@
+"""What must be on disk when it is told, and is not looked for by the history checker."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agenteval_collector.config import Settings
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.files import make_folder
+from agenteval_collector.stores import Store
+from agenteval_collector.wiring.redaction import REDACTION_KEY, stored_redaction
+
+from tests.faults.disk import Disk, disk_in
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with disk_in(tmp_path) as made:
+        if made is None:
+            pytest.skip("no file system can be mounted through a loop device here")
+        yield made
+
+
+def test_a_new_store_has_its_tables_after_a_power_failure(disk: Disk) -> None:
+    file = disk.folder / "a" / "b" / "agenteval.db"
+    Store(file, ManualClock()).shutdown()
+    disk.lose_power()
+    disk.repair()
+    assert file.exists()
+    store = Store(file, ManualClock())
+    assert store.checkpoint() == 0
+    store.shutdown()
+
+
+def test_what_the_log_may_forget_is_known_after_a_power_failure(disk: Disk) -> None:
+    file = disk.folder / "agenteval.db"
+    store = Store(file, ManualClock())
+    store.save_checkpoint(7)
+    disk.lose_power()
+    store.shutdown()
+    disk.repair()
+    store = Store(file, ManualClock())
+    assert store.checkpoint() == 7
+    store.shutdown()
+
+
+def test_the_key_of_placeholders_is_there_after_a_power_failure(disk: Disk) -> None:
+    settings = Settings.model_validate({"redaction": {"store": "all"}})
+    stored_redaction(settings, disk.folder)
+    disk.lose_power()
+    disk.repair()
+    assert (disk.folder / REDACTION_KEY).read_bytes()
+
+
+def test_a_new_folder_is_there_after_a_power_failure(disk: Disk) -> None:
+    make_folder(disk.folder / "a" / "b")
+    disk.lose_power()
+    disk.repair()
+    assert (disk.folder / "a" / "b").is_dir()

@@ -1,5 +1,6 @@
 """What must be on disk when it is told, and is not looked for by the history checker."""
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.config import Settings
+from agenteval_collector.log.request_file import NewRequest, RequestFile
+from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.files import make_folder
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.redaction import REDACTION_KEY, stored_redaction
+from agenteval_collector.wiring.storage import LOG, locked
 
 from tests.faults.disk import Disk, disk_in
 
@@ -60,3 +64,18 @@ def test_a_new_folder_is_there_after_a_power_failure(disk: Disk) -> None:
     disk.lose_power()
     disk.repair()
     assert (disk.folder / "a" / "b").is_dir()
+
+
+def test_what_is_written_to_a_copy_is_there_after_a_power_failure(disk: Disk, tmp_path: Path) -> None:
+    RequestFile(tmp_path / LOG).shutdown()
+    shutil.copy(tmp_path / LOG, disk.folder / LOG)
+    lock = locked(disk.folder)
+    log = RequestFile(disk.folder / LOG)
+    log.commit([NewRequest("default", Signal.TRACES, 1, b"body")])
+    disk.lose_power()
+    log.shutdown()
+    lock.close()
+    disk.repair()
+    log = RequestFile(disk.folder / LOG)
+    assert [each.body for each in log.read(0)] == [b"body"]
+    log.shutdown()

@@ -12,6 +12,7 @@ from agenteval_collector.config import ConfigError
 from agenteval_collector.log import RequestFile
 from agenteval_collector.runtime.backup import back_up
 from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.files import sync_data
 from agenteval_collector.runtime.salvage import Salvaged, salvage
 from agenteval_collector.stores import Store, newest_revision
 from agenteval_collector.stores.schema import SAID_INDEX
@@ -63,6 +64,7 @@ def back_up_data(data_dir: Path, folder: Path) -> None:
             back_up(own / STORE, [own / LOG], copied)
             if (key := own / REDACTION_KEY).exists():
                 shutil.copy(key, copied)
+            sync_data(copied)
     except (sqlite3.Error, OSError) as error:
         raise ConfigError(f"{data_dir} could not be backed up to {folder}: {error}") from error
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.receiver.redacting import RequestRedaction
-from agenteval_collector.runtime.files import sync_folder
+from agenteval_collector.runtime.files import sync
 from otel_agenteval.model import Json
 from otel_agenteval.redaction import Budget, Redactor
 
@@ -52,7 +52,7 @@ def _key(path: Path) -> bytes:
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(path)
-            sync_folder(path.parent)
+            sync(path.parent)
         key = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"redaction.store: the key in {path} cannot be used: {error.strerror}") from error

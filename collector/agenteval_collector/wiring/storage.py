@@ -14,7 +14,7 @@ from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.files import make_folder
+from agenteval_collector.runtime.files import make_folder, sync_data
 from agenteval_collector.stores import Store
 
 STORE, LOG = "agenteval.db", "log.db"
@@ -103,4 +103,5 @@ def locked(data_dir: Path) -> IO[str]:
     except OSError as error:
         lock.close()
         raise ConfigError(f"data_dir: another collector uses {data_dir}; give this one another --data-dir") from error
+    sync_data(data_dir)
     return lock

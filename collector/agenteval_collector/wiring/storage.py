@@ -103,5 +103,9 @@ def locked(data_dir: Path) -> IO[str]:
     except OSError as error:
         lock.close()
         raise ConfigError(f"data_dir: another collector uses {data_dir}; give this one another --data-dir") from error
-    sync_data(data_dir)
+    try:
+        sync_data(data_dir)
+    except OSError as error:
+        lock.close()
+        raise ConfigError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from error
     return lock

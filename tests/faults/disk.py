@@ -33,7 +33,8 @@ class Disk:
 
     def close(self) -> None:
         """Unmount it, whoever uses it still. The loop device goes with the mount."""
-        _run("umount", "--lazy", str(self.folder))
+        if self.folder.is_mount():
+            _run("umount", "--lazy", str(self.folder))
 
     def fill(self, left: int = 0) -> None:
         """Leave so many bytes. Others write meanwhile."""

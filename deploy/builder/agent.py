@@ -1,17 +1,18 @@
-"""The dashboard of one agent: is it well, since which version, how good are its answers, what does it cost?"""
+"""The dashboard of one agent of a tenant: is it well, how good are its answers, what does it cost?"""
 
 from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 from deploy.builder.frame import AGENT as UID
-from deploy.builder.frame import Row, choice, framed, problems_of, sessions_of
+from deploy.builder.frame import Row, choice, environments, framed, problems_of, sessions_of, tenants
 from deploy.builder.panels import DATA, ORANGE, Column, Query, stat, table, trend
-from deploy.builder.promql import AGENT, EVALUATOR, VERSION, Series, grown, label, quantile, rate, share
+from deploy.builder.promql import AGENT, CHOSEN, EVALUATOR, VERSION, Series, grown, label, quantile, rate, share
 from deploy.builder.shared import NORMAL, OPEN, burnt, coverage, error_share, errors_now, errors_over_time, evidence
 
 _ENVIRONMENT = 'deployment_environment_name=~"$environment"'
-_own = Series(f'{AGENT}="$agent"', f'{VERSION}=~"$version"', _ENVIRONMENT)
-_all_versions = Series(f'{AGENT}="$agent"', _ENVIRONMENT)
+_AGENT = f'{CHOSEN}, {AGENT}="$agent"'
+_own = Series(_AGENT, f'{VERSION}=~"$version"', _ENVIRONMENT)
+_all_versions = Series(_AGENT, _ENVIRONMENT)
 _TRACES = _own("agenteval_traces_total")
 _COST = _own("agenteval_agent_cost_total")
 _TURNS = _own("agenteval_agent_turn_duration_seconds_bucket")
@@ -25,15 +26,15 @@ _PAGES = (problems_of("agent"), sessions_of("agent"))
 
 def agent() -> Dashboard:
     """Return the dashboard of one agent."""
-    traces = f'agenteval_traces_total{{{AGENT}="$agent"}}'
     built = framed(
         UID,
         "Agents: one agent",
         "One agent, with its versions side by side. Choose two versions to compare them.",
         [
-            choice("environment", "Environment", "label_values(agenteval_traces_total, deployment_environment_name)"),
-            choice("agent", "Agent", f"label_values(agenteval_traces_total, {AGENT})", several=False),
-            choice("version", "Version", f"label_values({traces}, {VERSION})"),
+            tenants(several=False),
+            environments(),
+            choice("agent", "Agent", f"label_values(agenteval_traces_total{{{CHOSEN}}}, {AGENT})", several=False),
+            choice("version", "Version", f"label_values({_series_of_agent('agenteval_traces_total')}, {VERSION})"),
         ],
         [_wrong(), _course(), _versions(), _quality(), _money(), _time(), _trust()],
     )
@@ -93,7 +94,7 @@ def _wrong() -> Row:
 
 def _course() -> Row:
     return "Since when?", (
-        errors_over_time(_own, VERSION, "version", _PAGES),
+        errors_over_time(_own, (VERSION,), "version", _PAGES),
         trend(
             "Findings by kind",
             "What was found, per second. Errors flag a trace; warnings and infos are hints.",
@@ -186,7 +187,7 @@ def _money() -> Row:
             unit="currencyUSD",
             width=8,
         ),
-        burnt(_own, "agenteval_loop_kind", _PAGES),
+        burnt(_own, ("agenteval_loop_kind",), _PAGES),
         trend(
             "Tokens, by model",
             "Tokens per second, as the agent's spans tell. Input that grows faster than output is history sent again.",
@@ -249,7 +250,7 @@ def _trust() -> Row:
             Query(rate(outcomes, EVALUATOR, "agenteval_status"), f"{label(EVALUATOR)}: {{{{agenteval_status}}}}"),
             unit="cps",
         ),
-        coverage(_own, EVALUATOR),
+        coverage(_own, (EVALUATOR,)),
     )
 
 
@@ -261,4 +262,4 @@ def _sessions(which: str) -> str:
 
 def _series_of_agent(name: str, *matchers: str) -> str:
     """Return the selector of a figure that is known of the agent whatever its environment."""
-    return Series(f'{AGENT}="$agent"')(name, *matchers)
+    return Series(_AGENT)(name, *matchers)

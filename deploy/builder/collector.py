@@ -2,11 +2,11 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from deploy.builder.frame import COLLECTOR, Row, choice, framed
+from deploy.builder.frame import COLLECTOR, Row, choice, framed, tenants
 from deploy.builder.panels import ORANGE, RED, Query, stat, trend
-from deploy.builder.promql import Series, grown, label, quantile, rate, share
+from deploy.builder.promql import CHOSEN, TENANT, Series, grown, label, quantile, rate, share
 
-_own = Series('instance=~"$instance"')
+_own = Series('instance=~"$instance"', CHOSEN)
 _MODEL = "gen_ai_request_model"
 
 
@@ -19,8 +19,9 @@ def collector() -> Dashboard:
     return framed(
         COLLECTOR,
         "Agents: collector",
-        "The collector's own work, and the judge's. What is lost or late here is missing in the other dashboards.",
-        [choice("instance", "Collector", "label_values(agenteval_collector_build_info, instance)")],
+        "The collector's own work, and the judge's. What is lost or late here is missing in the other dashboards. "
+        "Choose tenants to see what is theirs.",
+        [tenants(), choice("instance", "Collector", "label_values(agenteval_collector_build_info, instance)")],
         [_running(), _taking(), _behind(), _leaving(), _judge(), _judged()],
     )
 
@@ -30,7 +31,7 @@ def _running() -> Row:
         stat(
             "Up",
             "Collectors that Prometheus reaches. With none, everything else is silent, not well.",
-            f"count({_work('build_info')})",
+            f"count(count by (instance) ({_work('build_info')}))",
             nothing="none",
         ),
         stat(
@@ -111,7 +112,7 @@ def _behind() -> Row:
         trend(
             "Oldest waiting",
             "Age of the oldest acknowledged request that is not fully scored. The line is assembly.max_age by default.",
-            Query(_work("log_oldest_age_seconds"), "{{instance}}"),
+            Query(_work("log_oldest_age_seconds"), label("instance", TENANT)),
             unit="s",
             steps=((600, RED),),
             width=8,
@@ -119,14 +120,14 @@ def _behind() -> Row:
         trend(
             "Held",
             "Traces that are not complete, and acknowledged requests that are not fully scored.",
-            Query(_work("traces_open"), "open traces"),
-            Query(_work("log_lag"), "requests"),
+            Query(_work("traces_open"), f"open traces {label(TENANT)}"),
+            Query(_work("log_lag"), f"requests {label(TENANT)}"),
             width=8,
         ),
         trend(
             "Queues",
             "Items that wait in each queue. A queue that only grows is where the time goes.",
-            Query(_work("queue_size"), "{{agenteval_queue}}"),
+            Query(_work("queue_size"), label("agenteval_queue", TENANT)),
             width=8,
         ),
     )
@@ -195,7 +196,7 @@ def _judged() -> Row:
             "Share of each limit of judge.budget. At 1 traces are over_budget until there is room again.",
             Query(
                 f"{_own('agenteval_judge_budget_used')} / {_own('agenteval_judge_budget_limit')}",
-                "{{agenteval_judge_budget}}",
+                label("agenteval_judge_budget", TENANT),
             ),
             unit="percentunit",
             steps=((0.8, ORANGE), (1, RED)),

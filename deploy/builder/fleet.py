@@ -2,17 +2,25 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from deploy.builder.frame import FLEET, Row, choice, dashboard_of, framed, problems_of, sessions_of
+from deploy.builder.frame import FLEET, Row, dashboard_of, environments, framed, problems_of, sessions_of, tenants
 from deploy.builder.panels import ORANGE, Column, Query, stat, table, trend
-from deploy.builder.promql import AGENT, EVALUATOR, VERSION, Series, grown, label, quantile, rate
+from deploy.builder.promql import AGENT, CHOSEN, EVALUATOR, TENANT, VERSION, Series, grown, label, quantile, rate
 from deploy.builder.shared import NORMAL, OPEN, burnt, coverage, error_share, errors_now, errors_over_time, evidence
 
-_named = Series('deployment_environment_name=~"$environment"')
+_chosen = Series(CHOSEN)
+_named = Series(CHOSEN, 'deployment_environment_name=~"$environment"')
+_WHOSE = (AGENT, TENANT)
+"""Agents of the same name are two where two tenants have them."""
+_BY = ", ".join(_WHOSE)
 _TRACES = _named("agenteval_traces_total")
 _LOOPS = _named("agenteval_loops_total")
 _TURNS = _named("agenteval_agent_turn_duration_seconds_bucket")
-_OPEN = Series()("agenteval_problems", *OPEN)
-_LINE = (dashboard_of("__field.labels.gen_ai_agent_name"), problems_of("__field.labels.gen_ai_agent_name"))
+_ALERTS = _chosen("ALERTS", 'alertstate="firing"', f'{AGENT}!=""')
+_OPEN = _chosen("agenteval_problems", *OPEN)
+_LINE = (
+    dashboard_of(f"__field.labels.{AGENT}", f"__field.labels.{TENANT}"),
+    problems_of(f"__field.labels.{AGENT}"),
+)
 
 
 def fleet() -> Dashboard:
@@ -21,7 +29,7 @@ def fleet() -> Dashboard:
         FLEET,
         "Agents: fleet",
         "Every agent that sends spans to the collector. Read it from the top: each row asks the next question.",
-        [choice("environment", "Environment", "label_values(agenteval_traces_total, deployment_environment_name)")],
+        [tenants(), environments()],
         [_wrong(), _agents(), _versions(), _money(), _time(), _trust()],
     )
 
@@ -31,18 +39,18 @@ def _wrong() -> Row:
         stat(
             "Collectors",
             "Collectors that Prometheus reaches. With none, everything below is silent, not well.",
-            "count(agenteval_collector_build_info)",
+            f"count(count by (instance) ({_chosen('agenteval_collector_build_info')}))",
             nothing="none",
         ),
         stat(
             "Agents at work",
             "Agents with a complete trace in the time range.",
-            f"count({grown(_TRACES, AGENT)} > 0)",
+            f"count({grown(_TRACES, *_WHOSE)} > 0)",
         ),
         stat(
             "Alerts",
             "Alerts about agents that fire now. Needs the rules of deploy/prometheus in this Prometheus.",
-            f'count(ALERTS{{alertstate="firing", {AGENT}!=""}})',
+            f"count({_ALERTS})",
             steps=((1, ORANGE),),
         ),
         stat(
@@ -67,19 +75,23 @@ def _agents() -> Row:
     return "Which agent is it?", (
         table(
             "Agents",
-            "One row for each agent, over the time range; open problems and low sessions are those of now, in all "
-            "environments. Sort by a column; a click on a name leads to the agent.",
-            Column("With an error", error_share(_named, AGENT), "percentunit", NORMAL),
-            Column("Open problems", f"sum by ({AGENT}) ({_OPEN})", steps=((1, ORANGE),)),
-            Column("Low sessions", f"max by ({AGENT}) (agenteval_sessions_low)"),
-            Column("Loops", grown(_LOOPS, AGENT), steps=((1, ORANGE),)),
-            Column("Traces", grown(_TRACES, AGENT)),
-            Column("Cost", grown(_named("agenteval_agent_cost_total"), AGENT), "currencyUSD"),
-            Column("Turns, p95", f"histogram_quantile(0.95, {grown(_TURNS, 'le', AGENT)})", "s"),
-            labels={AGENT: "Agent"},
-            links=(dashboard_of("__value.text"), problems_of("__value.text"), sessions_of("__value.text")),
+            "One row for each agent of each tenant, over the time range; open problems and low sessions are those of "
+            "now, in all environments. Sort by a column; a click on a name leads to the agent.",
+            Column("With an error", error_share(_named, *_WHOSE), "percentunit", NORMAL),
+            Column("Open problems", f"sum by ({_BY}) ({_OPEN})", steps=((1, ORANGE),)),
+            Column("Low sessions", f"max by ({_BY}) ({_chosen('agenteval_sessions_low')})"),
+            Column("Loops", grown(_LOOPS, *_WHOSE), steps=((1, ORANGE),)),
+            Column("Traces", grown(_TRACES, *_WHOSE)),
+            Column("Cost", grown(_named("agenteval_agent_cost_total"), *_WHOSE), "currencyUSD"),
+            Column("Turns, p95", f"histogram_quantile(0.95, {grown(_TURNS, 'le', *_WHOSE)})", "s"),
+            labels={AGENT: "Agent", TENANT: "Tenant"},
+            links=(
+                dashboard_of("__value.text", "__data.fields.Tenant"),
+                problems_of("__value.text"),
+                sessions_of("__value.text"),
+            ),
         ),
-        errors_over_time(_named, AGENT, "agent", _LINE),
+        errors_over_time(_named, _WHOSE, "agent", _LINE),
         trend(
             "Findings of severity error, by kind",
             "What went wrong, per second. One kind over several agents at once points at a tool or a model they share.",
@@ -87,9 +99,9 @@ def _agents() -> Row:
                 rate(
                     _named("agenteval_findings_total", 'agenteval_finding_severity="error"'),
                     "agenteval_finding_kind",
-                    AGENT,
+                    *_WHOSE,
                 ),
-                f"{{{{agenteval_finding_kind}}}} of {label(AGENT)}",
+                f"{{{{agenteval_finding_kind}}}} of {label(*_WHOSE)}",
             ),
             unit="cps",
             links=_LINE,
@@ -100,14 +112,14 @@ def _agents() -> Row:
 def _versions() -> Row:
     return "Since which version?", (
         evidence(
-            f"max by ({AGENT}, {VERSION}, {EVALUATOR}, agenteval_finding_kind) (agenteval_regression)",
-            f"{label(AGENT)} {label(VERSION)}",
+            f"max by ({_BY}, {VERSION}, {EVALUATOR}, agenteval_finding_kind) ({_chosen('agenteval_regression')})",
+            label(AGENT, VERSION),
             _LINE,
         ),
         trend(
             "Traces by version",
             "Complete traces per second. Where a line begins a version was rolled out.",
-            Query(rate(_TRACES, AGENT, VERSION), f"{label(AGENT)} {label(VERSION)}"),
+            Query(rate(_TRACES, *_WHOSE, VERSION), label(AGENT, VERSION, TENANT)),
             unit="cps",
             links=_LINE,
         ),
@@ -120,16 +132,18 @@ def _money() -> Row:
             "Agents' model calls, per hour",
             "US dollars by the tokens that spans tell of and the prices of their models. Models without a known price "
             "are left out.",
-            Query(f"3600 * {rate(_named('agenteval_agent_cost_total'), AGENT)}", label(AGENT)),
+            Query(f"3600 * {rate(_named('agenteval_agent_cost_total'), *_WHOSE)}", label(*_WHOSE)),
             unit="currencyUSD",
             links=_LINE,
             width=8,
         ),
-        burnt(_named, AGENT, _LINE),
+        burnt(_named, _WHOSE, _LINE),
         trend(
             "The judge, per hour",
             "US dollars of judging, by judge.prices. It is no part of what the agents cost.",
-            Query(f"3600 * {rate('gen_ai_evaluation_client_usage_cost_total', 'gen_ai_request_model')}", "judge"),
+            Query(
+                f"3600 * {rate(_chosen('gen_ai_evaluation_client_usage_cost_total'), TENANT)}", f"judge {label(TENANT)}"
+            ),
             unit="currencyUSD",
             width=8,
         ),
@@ -141,7 +155,7 @@ def _time() -> Row:
         trend(
             f"Turns, {name}",
             f"Time from a user's words to the agent's answer: {meaning}. Dots are single traces.",
-            Query(quantile(level, _TURNS, AGENT), label(AGENT), exemplars=True),
+            Query(quantile(level, _TURNS, *_WHOSE), label(*_WHOSE), exemplars=True),
             unit="s",
             links=_LINE,
         )
@@ -157,10 +171,11 @@ def _trust() -> Row:
             "Share of evaluations. Only scored ones say anything of quality: no_judge, no_content, over_budget and "
             "failed say why there is no score.",
             Query(
-                f"{rate(outcomes, 'agenteval_status')} / on () group_left () {rate(outcomes)}", "{{agenteval_status}}"
+                f"{rate(outcomes, 'agenteval_status', TENANT)} / on ({TENANT}) group_left () {rate(outcomes, TENANT)}",
+                label("agenteval_status", TENANT),
             ),
             unit="percentunit",
             largest=1,
         ),
-        coverage(_named, AGENT, _LINE),
+        coverage(_named, _WHOSE, _LINE),
     )

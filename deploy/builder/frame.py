@@ -10,6 +10,7 @@ from grafana_foundation_sdk.builders.timeseries import Panel as TrendPanel
 from grafana_foundation_sdk.models import dashboard
 
 from deploy.builder.panels import DATA, Link
+from deploy.builder.promql import CHOSEN, TENANT
 
 FLEET: Final = "agenteval-fleet"
 AGENT: Final = "agenteval-agent"
@@ -58,8 +59,28 @@ def framed(
     return built
 
 
+def environments() -> builders.QueryVariable:
+    """Return the variable of the environments that agents of the chosen tenants have."""
+    return choice(
+        "environment", "Environment", f"label_values(agenteval_traces_total{{{CHOSEN}}}, deployment_environment_name)"
+    )
+
+
+def tenants(*, several: bool = True) -> builders.QueryVariable:
+    """Return the variable of the tenants of the collectors.
+
+    Grafana offers no value for series without the label, which are those of the default tenant. So each tenant is
+    offered by the regular expression that matches its label: `(shop)`, and `()` for the default tenant.
+    """
+    known = f"count by ({TENANT}) (last_over_time(agenteval_collector_build_info[$__range]))"
+    matched = f'label_replace({known}, "matched", "($1)", "{TENANT}", "(.*)")'
+    named = f'label_replace({matched}, "{TENANT}", "default", "{TENANT}", "")'
+    variable = choice("tenant", "Tenant", f"query_result({named})", several=several)
+    return variable.regex(f'/{TENANT}="(?<text>[^"]*)".*matched="(?<value>[^"]*)"/')
+
+
 def choice(name: str, label: str, of: str, *, several: bool = True) -> builders.QueryVariable:
-    """Return a variable that offers the values of a label: `of` is `label_values(SELECTOR, LABEL)`.
+    """Return a variable that offers what the query `of` finds, such as `label_values(SELECTOR, LABEL)`.
 
     Of `several` any number can be chosen. All of them are chosen first, and then series without the label count too.
     """
@@ -87,7 +108,8 @@ def sessions_of(agent: str) -> Link:
     return Link("Sessions on the collector's page", f"${{page}}/sessions?agent=${{{agent}:percentencode}}")
 
 
-def dashboard_of(agent: str) -> Link:
-    """Return a link to the dashboard of one agent."""
-    chosen = f"var-agent=${{{agent}:percentencode}}&${{environment:queryparam}}&${{datasource:queryparam}}"
+def dashboard_of(agent: str, tenant: str) -> Link:
+    """Return a link to the dashboard of one agent of one tenant; both are Grafana variables."""
+    whose = f"var-tenant=(${{{tenant}:percentencode}})&var-agent=${{{agent}:percentencode}}"
+    chosen = f"{whose}&${{environment:queryparam}}&${{datasource:queryparam}}"
     return Link("This agent", f"/d/{AGENT}?{chosen}&${{page:queryparam}}&${{__url_time_range}}")

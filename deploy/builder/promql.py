@@ -6,11 +6,16 @@ from typing import Final
 AGENT: Final = "gen_ai_agent_name"
 VERSION: Final = "service_version"
 EVALUATOR: Final = "gen_ai_evaluation_name"
+TENANT: Final = "agenteval_tenant"
+"""The label of a named tenant's series; those of the default tenant have none."""
+CHOSEN: Final = f'{TENANT}=~"${{tenant:pipe}}"'
+"""The matcher of the chosen tenants' series. What is chosen are regular expressions (`frame.tenants`), which Grafana
+must not escape."""
 
 
-def label(name: str) -> str:
-    """Return the value of a label, as legends name it."""
-    return f"{{{{{name}}}}}"
+def label(*names: str) -> str:
+    """Return the values of labels, as legends name them."""
+    return " ".join(f"{{{{{name}}}}}" for name in names)
 
 
 class Series:

@@ -42,12 +42,19 @@ def test_the_shipped_alertmanager_configuration_is_valid() -> None:
         pytest.param({"agenteval_url": "https://eval.example.org"}, "https://eval.example.org", id="a named one"),
     ],
 )
-def test_an_alert_says_what_happened_and_links_to_the_page(tmp_path: Path, external: dict[str, str], page: str) -> None:
+@pytest.mark.parametrize(
+    ("tenant", "whose"),
+    [pytest.param({}, "", id="default"), pytest.param({"agenteval_tenant": "acme"}, " of tenant acme", id="named")],
+)
+def test_an_alert_says_what_happened_and_links_to_the_page(
+    tmp_path: Path, external: dict[str, str], page: str, tenant: dict[str, str], whose: str
+) -> None:
     hostile = 'plan "b" & <i>'
-    labels = {**VERSION, "gen_ai_agent_name": hostile.replace('"', '\\"'), "agenteval_loop_kind": "identical_call"}
+    labels = {**VERSION, **tenant, "agenteval_loop_kind": "identical_call"}
+    labels["gen_ai_agent_name"] = hostile.replace('"', '\\"')
     link = f"{page}/sessions?agent=plan+%22b%22+%26+%3Ci%3E&finding=identical_call"
     said = {
-        "summary": f"Agent {hostile} (shop) loops: identical_call",
+        "summary": f"Agent {hostile}{whose} (shop) loops: identical_call",
         "description": "It does the same over and over, which costs money until somebody stops it. List the sessions "
         "with `agenteval sessions --finding identical_call`; `agenteval why TRACE` says what was repeated.",
         "page": link,
@@ -153,6 +160,22 @@ def test_the_error_budget(tmp_path: Path, alert: str, errors: str, others: str, 
     }
     still = {name: f"{each} {_last(each)}x60" for name, each in values.items()}
     check_alert(tmp_path, f"AgentErrorBudget{alert}", still, at, VERSION if fires else None, interval="1m")
+
+
+@pytest.mark.parametrize("failing", ["", "acme"])
+def test_one_tenants_failures_are_no_failures_of_another_with_the_same_agent(tmp_path: Path, failing: str) -> None:
+    def of(tenant: str, worst: str) -> str:
+        return written(TRACES, {**VERSION, "agenteval_tenant": tenant, "agenteval_worst": worst})
+
+    healthy = "acme" if failing == "" else ""
+    values = {
+        of(failing, "error"): "0+1x70",
+        of(failing, "none"): "0+1x70",
+        of(healthy, "error"): "0x70",
+        of(healthy, "none"): "0+10x70",
+    }
+    about = VERSION | ({"agenteval_tenant": failing} if failing else {})
+    check_alert(tmp_path, "AgentErrorBudgetFast", values, "1h5m", about, interval="1m")
 
 
 def _last(values: str) -> str:

@@ -47,9 +47,10 @@ class Prometheus:
         """The values that `label` has in the series that the selector `series` matches."""
         return list(self._get(f"label/{label}/values?" + urllib.parse.urlencode({"match[]": series})))
 
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The instant vector of `expression`."""
-        return list(self._get("query?" + urllib.parse.urlencode({"query": expression}))["result"])
+    def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
+        """The instant vector of `expression`, now or `at` a Unix time."""
+        asked = {"query": expression, **({} if at is None else {"time": at})}
+        return list(self._get("query?" + urllib.parse.urlencode(asked))["result"])
 
     def _get(self, path: str) -> Any:
         with urllib.request.urlopen(f"{self._url}/api/v1/{path}", timeout=60) as response:
@@ -64,11 +65,13 @@ def start(
     factor: float = FACTOR,
     alertmanager: str | None = None,
     history: str = "",
+    key: str | None = None,
 ) -> Iterator[Prometheus]:
     """Run Debian's prometheus in `directory` on the shipped files, scraping each `metrics_url`.
 
     The files are the shipped ones but for the targets, and all durations, which are divided by `factor`. Alerts go to
     the address of an `alertmanager`. `history` are samples from before its start, in OpenMetrics.
+    `key` is a collector's.
     """
     executable = shutil.which("prometheus")
     if executable is None:
@@ -79,6 +82,8 @@ def start(
     job["scrape_interval"] = job["scrape_timeout"] = shorter("15s", min(factor, 7.5))
     job["metrics_path"] = targets[0].path
     job["static_configs"] = [{"targets": [target.netloc for target in targets]}]
+    if key is not None:
+        job["authorization"] = {"credentials": key}
     told = [alertmanager] if alertmanager else []
     configuration["alerting"]["alertmanagers"] = [{"static_configs": [{"targets": told}]}]
     for name in configuration["rule_files"]:

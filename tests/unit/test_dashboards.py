@@ -1,10 +1,14 @@
+import re
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from deploy.builder.files import DEPLOY, generated
 from deploy.builder.rules import DATA_SOURCE, grafana_rules
+from tests.support.alerting import rules
 from tests.support.deploy.dashboards import Dashboard, dashboards
 
 PROVISIONING = DEPLOY / "grafana" / "provisioning"
@@ -81,3 +85,27 @@ def test_dashboards_and_rules_use_the_data_sources_that_are_provisioned() -> Non
     [contact] = yaml.safe_load((PROVISIONING / "alerting" / "contact.yaml").read_text())["contactPoints"]
     [policy] = yaml.safe_load((PROVISIONING / "alerting" / "contact.yaml").read_text())["policies"]
     assert policy["receiver"] == contact["name"]
+
+
+@pytest.mark.parametrize("dashboard", dashboards().values(), ids=dashboards())
+def test_every_series_is_of_the_chosen_tenants(dashboard: Dashboard) -> None:
+    for place, expression in dashboard.expressions().items():
+        ungrouped = re.sub(r"\b(?:by|on|group_left) \([^)]*\)", "", expression.replace("${tenant:pipe}", "TENANTS"))
+        selected = re.findall(r"\w+\{([^}]*)\}", ungrouped)
+        named = re.findall(r"\b(?:agenteval_|gen_ai_|ALERTS)\w*", re.sub(r"\{[^}]*\}", "", ungrouped))
+        assert len(selected) == len(named) > 0, place
+        assert all('agenteval_tenant=~"TENANTS"' in matchers for matchers in selected), place
+
+
+@pytest.mark.parametrize("rule", rules(), ids=itemgetter("alert"))
+def test_an_alert_names_its_tenant(rule: dict[str, Any]) -> None:
+    # A collector that is down is that of all its tenants.
+    assert ("$labels.agenteval_tenant" in rule["annotations"]["summary"]) == (rule["alert"] != "CollectorDown")
+
+
+def test_messages_and_inhibitions_keep_tenants_apart() -> None:
+    alertmanager = yaml.safe_load((DEPLOY / "prometheus" / "alertmanager.yml").read_text())
+    [policy] = yaml.safe_load((PROVISIONING / "alerting" / "contact.yaml").read_text())["policies"]
+    together = [alertmanager["route"]["group_by"], policy["group_by"]]
+    together += [rule["equal"] for rule in alertmanager["inhibit_rules"]]
+    assert all("agenteval_tenant" in labels for labels in together)

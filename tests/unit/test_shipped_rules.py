@@ -39,7 +39,8 @@ def test_what_an_alert_names_is_scraped(rule: dict[str, Any], shown: Sequence[Sa
     assert named <= labels.keys()
     assert set(re.findall(r"\b(agenteval_\w+)\{(\w+)=\"(\w+)\"\}", rule["expr"])) <= pairs
     said = {label for text in rule["annotations"].values() for label in re.findall(r"\$labels\.(\w+)", text)}
-    assert said <= set.union({*TARGET}, *(labels[name] for name in named))
+    # Series of a named tenant have its label beside their own.
+    assert said <= set.union({*TARGET, "agenteval_tenant"}, *(labels[name] for name in named))
     grouped = re.findall(r"\b(?:without|by|on|ignoring) \(([^)]*)\)", rule["expr"])
     assert {label for each in grouped for label in re.split(r",\s*", each)} <= set.union(
         {*TARGET}, *(labels[name] for name in named)

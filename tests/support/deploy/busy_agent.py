@@ -18,13 +18,15 @@ ENVIRONMENT = "testing"
 _MODEL = "gpt-4o-mini"
 
 
-def work(endpoint: str, version: str, sessions: Iterable[int]) -> list[tuple[str, str]]:
-    """Hold conversations of one trace each, every fourth of which fails; return the ids of session and trace."""
+def work(endpoint: str, version: str, sessions: Iterable[int], key: str | None = None) -> list[tuple[str, str]]:
+    """Hold conversations of one trace each, every fourth of which fails; return the ids of session and trace. `key` is
+    that of a tenant."""
     resource = Resource.create(
         {"service.name": NAME, "service.version": version, "deployment.environment.name": ENVIRONMENT}
     )
+    headers = None if key is None else {"authorization": f"Bearer {key}"}
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(endpoint))
+    provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(endpoint, headers=headers))
     tracer = provider.get_tracer("agent")
     held = []
     for number in sessions:

@@ -31,6 +31,7 @@ class Deleting:
         while insist(self._pipeline.erase, deletion_id, doomed, session_ids):
             pass
         self.erase_from_log(deletion_id, insist)
+        insist(self._deletions.forget_pieces)
         for file in self._files:
             at: int | None = 0
             while at is not None:

@@ -33,6 +33,10 @@ class Deletions(Protocol):
         """Note that the log holds nothing any more of what was deleted so far."""
         ...
 
+    def forget_pieces(self) -> None:
+        """Take the pieces of deleted texts out of the index of what was said."""
+        ...
+
     def done(self, deletion_id: str) -> None:
         """Note that a deletion is done, and forget what it was about."""
         ...

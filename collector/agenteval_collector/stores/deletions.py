@@ -15,6 +15,7 @@ from agenteval_collector.stores.access import TenantConnection, TenantDatabase, 
 from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.erasing import erase, without_traces
 from agenteval_collector.stores.forgetting import forget_content, oldest_content
+from agenteval_collector.stores.said_index import drop_deleted
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
 from otel_agenteval.text import storable
 
@@ -125,6 +126,11 @@ class DeletionStore:
         """Note that the log holds nothing any more of what was deleted so far."""
         with self._database.writing() as connection:
             connection.execute(delete(erasures).where(own(erasures)))
+
+    def forget_pieces(self) -> None:
+        """Take the pieces of deleted texts out of the index of what was said."""
+        with self._database.writing() as connection:
+            drop_deleted(connection)
 
     def done(self, deletion_id: str) -> None:
         """Note that a deletion is done, and forget what it was about."""

@@ -1,0 +1,68 @@
+"""Nothing of a deleted text is left in the index of what was said, however often something is deleted."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from agenteval_collector.model.deletion import Doomed
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.stores import Store
+from agenteval_collector.stores.schema import SAID_INDEX
+
+from tests.support.eventually import eventually
+from tests.support.otlp import trace_id, traces, turn
+from tests.support.running_collector import RunningCollector
+
+SEED = "".join(chr(0x2D30 + number) for number in range(24))
+"""Letters of a script in which nothing else is written, each of them once."""
+LETTERS = "abcdefghijklmnopqrstuvwxyz "
+
+
+def files_with_letters(folder: Path) -> list[str]:
+    """The files in which any single letter of the seed is: a piece may be kept without what it begins with."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return [file.name for file in files if any(letter.encode() in file.read_bytes() for letter in SEED)]
+
+
+def test_no_piece_of_a_deleted_text_is_in_any_file(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with RunningCollector(data) as collector:
+        for number in range(1, 30):
+            said = SEED if number in (3, 7) else f"Where is parcel {number}?"
+            collector.send(traces(turn(number, said, "Here it is.", session=f"s-{number}")))
+        for number in range(1, 30):
+            collector.scored(trace_id(number).hex())
+        assert files_with_letters(data)
+        for session in ("s-3", "s-7"):
+            deletion = collector.service.pipeline.reports.delete(Doomed(session_id=session), None)
+            eventually(partial(_is_done, collector, deletion.deletion_id))
+        assert files_with_letters(data) == []
+        assert collector.get("/api/v1/sessions?text=parcel%2012")["items"][0]["session_id"] == "s-12"
+    assert files_with_letters(data) == []
+
+
+def _is_done(collector: RunningCollector, deletion_id: str) -> bool:
+    return collector.service.pipeline.reports.receipt(deletion_id).done_at is not None
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "agenteval.db", ManualClock())
+    yield made
+    made.shutdown()
+
+
+def test_a_thousand_deletions_leave_an_index_that_can_be_read(store: Store, tmp_path: Path) -> None:
+    pick = random.Random(1)
+    with sqlite3.connect(tmp_path / "agenteval.db", isolation_level=None) as database:
+        for _ in range(1300):
+            said = "".join(pick.choice(LETTERS) for _ in range(12))
+            database.execute(f"INSERT INTO {SAID_INDEX}(rowid, said) VALUES (1, ?)", (said,))
+            database.execute(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rowid, said) VALUES ('delete', 1, ?)", (said,))
+            store.deletions.forget_pieces()
+        [left] = database.execute(f"SELECT count(*) FROM {SAID_INDEX} WHERE {SAID_INDEX} MATCH 'abc'").fetchone()
+        database.execute(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rank) VALUES ('integrity-check', 1)")
+    assert left == 0

@@ -5,8 +5,9 @@ import json
 import logging
 import signal
 import sys
-import threading
+import time
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Annotated, Any, Final
 
 import typer
@@ -48,23 +49,24 @@ def collector(
         flags["data_dir"] = str(data_dir)
     settings = effective(file, flags)
     share_arenas()
-    stop = threading.Event()
+    # No Event: its lock may be held by what the signal interrupts, here, and then nobody would ever stop.
+    stops: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda number, _: stops.put(number))
     try:
         service = Collector(settings)
     except (ConfigError, CollectorError, OSError) as error:
         fail(str(error))
     try:
         addresses = service.start()
-        while not service.ready and not stop.wait(0.01):
-            pass
+        while not service.ready and stops.empty():
+            time.sleep(0.01)
         # What is loaded by now stays; looking for garbage in it again and again would take 5 % of the time.
         gc.freeze()
         gc.set_threshold(*GARBAGE_THRESHOLDS)
         sys.setswitchinterval(SWITCH_INTERVAL)
         print(json.dumps(dict(addresses)), flush=True)
-        stop.wait()
+        stops.get()
     except OSError as error:
         fail(str(error))
     finally:

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Annotated, Any, Final
 
 import typer
@@ -50,23 +49,24 @@ def collector(
     settings = effective(file, flags)
     share_arenas()
     # No Event: its lock may be held by what the signal interrupts, here, and then nobody would ever stop.
-    stops: SimpleQueue[int] = SimpleQueue()
+    stops: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: stops.put(number))
+        signal.signal(number, lambda number, _: stops.append(number))
     try:
         service = Collector(settings)
     except (ConfigError, CollectorError, OSError) as error:
         fail(str(error))
     try:
         addresses = service.start()
-        while not service.ready and stops.empty():
+        while not service.ready and not stops:
             time.sleep(0.01)
         # What is loaded by now stays; looking for garbage in it again and again would take 5 % of the time.
         gc.freeze()
         gc.set_threshold(*GARBAGE_THRESHOLDS)
         sys.setswitchinterval(SWITCH_INTERVAL)
         print(json.dumps(dict(addresses)), flush=True)
-        stops.get()
+        while not stops:  # A signal that comes just before a wait does not end it.
+            time.sleep(0.1)
     except OSError as error:
         fail(str(error))
     finally:

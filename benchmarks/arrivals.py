@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import grpc
 
@@ -18,8 +19,8 @@ class Arrivals:
         self, channel: grpc.Channel, request: WatchRequest, trace_of: Callable[[WatchResponse], str | None]
     ) -> None:
         self._stub = EvaluationServiceStub(channel)
-        self._stream = self._stub.Watch(request)
-        self._stream.initial_metadata()
+        self._request = request
+        self._stream = self._opened()
         self._trace_of = trace_of
         self._arrived: dict[str, int] = {}
         self._changed = threading.Condition()
@@ -41,15 +42,29 @@ class Arrivals:
     def close(self) -> None:
         self._stream.cancel()
 
+    def _opened(self) -> Any:
+        stream = self._stub.Watch(self._request)
+        stream.initial_metadata()
+        return stream
+
     def _watch(self) -> None:
-        try:
-            for response in self._stream:
-                arrived = time.perf_counter_ns()
-                trace_id = self._trace_of(response)
-                if trace_id is not None:
-                    with self._changed:
-                        self._arrived[trace_id] = arrived
-                        self._changed.notify_all()
-        except grpc.RpcError as error:
-            if error.code() is not grpc.StatusCode.CANCELLED:
-                raise
+        while True:
+            try:
+                for response in self._stream:
+                    self._take(response)
+                return
+            except grpc.RpcError as error:
+                if error.code() is grpc.StatusCode.CANCELLED:
+                    return
+                # A collector ends every connection after an hour.
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise
+            self._stream = self._opened()
+
+    def _take(self, response: WatchResponse) -> None:
+        arrived = time.perf_counter_ns()
+        trace_id = self._trace_of(response)
+        if trace_id is not None:
+            with self._changed:
+                self._arrived[trace_id] = arrived
+                self._changed.notify_all()

@@ -37,7 +37,13 @@ from benchmarks.workload.plan import SERVICE
 from otel_agenteval import semconv
 from otel_agenteval.proto.v1.evaluation_pb2 import WatchRequest, WatchResponse
 
-SETTINGS = {"AGENTEVAL_LOG__RETENTION": "600", "AGENTEVAL_SESSION__IDLE": "120"}
+SETTINGS = {
+    "AGENTEVAL_LOG__RETENTION": "600",
+    "AGENTEVAL_RETENTION__CONTENT": "1200",
+    "AGENTEVAL_RETENTION__OUTCOMES": "1800",
+    "AGENTEVAL_SESSION__IDLE": "120",
+    "AGENTEVAL_SERVER__MEMORY_LIMIT": "1GiB",
+}
 """Short, so that what is kept for a while reaches its level early, and what grows beyond it shows."""
 UNDER_WAY = 200
 """Conversations that are going on at the same time."""

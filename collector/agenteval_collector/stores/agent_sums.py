@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Delete, Table, bindparam, delete, exists, literal_column, select
+from sqlalchemy import Delete, Table, bindparam, delete, exists, func, literal_column, select
 
 from agenteval_collector.model.agents import HOUR, step_of
 from agenteval_collector.model.commit import Commit
@@ -17,7 +17,6 @@ from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.schema import (
-    JUDGED_AT_RANDOM,
     agent_hours,
     agent_times,
     findings,
@@ -26,7 +25,7 @@ from agenteval_collector.stores.schema import (
     traces,
 )
 from otel_agenteval.finding import Severity
-from otel_agenteval.outcome import Method, Subject
+from otel_agenteval.outcome import Method, Part, Subject
 
 ALL: Final = ""
 """The name under which all traces of an agent are counted, whatever was judged."""
@@ -94,11 +93,15 @@ class AgentSums:
     def _parts(self) -> Iterator[tuple[_Hour, bool, float | None, _Time | None]]:
         """Yield what each trace adds: where, whether it is a hit, its price, and where its duration counts."""
         for row in self._connection.execute(_TRACES, self._ids):
+            if row.agent is None:
+                continue
             place = row.agent, row.started_at // HOUR, row.service_version or ""
             effort = effort_from(row.effort)
             time = None if effort.seconds is None else _Time(*place, step_of(effort.seconds))
             yield _Hour(ALL, *place, row.session_id), bool(row.failed), effort.usd, time
         for row in self._connection.execute(_JUDGED, self._ids):
+            if row.agent is None:
+                continue
             place = row.agent, row.started_at // HOUR, row.service_version or ""
             yield _Hour(row.name, *place, row.session_id), bool(row.success), None, None
 
@@ -117,7 +120,8 @@ def changed_by(commit: Commit) -> set[str]:
     return {each.trace_id for each in commit.traces} | {*commit.moves} | found | judged
 
 
-_OF_TRACES: Final = (own(traces), among(traces.c.trace_id, "ids"), traces.c.agent.is_not(None))
+# Without a condition on the agent: for that SQLite would read all traces that have one, by the index of agents.
+_OF_TRACES: Final = (own(traces), among(traces.c.trace_id, "ids"))
 _PLACE: Final = (traces.c.agent, traces.c.started_at, traces.c.service_version, traces.c.session_id)
 _TRACES: Final = select(
     *_PLACE,
@@ -133,5 +137,12 @@ _TRACES: Final = select(
 _JUDGED: Final = (
     select(*_PLACE, outcomes.c.name, outcomes.c.success)
     .join(outcomes, (outcomes.c.tenant == traces.c.tenant) & (outcomes.c.subject_id == traces.c.trace_id))
-    .where(*_OF_TRACES, outcomes.c.subject == literal_column(f"'{Subject.TRACE}'"), JUDGED_AT_RANDOM)
+    .where(
+        *_OF_TRACES,
+        outcomes.c.subject == Subject.TRACE,
+        # In a form that no index has: by that of `JUDGED_AT_RANDOM` SQLite would read all that was ever judged.
+        func.coalesce(outcomes.c.part, "") == Part.RANDOM,
+        outcomes.c.method == Method.LLM,
+        outcomes.c.success.is_not(None),
+    )
 )

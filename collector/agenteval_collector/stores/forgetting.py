@@ -36,7 +36,7 @@ def forget_content(connection: TenantConnection, before: int, limit: int) -> int
     for row in connection.execute(_VIEWS, params).all():
         connection.upsert(trace_views, [{"trace_id": row.trace_id, "view": without_content(row.view)}])
     connection.execute(_UNSAID, params)
-    over = ids(connection.execute(_OVER, params).scalars())
+    over = ids(set(connection.execute(_OVER, params).scalars()))
     for subject, doomed in ((Subject.TRACE, params), (Subject.SESSION, over)):
         _forget_reasons(connection, outcomes, _about(outcomes, subject), doomed)
         asked = own(judge_exchanges), _about(judge_exchanges, subject)
@@ -97,13 +97,9 @@ _VIEWS: Final = select(trace_views).where(own(trace_views), among(trace_views.c.
 _UNSAID: Final = update(traces).where(own(traces), among(traces.c.trace_id, "ids")).values(said="", has_content=False)
 _OTHER: Final = traces.alias()
 # Sessions of which nothing is left that was said.
-_OVER: Final = (
-    select(traces.c.session_id)
-    .distinct()
-    .where(
-        own(traces),
-        among(traces.c.trace_id, "ids"),
-        ~exists().where(own(_OTHER), _OTHER.c.session_id == traces.c.session_id, _OTHER.c.has_content),
-    )
+_OVER: Final = select(traces.c.session_id).where(
+    own(traces),
+    among(traces.c.trace_id, "ids"),
+    ~exists().where(own(_OTHER), _OTHER.c.session_id == traces.c.session_id, _OTHER.c.has_content),
 )
 _NOTES: Final = update(labels).where(own(labels)).values(note=None)

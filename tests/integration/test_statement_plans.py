@@ -1,0 +1,86 @@
+"""What SQLite does for the statements of the pipeline: it reads the rows of a commit, however many others there are."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.effort import Effort
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.stores import Store
+from agenteval_collector.stores.forgetting import forget_content
+from sqlalchemy import event
+
+from otel_agenteval.finding import Severity
+from otel_agenteval.outcome import Method, Part
+from tests.integration.test_store import hex_id, record, score, session_update
+from tests.support.findings import finding
+from tests.support.otlp import START
+
+TRACES: Final = 3
+EVERYTHING: Final = re.compile(
+    r"SCAN (?!anon|json|CONSTANT|main\.said_index_config|\d)|\(tenant=\?(?: AND \w+[<>]\?)*\)$"
+)
+"""Steps of a plan that read a whole table, or all that a tenant has in it."""
+FEW: Final = re.compile(
+    r"findings_uncounted|findings_told|judge_exchanges_by_age|outcomes_pending|problems_by_kind|outbox_by_time"
+)
+"""Indexes of what has to be done still, of what has a bound, or that are read up to a limit."""
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Iterator[tuple[Store, list[str]]]:
+    """A store, and the statements that it has run."""
+    store = Store(tmp_path / "agenteval.db", ManualClock())
+    statements: list[str] = []
+
+    def listen(connection: Any, *_: object) -> None:
+        connection.set_trace_callback(statements.append)
+
+    for engine in (store._pipeline.engine, store._durable.engine):
+        event.listen(engine, "checkout", listen)
+    yield store, statements
+    store.shutdown()
+
+
+def found(number: int) -> Any:
+    return finding(
+        kind="tool_failed", severity=Severity.ERROR, trace_id=hex_id(number), session_id="s", agent="planner",
+        found_at=START + number, metadata={"shape": "it broke"},
+    )  # fmt: skip
+
+
+def commit(*numbers: int, revision: int = 1) -> Commit:
+    known: Any = {"agent": "planner", "revision": revision, "effort": Effort(steps=1, seconds=1.0, usd=0.5)}
+    judged: Any = {"name": "confidence", "method": Method.LLM, "part": Part.RANDOM, "threshold": 0.5}
+    return Commit(
+        traces=[record(number, findings=[found(number)], **known) for number in numbers],
+        evaluations=[each for number in numbers for each in (score(number), score(number, **judged))],
+        sessions={"s": session_update()},
+    )
+
+
+def test_the_pipeline_reads_what_it_is_about_and_nothing_else(tmp_path: Path, said: tuple[Store, list[str]]) -> None:
+    store, statements = said
+    store.commit(commit(*range(1, TRACES + 1)))
+    store.commit(commit(1, revision=2))
+    store.known_traces([hex_id(1)])
+    store.stored_place(hex_id(1))
+    store.session("s")
+    store.neighbours("s", (START + 2, hex_id(2)))
+    store.traces([hex_id(2)])
+    store.finalize(["s"])
+    store.deletions.erase([hex_id(3)], [])
+    with store._pipeline.writing() as connection:
+        assert forget_content(connection, before=2 * START, limit=10) == 2
+    assert len(statements) > 20
+    with closing(sqlite3.connect(f"file:{tmp_path / 'agenteval.db'}?mode=ro", uri=True)) as connection:
+        looked_at = [each for each in statements if re.match("SELECT|INSERT|UPDATE|DELETE", each)]
+        plans = {each: connection.execute(f"EXPLAIN QUERY PLAN {each}").fetchall() for each in looked_at}
+    steps = {statement: [step for *_, step in plan] for statement, plan in plans.items()}
+    everything = {each: step for each, of in steps.items() for step in of if EVERYTHING.search(step)}
+    assert not {each: step for each, step in everything.items() if not FEW.search(step)}

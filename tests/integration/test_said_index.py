@@ -55,9 +55,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def test_a_thousand_deletions_leave_an_index_that_can_be_read(store: Store, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "agenteval.db", isolation_level=None) as database:
-        for number in range(1300):
+        for number in range(1500):
             # Something stays: of an empty index there are no parts to list.
             database.execute(f"INSERT INTO {SAID_INDEX}(rowid, said) VALUES (?, ?)", (number, f"parcel {number}"))
             store.deletions.forget_pieces()
         [[last]] = database.execute(f"SELECT max(rowid) FROM {SAID_INDEX} WHERE {SAID_INDEX} MATCH 'cel'").fetchall()
-    assert last == 1299
+    assert last == 1499

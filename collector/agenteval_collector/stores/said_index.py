@@ -11,9 +11,9 @@ from sqlalchemy import text
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.schema import SAID_INDEX
 
-_LONGEST: Final = 1000
-"""Bytes of the list of the index's parts. In older SQLite (3.40) each `optimize` makes it two bytes longer, and the
-index cannot be read any more after some 1,200 of them."""
+_LONGEST: Final = 3000
+"""Bytes of the list of the index's parts. In older SQLite (3.40) each `optimize` makes it up to four bytes longer, and
+above some 4,000 the index cannot be read any more."""
 _PARTS: Final = text(f"SELECT length(block) FROM {SAID_INDEX}_data WHERE id = 10")
 _OPTIMIZE, _REBUILD = (
     text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('{command}')") for command in ("optimize", "rebuild")

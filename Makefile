@@ -7,7 +7,7 @@ SHARED ?= ../shared
 # Images of containers set this to stay small. Here it would compile all code again in each of a thousand processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test pytest lint test-lowest test-frameworks test-deploy test-slow test-alerts test-faults fuzz acceptance \
+.PHONY: demo check test pytest lint test-lowest test-frameworks test-deploy test-slow test-distributed test-alerts test-faults fuzz acceptance \
 	bench docs deploy dist supply audit pins proto clean help
 
 help:               ## this list
@@ -48,6 +48,9 @@ test-deploy: $(VENV)/.dev ## what is below deploy/, by linters and schemas
 
 test-slow: $(VENV)/.dev   ## simulations, a real Prometheus, a real browser (skipped where one is not installed)
 	$(BIN)/pytest -n auto --dist loadfile -m slow --timeout 600 --ignore tests/alerts --ignore tests/faults
+
+test-distributed: $(VENV)/.dev ## what holds of every store, and a collector, on a real PostgreSQL (skipped where none is installed)
+	$(BIN)/pytest -n auto --dist loadfile -m distributed --timeout 600
 
 test-alerts: $(VENV)/.dev ## every alert reaches a webhook once and resolves: real Prometheus and Alertmanager, within 6 minutes
 	$(BIN)/pytest -m slow --timeout 600 tests/alerts
@@ -104,7 +107,7 @@ audit: $(VENV)/.dev       ## known vulnerabilities of what continuous integratio
 pins: $(VENV)/.dev        ## constraints.txt: the newest versions that fit together, for every system and Python that the project allows
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
-		--output-file constraints.txt pyproject.toml --extra collector --group dev --group deploy --group supply
+		--output-file constraints.txt pyproject.toml --extra collector --extra postgres --group dev --group deploy --group supply
 
 # An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
 proto:                    ## generate the stubs of our proto files again

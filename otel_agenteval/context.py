@@ -111,7 +111,7 @@ def required_of_run(name: str, value: object) -> str:
     if len(text) > MAX_ID:
         raise ValueError(f"{name} has {len(text)} characters: give {MAX_ID} at most")
     if storable(text) != text:
-        raise ValueError(f"{name} is {text!r}: it holds half of a character (a lone surrogate)")
+        raise ValueError(f"{name} is {text!r}: it holds half of a character (a lone surrogate), or a NUL")
     return text
 
 

@@ -16,8 +16,9 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def storable(text: str) -> str:
-    """Return the text as UTF-8 can hold it: half a surrogate pair, which JSON may hold, becomes a question mark."""
-    return text.encode(errors="replace").decode()
+    """Return the text as UTF-8 and every database can hold it: half a surrogate pair and a NUL, which JSON may hold,
+    become question marks."""
+    return text.encode(errors="replace").decode().replace("\0", "?")
 
 
 def cut(text: str, limit: int) -> str:

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import postgres
+from tests.support.databases import stores_on
+
 # On machines that others use as well, how long it takes to draw an input says nothing.
 settings.register_profile(
     "thorough",
@@ -33,6 +36,36 @@ def _logging_as_it_was() -> Iterator[None]:
     for handler in {*root.handlers} - {*before}:
         root.removeHandler(handler)
     root.setLevel(level)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what holds of every store on each database."""
+    if metafunc.definition.get_closest_marker("databases") and not metafunc.definition.get_closest_marker("sqlite"):
+        databases = ["sqlite", pytest.param("postgresql", marks=pytest.mark.distributed)]
+        metafunc.parametrize("_database", databases, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def _database(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Stores are on this database: SQLite, unless a test asks for another one."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        yield
+        return
+    with stores_on(request.getfixturevalue("postgresql")):
+        yield
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[postgres.Server]:
+    """A server of PostgreSQL for all tests of this process."""
+    pytest.importorskip("psycopg", reason="needs the extra [postgres]")
+    try:
+        postgres.program("initdb")
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    with postgres.server() as server:
+        server.execute("CREATE EXTENSION pg_trgm")
+        yield server
 
 
 _ENDS_WITHIN = 60.0

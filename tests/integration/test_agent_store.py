@@ -17,12 +17,15 @@ from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import clustered_interval
 from otel_agenteval.outcome import Part
 from tests.support.agent_history import HOUR, NOW, error_in, judged, session_of, trace_of
+from tests.support.databases import database_in
 from tests.support.findings import finding
+
+pytestmark = pytest.mark.databases
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "agenteval.db", ManualClock(NOW))
+    made = Store(database_in(tmp_path), ManualClock(NOW))
     yield made
     made.shutdown()
 

@@ -18,6 +18,8 @@ from tests.support.referring import Referring, judged, judgement
 from tests.support.runs import run_trace
 from tests.support.scoring import Scoring
 
+pytestmark = pytest.mark.databases
+
 EVALUATOR = JudgedEvaluator(name="confidence", version="7", model="judge-1", threshold=0.5)
 WAS = "judge-1, version 7"
 GONE = Failure(error_type=SPANS_GONE, reason="the spans are gone")

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-HEAVY = {"grpc", "numpy", "openai", "scipy", "sqlalchemy", "starlette", "uvicorn", "wordllama"} | {
+HEAVY = {"grpc", "numpy", "openai", "psycopg", "scipy", "sqlalchemy", "starlette", "uvicorn", "wordllama"} | {
     "opentelemetry.sdk.trace"
 }
 RUN = """

@@ -17,6 +17,8 @@ from tests.support.referring import Referring, judged
 from tests.support.runs import run_trace
 from tests.support.scoring import Scoring
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def scoring(tmp_path: Path) -> Iterator[Scoring]:

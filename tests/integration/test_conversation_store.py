@@ -11,6 +11,10 @@ from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores import conversations as stored
 
+from tests.support.databases import database_in
+
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def clock() -> ManualClock:
@@ -19,7 +23,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    opened = Store(tmp_path / "agenteval.db", clock)
+    opened = Store(database_in(tmp_path), clock)
     yield opened
     opened.shutdown()
 
@@ -73,7 +77,7 @@ def test_a_link_is_replaced_and_survives_a_restart(store: Store, tmp_path: Path,
     changed = link("a", said=b"other", parent="z", answered=True)
     commit(store, changed)
     store.shutdown()
-    again = Store(tmp_path / "agenteval.db", clock)
+    again = Store(database_in(tmp_path), clock)
     assert again.conversations.link("a") == changed
     assert again.conversations.ending("desk", b"said", None) == []
     again.shutdown()

@@ -23,6 +23,8 @@ from tests.support.eventually import eventually
 from tests.support.otlp import log, logs, span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
+pytestmark = pytest.mark.databases
+
 WORD = "Zwetschge"
 """Part of everything that is recorded of a session that is deleted."""
 

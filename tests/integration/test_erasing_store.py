@@ -4,6 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.reports import Label
@@ -16,8 +17,11 @@ from sqlalchemy import select
 
 from otel_agenteval.finding import Severity
 from tests.integration.test_store import hex_id, record, score, session_update
+from tests.support.databases import database_in
 from tests.support.findings import finding
 from tests.support.otlp import START
+
+pytestmark = pytest.mark.databases
 
 OWN = {"deletions", "erasures", "progress"}
 
@@ -32,7 +36,7 @@ def test_other_sessions_are_as_if_the_erased_ones_had_never_been(
 ) -> None:
     numbered = list(enumerate(given, 1))
     with TemporaryDirectory() as folder:
-        store, other = (Store(Path(folder) / name, ManualClock()) for name in ("a.db", "b.db"))
+        store, other = (Store(database_in(Path(folder), name), ManualClock()) for name in ("a.db", "b.db"))
         fill(store, numbered)
         fill(other, [(number, each) for number, each in numbered if each[0] not in doomed])
         trace_ids = [hex_id(number) for number, each in numbered if each[0] in doomed]

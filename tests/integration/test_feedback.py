@@ -24,6 +24,8 @@ from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 from tests.support.scoring import Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 TRACE = trace_id(1).hex()
 GEN_AI = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clerk"}
 

@@ -21,25 +21,30 @@ from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores import Store
+from agenteval_collector.stores.schema import sessions
+from sqlalchemy import select
 
 from otel_agenteval.finding import Finding, Mode, Severity
 from otel_agenteval.model import Trace
+from tests.support.databases import database_in
 from tests.support.findings import SPAN_ID, TRACE_ID, finding, loop_found
 from tests.support.plans import plan_of
+
+pytestmark = pytest.mark.databases
 
 OTHER_SPAN = "0" * 16
 
 
 @pytest.fixture
 def telling(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "telling.db", ManualClock(), events_of=events_of)
+    made = Store(database_in(tmp_path, "telling.db"), ManualClock(), events_of=events_of)
     yield made
     made.shutdown()
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "agenteval.db", ManualClock())
+    made = Store(database_in(tmp_path), ManualClock())
     yield made
     made.shutdown()
 
@@ -98,9 +103,8 @@ def shown(store: Store, session_id: str | None = None) -> list[Any]:
 
 def worst_and_attention(store: Store, session_id: str) -> tuple[int, int, int, int]:
     with store.outside.engine.connect() as connection:
-        row = connection.exec_driver_sql(
-            "SELECT errors, warnings, infos, attention FROM sessions WHERE session_id = ?", (session_id,)
-        ).one()
+        found = select(sessions.c["errors", "warnings", "infos", "attention"])
+        row = connection.execute(found.where(sessions.c.session_id == session_id)).one()
     return tuple(row)
 
 
@@ -299,6 +303,7 @@ def test_evidence_that_no_utf_8_holds_is_kept_all_the_same(store: Store) -> None
     assert [(each["reason"], each["span_id"]) for each in shown(store)] == [("? said", None)]
 
 
+@pytest.mark.sqlite
 def test_the_findings_of_a_session_are_found_by_an_index(store: Store) -> None:
     with store.snapshot() as records:
         plan = plan_of(store.outside.engine, lambda: records.found_in_sessions({"s-1": ()}))
@@ -318,6 +323,7 @@ def test_threads_that_find_the_same_tell_it_once(store: Store) -> None:
     assert sorted(each.span_id or "" for each in sink.told) == [each.span_id for each in found]
 
 
+@pytest.mark.sqlite
 def test_nobody_is_told_of_what_could_not_be_kept(store: Store, tmp_path: Path) -> None:
     sink = Told()
     announcer = Announcer(store.findings, list, sink, ManualClock())

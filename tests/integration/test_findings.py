@@ -28,6 +28,8 @@ from tests.support.otlp import span, span_id, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 from tests.support.scoring import Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 TRACE = trace_id(1).hex()
 
 

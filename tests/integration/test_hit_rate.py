@@ -18,6 +18,8 @@ from tests.support.otlp import trace_id, turn
 from tests.support.referring import PENDING, Referring, judged, judgement
 from tests.support.scoring import Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 AGENT = "planner"
 ANSWERS = ("Yes, you may.", "The parcel left Berlin on Monday.", "Our shop opens at nine.")
 

@@ -16,6 +16,8 @@ from tests.support.otlp import trace_id, turn
 from tests.support.referring import PENDING, Referring, exchange, judged, judgement
 from tests.support.scoring import Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 START = 1_700_000_000_000_000_000
 
 

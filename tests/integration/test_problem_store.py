@@ -26,8 +26,11 @@ from sqlalchemy.dialects import sqlite
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Method, Score, Subject
+from tests.support.databases import database_in
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding
+
+pytestmark = pytest.mark.databases
 
 NOW = 1_700_000_000_000_000_000
 EVERYTHING = ProblemFilter()
@@ -40,7 +43,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    made = Store(tmp_path / "agenteval.db", clock)
+    made = Store(database_in(tmp_path), clock)
     yield made
     made.shutdown()
 
@@ -219,7 +222,7 @@ def counted_again(store: Store) -> dict[object, tuple[object, ...]]:
         ).all()
         failed = connection.exec_driver_sql(
             "SELECT agent, name, NULL, '{}', subject_id, session_id, service_version, evaluated_at FROM outcomes"
-            " WHERE success = 0"
+            " WHERE success = false"
         ).all()
         efforts = dict(map(tuple, connection.exec_driver_sql("SELECT trace_id, effort FROM traces")))
     traces: dict[object, dict[str, list[tuple[str, str, int]]]] = {}
@@ -301,6 +304,7 @@ def test_listings_are_filtered(store: Store, wanted: ProblemFilter, number: int)
     assert sum(each.problems for each in counts) == 2
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("query", "reaches"),
     [

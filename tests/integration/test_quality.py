@@ -26,6 +26,8 @@ from tests.support.rendering import rendered
 from tests.support.scoring import Scoring
 from tests.support.web_server import serve
 
+pytestmark = pytest.mark.databases
+
 START = 1_700_000_000_000_000_000
 NAME = "task_completion"
 

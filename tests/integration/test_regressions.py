@@ -23,6 +23,8 @@ from tests.support.rendering import rendered
 from tests.support.running_collector import RunningCollector
 from tests.support.scoring import Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 AGENT = "planner"
 ENOUGH = 1 / LEVEL
 SECOND = 10**9

@@ -24,6 +24,8 @@ from tests.support.referring import PENDING, Referring, judged, judgement
 from tests.support.runs import SECOND, run_trace
 from tests.support.scoring import Scoring
 
+pytestmark = pytest.mark.databases
+
 NOBODY: dict[str, Any] = {"evaluators": {"task_completion": {"enabled": False}, "confidence": {"enabled": False}}}
 """Nothing estimates what came of a run."""
 DAY = 24 * 3600.0

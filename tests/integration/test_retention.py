@@ -15,6 +15,8 @@ from tests.support.eventually import eventually
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
+pytestmark = pytest.mark.databases
+
 DAY = 24 * 3600.0
 
 
@@ -83,6 +85,7 @@ def test_numbers_go_with_their_sessions_and_sums(collector: RunningCollector, cl
         assert f'agenteval_collector_retention_removed_total{{agenteval_reason="{what}"}} 1.0' in metrics
 
 
+@pytest.mark.sqlite
 def test_above_its_bytes_the_oldest_goes_and_the_files_become_smaller(tmp_path: Path) -> None:
     clock = ManualClock()
     most = 6_500_000

@@ -15,8 +15,11 @@ from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.scoring import reliability_reports
 
+from tests.support.databases import database_in
 from tests.support.findings import TRACE_ID, loop_found
 from tests.support.otlp import START
+
+pytestmark = pytest.mark.databases
 
 
 class Sessions(NothingRuns):
@@ -24,7 +27,7 @@ class Sessions(NothingRuns):
 
     def __init__(self, path: Path) -> None:
         clock = ManualClock()
-        self.store = Store(path / "agenteval.db", clock)
+        self.store = Store(database_in(path), clock)
         self.running: list[RunningTrace] = []
         self.queries = Queries(
             self.store,

@@ -24,10 +24,13 @@ from hypothesis import strategies as st
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Method, Score
+from tests.support.databases import database_in
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding, loop_found
 from tests.support.inputs import inputs
 from tests.support.plans import plan_of
+
+pytestmark = pytest.mark.databases
 
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
@@ -71,7 +74,7 @@ class Listed(NothingRuns):
     """A store, and the listings of it."""
 
     def __init__(self, path: Path) -> None:
-        self.store = Store(path / "agenteval.db", ManualClock())
+        self.store = Store(database_in(path), ManualClock())
         self.running: list[RunningTrace] = []
         clock = ManualClock(START)
         self.queries = Queries(
@@ -260,6 +263,7 @@ def test_by_attention_a_session_that_only_runs_has_its_place_on_the_first_page(l
     assert listed.pages(ATTENTION, 3) == [["loops", "s01", "calm"], ["s02"]]
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("wanted", "index"),
     [
@@ -276,6 +280,7 @@ def test_a_listing_goes_by_an_index(listed: Listed, wanted: SessionFilter, index
     assert not any("SCAN" in step or "TEMP B-TREE" in step for step in plan), plan
 
 
+@pytest.mark.sqlite
 def test_judged_failures_are_found_without_a_look_at_all_outcomes_of_a_session(listed: Listed) -> None:
     listed.add(1, judged=0.2)
     with listed.store.snapshot() as records:
@@ -288,6 +293,7 @@ def test_judged_failures_are_found_without_a_look_at_all_outcomes_of_a_session(l
         assert "COVERING INDEX outcomes_below" in step
 
 
+@pytest.mark.sqlite
 def test_few_traces_are_looked_at_for_what_few_said(listed: Listed) -> None:
     listed.add(1, text="hello")
     with listed.store.snapshot() as records:

@@ -17,9 +17,9 @@ from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate, StoredPlace
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.runtime.database import open_database
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.stores import Store
+from agenteval_collector.stores.engines.sqlite import SqliteFile
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.schema import SAID_INDEX, metadata
 from agenteval_collector.wiring.scoring import reliability_reports
@@ -29,16 +29,18 @@ from sqlalchemy import event
 
 from otel_agenteval.model import Tool, ToolCall, Trace, Turn
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Subject, Unscored
-from tests.support.databases import locked
+from tests.support.databases import database_in, locked
 from tests.support.evaluations import evaluation
 from tests.support.eventually import eventually
 from tests.support.otlp import START, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "agenteval.db", ManualClock())
+    made = Store(database_in(tmp_path), ManualClock())
     yield made
     made.shutdown()
 
@@ -117,17 +119,19 @@ def queries(store: Store, idle: float = 900.0) -> Queries:
 
 def test_the_migrations_make_the_tables_of_the_schema(store: Store) -> None:
     def is_table_of_ours(name: str | None, *_: object) -> bool:
-        return name is None or not name.startswith(SAID_INDEX)
+        return name is None or not name.startswith((SAID_INDEX, "traces_said", "rowid", "traces_by_rowid"))
 
     with store.outside.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_name": is_table_of_ours})
         assert compare_metadata(context, metadata) == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("statement", [10, 40, 70, 100])
 def test_a_migration_that_breaks_off_leaves_nothing(tmp_path: Path, statement: int) -> None:
     file = tmp_path / "agenteval.db"
-    engine, executed = open_database(file, synchronous="FULL"), count(1)
+    database, executed = SqliteFile(file), count(1)
+    engine = database.engine(durable=True, pool_size=1)
 
     @event.listens_for(engine, "before_cursor_execute")
     def _break_off(*_: object) -> None:
@@ -135,7 +139,7 @@ def test_a_migration_that_breaks_off_leaves_nothing(tmp_path: Path, statement: i
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        migrate(engine)
+        migrate(database, engine)
     engine.dispose()
     Store(file, ManualClock()).shutdown()
     Store(tmp_path / "whole.db", ManualClock()).shutdown()
@@ -147,6 +151,7 @@ def names_in(file: Path) -> set[str]:
         return {name for [name] in database.execute("SELECT name FROM sqlite_master")}
 
 
+@pytest.mark.sqlite
 def test_a_store_opens_again_and_one_of_another_version_does_not(tmp_path: Path) -> None:
     path = tmp_path / "agenteval.db"
     for _ in range(2):
@@ -367,8 +372,9 @@ def test_a_repeated_report_changes_nothing_and_a_later_one_adds(store: Store) ->
     assert [tuple(row) for row in rows] == [("t", "1", 1, 0.5)]
 
 
+@pytest.mark.sqlite
 def test_a_database_that_is_full_is_unavailable_and_keeps_all_or_nothing(tmp_path: Path) -> None:
-    store = Store(tmp_path / "agenteval.db", ManualClock())
+    store = Store(database_in(tmp_path), ManualClock())
     with store._pipeline.engine.connect() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 2}")
@@ -379,6 +385,7 @@ def test_a_database_that_is_full_is_unavailable_and_keeps_all_or_nothing(tmp_pat
     store.shutdown()
 
 
+@pytest.mark.sqlite
 def test_the_pipeline_waits_for_a_store_that_refuses_and_goes_on(tmp_path: Path) -> None:
     with RunningCollector(tmp_path) as collector:
         with locked(tmp_path / "agenteval.db"):

@@ -19,6 +19,8 @@ from tests.support.judge.judge_server import JudgeServer
 from tests.support.otlp import marked, span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
+pytestmark = pytest.mark.databases
+
 KEYS = [
     {"name": "ann", "key": "of-a", "tenant": "a"},
     {"name": "bob", "key": "of-b", "tenant": "b"},

@@ -12,6 +12,8 @@ from sqlalchemy import delete, select
 
 from tests.integration.test_session_list import Listed
 
+pytestmark = pytest.mark.databases
+
 WORDS = st.text(st.sampled_from('ab "%_*ß\nИ'), max_size=8)
 
 

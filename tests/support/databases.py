@@ -1,9 +1,14 @@
-"""What happens to database files from outside."""
+"""The databases that stores are tried on, and what happens to their files from outside."""
 
+import hashlib
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+
+from agenteval_collector.stores.engines import Database
+
+from tests.support.postgres import Server
 
 
 @contextmanager
@@ -13,3 +18,36 @@ def locked(path: Path) -> Iterator[None]:
         connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("ROLLBACK")
+
+
+class _Chosen:
+    """The server that stores are on at the moment; none: SQLite."""
+
+    server: Server | None = None
+
+
+@contextmanager
+def stores_on(server: Server) -> Iterator[None]:
+    """Every store is on this server meanwhile, and gone afterwards."""
+    _Chosen.server = server
+    try:
+        yield
+    finally:
+        _Chosen.server = None
+        for [schema] in server.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'agenteval%'"):
+            server.execute(f'DROP SCHEMA "{schema}" CASCADE')
+
+
+def store_settings() -> dict[str, str]:
+    """The settings by which a collector's stores are where all others are."""
+    return {} if _Chosen.server is None else {"url": _Chosen.server.url}
+
+
+def database_in(folder: Path, name: str = "agenteval.db") -> Path | Database:
+    """The database of that name in a folder: a file, or the same schema each time on the server that is chosen."""
+    if _Chosen.server is None:
+        return folder / name
+    from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415 - an extra
+
+    tenant = hashlib.sha256(str(folder / name).encode()).hexdigest()[:32]
+    return PostgresSchema(_Chosen.server.url, tenant, is_alone=False)

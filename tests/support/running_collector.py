@@ -18,6 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from tests.support.asking import answered
+from tests.support.databases import store_settings
 from tests.support.eventually import eventually
 
 ANY_PORT = {"grpc_address": "127.0.0.1:0", "http_address": "127.0.0.1:0", "web_address": "127.0.0.1:0"}
@@ -29,6 +30,7 @@ def settings(data_dir: Path, **sections: Mapping[str, Any]) -> Settings:
     flags = {
         "data_dir": str(data_dir),
         **sections,
+        "store": {**store_settings(), **sections.get("store", {})},
         "server": {**ANY_PORT, **sections.get("server", {})},
         "assembly": {"settle": 0.1, "settle_logs": 0.1, "silence": 0.5, **sections.get("assembly", {})},
     }

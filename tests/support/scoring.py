@@ -24,6 +24,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.finding import Finding
 from tests.support.assembling import Counting
+from tests.support.databases import database_in
 
 IDLE = 900.0
 ROOM = 64
@@ -66,7 +67,7 @@ class Scoring:
         self.scored: list[tuple[str, int]] = []
         self.telemetry = Counting()
         self.settings: Settings = load(environ={}, flags=sections)
-        self.store = Store(path / "agenteval.db", self.clock)
+        self.store = Store(database_in(path), self.clock)
         self.judging = judging or make_judging(self.settings, self.store, self.telemetry)
         self.queries = Queries(
             self.store,

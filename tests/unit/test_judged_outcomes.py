@@ -11,6 +11,8 @@ from tests.support.plans import plan_of
 from tests.support.referring import PENDING, Referring, exchange, judged, judgement
 from tests.support.scoring import Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 BOTH = {"confidence": PENDING, "tool_correctness": PENDING}
 JUDGE: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1"}}
 
@@ -124,6 +126,7 @@ def test_no_more_is_referred_again_than_there_is_room_for(scoring: Scoring) -> N
     assert [job.trace_id for job in scoring.referred] == [trace_id(number).hex() for number in (1, 2, 3)]
 
 
+@pytest.mark.sqlite
 def test_looking_for_what_is_pending_does_not_read_what_is_not(scoring: Scoring) -> None:
     plan = plan_of(scoring.store.outside.engine, lambda: scoring.store.pending_jobs(before=scoring.clock.now()))
     assert all("INDEX outcomes_pending" in step for step in plan if "outcomes" in step), plan

@@ -14,12 +14,15 @@ from agenteval_collector.sessions.past import KEPT_AGENTS, KEPT_SESSIONS
 from agenteval_collector.stores import Store
 
 from otel_agenteval.outcome import Method, Part, Score, Subject
+from tests.support.databases import database_in
 from tests.support.evaluations import committed
+
+pytestmark = pytest.mark.databases
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "agenteval.db", TickingClock())
+    made = Store(database_in(tmp_path), TickingClock())
     yield made
     made.shutdown()
 

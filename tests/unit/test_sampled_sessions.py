@@ -18,6 +18,8 @@ from tests.support.plans import plan_of
 from tests.support.referring import judged, judgement
 from tests.support.scoring import ROOM, Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 NOBODY: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1", "sample": 0.0, "escalate": 1.0}}
 WORDS = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet", "kilo", "lima"]
 
@@ -190,12 +192,14 @@ def test_whoever_asks_hears_of_it_when_it_cannot_be_done(scoring: Scoring) -> No
     scoring.stage.shutdown()
 
 
+@pytest.mark.sqlite
 def test_what_was_sampled_out_is_looked_for_among_the_traces_of_the_session(scoring: Scoring) -> None:
     plan = plan_of(scoring.store.outside.engine, lambda: scoring.store.sampled_out("s", 10))
     assert any("traces_by_session" in step for step in plan)
     assert all("subject_id=?" in step for step in plan if " outcomes " in step)
 
 
+@pytest.mark.sqlite
 def test_the_parts_of_a_session_are_looked_for_among_its_outcomes(scoring: Scoring) -> None:
     plan = plan_of(scoring.store.outside.engine, lambda: scoring.store.parts("s"))
     assert any("outcomes_by_session" in step for step in plan), plan

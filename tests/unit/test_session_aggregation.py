@@ -21,6 +21,8 @@ from tests.support.inputs import inputs
 from tests.support.otlp import marked, span, trace_id, turn
 from tests.support.scoring import IDLE, Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 SAID = ("Your order is on its way.", "Your order is on its way today.", "I cannot do that.", "The weather is fine.")
 
 

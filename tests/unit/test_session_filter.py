@@ -52,7 +52,8 @@ def test_parameters_say_what_is_wanted(given: dict[str, str], wanted: SessionFil
         ({"until": "1066-10-14T09:00:00Z"}, "until is '1066-10-14T09:00:00Z', not a time"),
         ({"since": "2026-03-02T09:00:00Z", "until": "2026-03-02T09:00:00Z"}, "not before until"),
         ({"text": "x" * (MAX_TEXT + 1)}, f"text has {MAX_TEXT + 1} characters"),
-        ({"agent": "\ud800"}, "agent has characters that have no UTF-8"),
+        ({"agent": "\ud800"}, "agent has characters that cannot be stored"),
+        ({"agent": "a\0b"}, "agent has characters that cannot be stored"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(given: dict[str, str], message: str) -> None:

@@ -13,6 +13,8 @@ from tests.support.otlp import span, turn
 from tests.support.referring import exchange, judged, judgement
 from tests.support.scoring import IDLE, Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 JUDGE: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1"}}
 
 

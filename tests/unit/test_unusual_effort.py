@@ -12,6 +12,8 @@ from otel_agenteval.finding import FindingKind
 from tests.support.otlp import span, trace_id, turn
 from tests.support.scoring import Scoring, assembled
 
+pytestmark = pytest.mark.databases
+
 USUAL_SESSIONS = 30
 
 

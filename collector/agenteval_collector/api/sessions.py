@@ -29,7 +29,7 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
         if len(text) > MAX_TEXT:
             raise InvalidRequest(f"{name} has {len(text)} characters, more than {MAX_TEXT}")
         if storable(text) != text:
-            raise InvalidRequest(f"{name} has characters that have no UTF-8")
+            raise InvalidRequest(f"{name} has characters that cannot be stored")
     since, until = (time_of(name, asked[name]) if name in asked else None for name in ("since", "until"))
     if since is not None and until is not None and since >= until:
         raise InvalidRequest(f"since is {given['since']!r}, not before until, {given['until']!r}")

@@ -9,11 +9,12 @@ import typer
 
 from agenteval_collector.cli.settings import ConfigFile, effective
 from agenteval_collector.cli.terminal import clean, fail
-from agenteval_collector.config import ConfigError
+from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.wiring.data_files import back_up_data, check_data, repair_data
 
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="The collector's folder.")]
+_DUMP = "copy it with `pg_dump --schema 'agenteval*'` before the log, which then has all that the copy still needs."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -24,20 +25,26 @@ def backup(
 ) -> None:
     """Copy all data to a new folder, as it is at one moment. The collector may run.
 
-    A collector that starts with --data-dir DIR goes on from there.
+    A collector that starts with --data-dir DIR goes on from there. With store.url the store is not copied: pg_dump does
+    that, before this command.
     """
     try:
-        back_up_data(_folder(file, data_dir), folder)
+        settings = _settings(file, data_dir)
+        back_up_data(settings.data_dir, folder, settings.store.url)
     except ConfigError as error:
         fail(clean(str(error)))
-    typer.echo(clean(f"Everything that was acknowledged until now is in {folder}."))
+    if settings.store.url is None:
+        typer.echo(clean(f"Everything that was acknowledged until now is in {folder}."))
+    else:
+        typer.echo(clean(f"The log is in {folder}. The store is in PostgreSQL: {_DUMP}"))
 
 
 def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Find out whether the files are whole, and fit together. The collector may run. Exits with 1 where they do not."""
     try:
-        troubles = check_data(_folder(file, data_dir))
-    except ConfigError as error:
+        settings = _settings(file, data_dir)
+        troubles = check_data(settings.data_dir, settings.store.url)
+    except (ConfigError, CollectorError) as error:
         fail(clean(str(error)))
     if as_json:
         typer.echo(json.dumps({"troubles": list(map(asdict, troubles))}))
@@ -52,10 +59,11 @@ def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = F
 def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Make damaged files anew of what can be read of them, and keep the damaged ones aside. No collector may run.
 
-    The next start scores again what the log still holds.
+    The next start scores again what the log still holds. With store.url only the log is repaired.
     """
     try:
-        repairs = repair_data(_folder(file, data_dir))
+        settings = _settings(file, data_dir)
+        repairs = repair_data(settings.data_dir, settings.store.url)
     except (ConfigError, CollectorError, OSError) as error:
         fail(clean(str(error)))
     if as_json:
@@ -70,5 +78,5 @@ def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = 
         typer.echo("Nothing is wrong.")
 
 
-def _folder(file: Path | None, data_dir: Path | None) -> Path:
-    return effective(file, {} if data_dir is None else {"data_dir": str(data_dir)}).data_dir
+def _settings(file: Path | None, data_dir: Path | None) -> Settings:
+    return effective(file, {} if data_dir is None else {"data_dir": str(data_dir)})

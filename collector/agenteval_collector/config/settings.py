@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, PlainSerializer, PlainValidator, SecretStr, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, SecretStr, field_validator, model_validator
 
 from agenteval_collector.config.assembly import AssemblyConfig
 from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConfig
@@ -19,6 +19,7 @@ from otel_agenteval.loops.settings import LoopSettings, loop_settings
 
 DAY: Final = 24 * 3600.0
 """Seconds."""
+POSTGRESQL: Final = "postgresql+psycopg://"
 
 
 class ServerConfig(Section):
@@ -57,6 +58,21 @@ class LogConfig(Section):
     """Seconds that requests are kept after they are scored, so that late spans can join their trace."""
     max_pending_bytes: Bytes = Field(default=128 * MIB, gt=0)
     """Requests that are acknowledged and not assembled yet; above it new ones are told to come back later."""
+
+
+class StoreConfig(Section):
+    """Where traces, scores and sessions are kept."""
+
+    url: Url = None
+    """`postgresql+psycopg://user@host/database`; None: a SQLite file in `data_dir`."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_of_postgresql(cls, url: str | None) -> str | None:
+        # Without the value: it may hold a password.
+        if url is not None and not url.startswith(POSTGRESQL):
+            raise ValueError(f"is not {POSTGRESQL}user@host/database")
+        return url
 
 
 class RetentionConfig(Section):
@@ -118,6 +134,7 @@ class Settings(Section):
     data_dir: Path = Field(default_factory=lambda: _data_home() / "otel-agenteval")
     server: ServerConfig = ServerConfig()
     log: LogConfig = LogConfig()
+    store: StoreConfig = StoreConfig()
     retention: RetentionConfig = RetentionConfig()
     assembly: AssemblyConfig = AssemblyConfig()
     session: SessionConfig = SessionConfig()
@@ -132,6 +149,12 @@ class Settings(Section):
     """The detectors of loops: their schema is the agent's (docs/loops.md)."""
     findings: FindingsConfig = FindingsConfig()
     export: ExportConfig = ExportConfig()
+
+    @model_validator(mode="after")
+    def _bytes_are_of_files(self) -> Self:
+        if self.store.url is not None and self.retention.max_bytes is not None:
+            raise ValueError("retention.max_bytes counts files: with store.url, retention.content bounds what is kept")
+        return self
 
 
 def _data_home() -> Path:

@@ -117,8 +117,9 @@ def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]]) -> Iterato
             yield f"{_origin([*path, *inside], sources)}: {said}"
         return
     key = ".".join(path)
-    told = f"unknown key {key!r}" if problem["type"] == "extra_forbidden" else f"{key}: {error or problem['msg']}"
-    yield f"{_origin(path, sources)}: {told}"
+    said = str(error or problem["msg"])
+    told = f"unknown key {key!r}" if problem["type"] == "extra_forbidden" else f"{key}: {said}" if key else said
+    yield f"{_origin(path, sources) if path else 'settings'}: {told}"
 
 
 def _origin(path: list[str], sources: list[tuple[str, dict[str, Any]]]) -> str:

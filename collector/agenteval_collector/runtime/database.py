@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import ColumnElement, Engine, String, bindparam, create_engine, event, func, select
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.files import make_folder
@@ -95,12 +95,3 @@ def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Split a long list for queries: SQLite bounds the number of bound parameters."""
     for first in range(0, len(items), 500):
         yield items[first : first + 500]
-
-
-def among(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-    """Make the condition that `column` is one of the texts in the JSON list that is bound as `name`.
-
-    One statement for any number of texts; those that `in_` makes are put together again at every execution.
-    """
-    listed = func.json_each(bindparam(name, type_=String)).table_valued("value")
-    return column.in_(select(listed.c.value))

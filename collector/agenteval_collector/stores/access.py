@@ -1,43 +1,30 @@
-"""Connections to the rows of one tenant. Whatever the database refuses is raised as Unavailable."""
+"""Connections to the rows of one tenant. What the database refuses is raised as Unavailable or PermanentError."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
-from itertools import chain
-from operator import itemgetter
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Executable, Table, func
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, CursorResult, Engine, Executable, Table
+from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval_collector.runtime.database import DATABASE_ERRORS
-from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.stores.schema import ON_CONFLICT
+from agenteval_collector.runtime.errors import PermanentError, Unavailable
+from agenteval_collector.stores.engines import Database
 
 T = TypeVar("T")
 Values: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = "CursorResult[*tuple[Any, ...]]"
 _NONE: Values = {}
-MAX_ROWS: Final = 64
-"""Rows that one statement keeps at most: a power of two."""
-_CHANGED: Final[Mapping[str, Callable[[Any, Any], ColumnElement[Any]]]] = {
-    "replace": lambda old, new: new,
-    "or": lambda old, new: old | new,
-    "add": lambda old, new: old + new,
-    "fill": lambda old, new: func.coalesce(new, old),
-}
-"""The value of a column after a row of the same key came, from the old and the new one; see `schema.ON_CONFLICT`."""
 
 
 class TenantConnection:
     """A connection on which every statement is about one tenant: what it reads by `own`, and the rows that it adds."""
 
-    def __init__(self, connection: Connection, tenant: str) -> None:
+    def __init__(self, connection: Connection, database: Database, tenant: str) -> None:
+        self.database = database
         self._connection = connection
-        self._driver: Any = connection.connection.driver_connection
         self._bound = {"own": tenant}
+        self._column = {"tenant": tenant}
 
     def execute(self, statement: Executable, values: Values = _NONE) -> Rows:
         """Run a statement with the values of its parameters."""
@@ -45,14 +32,8 @@ class TenantConnection:
 
     def upsert(self, table: Table, rows: Iterable[Values]) -> None:
         """Keep `rows`, each with every column of the table by its name, in place of those of the same key."""
-        tenant = self._bound["own"]
-        kept = [(tenant, *values) for values in map(_values_of(table), rows)]
-        while kept:
-            # As many rows at once as there are statements for: with each statement the interpreter changes threads.
-            count = min(MAX_ROWS, 1 << len(kept).bit_length() - 1)
-            # By the driver: rows need nothing done to them, and SQLAlchemy looks at each for what might be done.
-            self._driver.execute(_upsert_sql(table, count), [*chain.from_iterable(kept[:count])])
-            del kept[:count]
+        if kept := [{**self._column, **row} for row in rows]:
+            self.database.upsert(self._connection, table, kept)
 
     def read_sql(self, sql: str, values: Values) -> Rows:
         """Run SQL that was made before: the driver does so in a fifth of the time that SQLAlchemy takes to."""
@@ -60,11 +41,13 @@ class TenantConnection:
 
 
 class TenantDatabase:
-    """The rows of one tenant in the database behind `engine`."""
+    """The rows of one tenant in a database, behind an `engine` of it."""
 
-    def __init__(self, engine: Engine, tenant: str) -> None:
+    def __init__(self, database: Database, engine: Engine, tenant: str) -> None:
+        self.database = database
         self.engine = engine
         self._tenant = tenant
+        self._errors = (SQLAlchemyError, engine.dialect.loaded_dbapi.Error)
 
     def reading(self) -> AbstractContextManager[TenantConnection]:
         """Connect for look-ups; each statement sees the store at its own moment."""
@@ -72,28 +55,30 @@ class TenantDatabase:
 
     def snapshot(self) -> AbstractContextManager[TenantConnection]:
         """Connect for look-ups that belong together: all statements see the store at the same moment."""
-        return self._connected("read", "BEGIN")
+        return self._connected("read", self.database.snapshot)
 
     def writing(self) -> AbstractContextManager[TenantConnection]:
         """Connect for one transaction without other writers: it is kept as a whole or not at all."""
-        # A write that starts as a read would fail, not wait, when another one gets in between.
-        return self._connected("written", "BEGIN IMMEDIATE")
+        return self._connected("written", self.database.alone)
 
     @contextmanager
-    def _connected(self, done: str, begin: str | None = None) -> Iterator[TenantConnection]:
+    def _connected(self, done: str, begin: Sequence[str] = ()) -> Iterator[TenantConnection]:
         with self.refusing(done), self.engine.connect() as connection:
-            if begin is not None:
-                connection.exec_driver_sql(begin)
-            yield TenantConnection(connection, self._tenant)
-            if begin is not None:
+            for statement in begin:
+                connection.exec_driver_sql(statement)
+            yield TenantConnection(connection, self.database, self._tenant)
+            if begin:
                 connection.commit()
 
     @contextmanager
     def refusing(self, done: str) -> Iterator[None]:
-        """Raise Unavailable for whatever the database refuses, saying what could not be `done`."""
+        """Raise Unavailable for whatever the database refuses, saying what could not be `done`; PermanentError where it
+        would refuse that again."""
         try:
             yield
-        except DATABASE_ERRORS as error:
+        except self._errors as error:
+            if self.database.is_about_values(error):
+                raise PermanentError(f"the store could not be {done}: {error}") from error
             raise Unavailable(f"the store could not be {done}: {error}") from error
 
 
@@ -114,31 +99,3 @@ class Snapshots(Generic[T]):
 def ids(values: Iterable[str]) -> dict[str, str]:
     """Return the value of the parameter `ids` of a condition by `runtime.database.among`."""
     return {"ids": json.dumps(list(values))}
-
-
-@cache
-def _values_of(table: Table) -> Callable[[Values], tuple[Any, ...]]:
-    """Return what takes the values of a row in the table's order, but for the tenant, which stands first."""
-    first, *names = table.columns.keys()
-    assert first == "tenant"
-    # Of a single name it would take the value by itself.
-    return itemgetter(*names) if len(names) > 1 else lambda row: tuple(map(row.__getitem__, names))
-
-
-@cache
-def _upsert_sql(table: Table, count: int) -> str:
-    """Return SQL that keeps `count` rows, with a parameter for every column of each, in the table's order."""
-    row = f"({', '.join('?' for _ in table.columns)})"
-    return _upsert_one(table).replace(row, ", ".join(count * [row]), 1)
-
-
-@cache
-def _upsert_one(table: Table) -> str:
-    statement = insert(table)
-    changes = {
-        column.name: _CHANGED[column.info.get(ON_CONFLICT, "replace")](column, statement.excluded[column.name])
-        for column in table.columns
-        if not column.primary_key and column.info.get(ON_CONFLICT) != "keep"
-    }
-    statement = statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=changes)
-    return str(statement.compile(dialect=sqlite.dialect(paramstyle="qmark")))

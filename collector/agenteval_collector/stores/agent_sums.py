@@ -13,7 +13,7 @@ from sqlalchemy import Delete, Table, bindparam, delete, exists, func, literal_c
 
 from agenteval_collector.model.agents import HOUR, step_of
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.schema import (

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from operator import add
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, func, select
+from sqlalchemy import BigInteger, ColumnElement, Table, bindparam, cast, func, select
 
 from agenteval_collector.model.agents import AgentFigures, AgentHistory, SeenAgent
 from agenteval_collector.model.cursors import Page
@@ -86,7 +86,8 @@ def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
 
 # In the order of the primary key, so that nothing has to be sorted.
 _KEY: Final = (agent_hours.c.hour, agent_hours.c.name, agent_hours.c.version)
-_TRIALS, _HITS = agent_hours.c.traces, agent_hours.c.hits
+# Their products do not fit into 32 bits, as the columns do.
+_TRIALS, _HITS = (cast(column, BigInteger) for column in (agent_hours.c.traces, agent_hours.c.hits))
 _ADDED: Final = (
     func.count().label("clusters"),
     *(

@@ -9,8 +9,6 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from otel_agenteval.text import storable
-
 
 class SameNames:
     """The fields of a dataclass that a table has as columns of the same names and values, `but` for some."""
@@ -26,11 +24,6 @@ class SameNames:
     def fields_in(self, row: Mapping[Any, Any]) -> dict[str, Any]:
         """Return these fields of the object that a row was made from."""
         return {name: row[name] for name in self.names}
-
-
-def searchable(text: str) -> str:
-    """Return the text as a column that is searched holds it: the index of what was said would end at a NUL."""
-    return storable(text).replace("\0", " ")
 
 
 def _plain(value: Any) -> Any:

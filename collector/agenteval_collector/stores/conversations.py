@@ -4,9 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, bindparam, case, delete, func, literal, or_, select, update
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import (
+    Dialect,
+    Select,
+    String,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from agenteval_collector.model.links import Link, Move
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
@@ -31,19 +44,21 @@ class ConversationStore:
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database
         # Made once: making a statement costs more than running it.
+        dialect = database.database.dialect
         mine = own(conversations)
         of_service = conversations.c.service == bindparam("service")
-        self._link = _Query(select(*_COLUMNS).where(mine, conversations.c.trace_id == bindparam("trace_id")))
+        self._link = _Query(select(*_COLUMNS).where(mine, conversations.c.trace_id == bindparam("trace_id")), dialect)
         named = conversations.c.named
         closeness = case((named == bindparam("named"), 0), (named.is_(None), 1), else_=2)
-        fits = or_(bindparam("named").is_(None), named.is_(None), named == bindparam("named"))
-        self._unnamed = _Query(select(literal(1)).where(mine, of_service, named.is_(None)).limit(1))
+        fits = or_(bindparam("named", type_=String).is_(None), named.is_(None), named == bindparam("named"))
+        self._unnamed = _Query(select(literal(1)).where(mine, of_service, named.is_(None)).limit(1), dialect)
         self._ending = _Query(
             select(*_COLUMNS)
-            # The whole condition for each: so SQLite takes the index of each.
+            # The whole condition for each: so the database takes the index of each.
             .where(or_(*(and_(mine, of_service, conversations.c[name] == bindparam("key")) for name in _ENDS)))
             .order_by(closeness, conversations.c.started_at)
-            .limit(MOST)
+            .limit(MOST),
+            dialect,
         )
         follows = conversations.c.follows.in_([bindparam(name) for name in _KEYS])
         started = conversations.c.started_at.between(bindparam("since"), bindparam("until"))
@@ -51,7 +66,8 @@ class ConversationStore:
             select(*_COLUMNS)
             .where(mine, of_service, follows, started, fits)
             .order_by(conversations.c.started_at)
-            .limit(MOST)
+            .limit(MOST),
+            dialect,
         )
 
     def link(self, trace_id: str) -> Link | None:
@@ -78,8 +94,8 @@ class ConversationStore:
 class _Query:
     """A statement for the driver, which runs it in a fifth of the time that SQLAlchemy takes to."""
 
-    def __init__(self, query: Select[Any]) -> None:
-        compiled = query.compile(dialect=sqlite.dialect(paramstyle="named"))
+    def __init__(self, query: Select[Any], dialect: Dialect) -> None:
+        compiled = query.compile(dialect=dialect)
         self.sql = str(compiled)
         self.constants = {name: value for name, value in compiled.params.items() if value is not None}
 
@@ -100,10 +116,11 @@ def write_moves(connection: TenantConnection, moves: Iterable[Move]) -> None:
     for move in moves:
         begun = {"session_id": move.joined, "started_at": move.started_at, "trace_count": 0, **_NOT_OVER}
         columns = [literal(begun[each.name], each.type) if each.name in begun else each for each in sessions.columns]
-        left = select(*columns).where(own(sessions), sessions.c.session_id == move.left)
         # Where nobody was in that session yet: the traces of a conversation are of one service and one user.
+        is_known = exists().where(own(_JOINED), _JOINED.c.session_id == move.joined)
+        left = select(*columns).where(own(sessions), sessions.c.session_id == move.left, ~is_known)
         names = [each.name for each in sessions.columns]
-        connection.execute(insert(sessions).from_select(names, left).on_conflict_do_nothing())
+        connection.execute(insert(sessions).from_select(names, left))
         for table, of_trace in _MOVED:
             mine = update(table).where(own(table), of_trace)
             connection.execute(mine.values(session_id=move.joined), {"of": move.trace_id})
@@ -134,6 +151,7 @@ def trim_links(connection: TenantConnection, now: int, most: int = MAX_LINKS) ->
         connection.execute(delete(conversations).where(*of_service, conversations.c.trace_id.in_(surplus)))
 
 
+_JOINED: Final = sessions.alias()
 _ENDS: Final = ("said", "reply", "calls")
 _OF_CALL: Final = ("service", "reply", "session_id")
 _KEYS: Final = ("first", "second", "third", "fourth")

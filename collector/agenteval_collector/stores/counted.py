@@ -6,7 +6,7 @@ from operator import attrgetter
 from sqlalchemy import literal_column, select
 
 from agenteval_collector.model.news import CommittedEvaluation
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import counts_at_once
 from agenteval_collector.stores.schema import outcomes, own

@@ -10,13 +10,14 @@ from sqlalchemy import delete, func, literal_column, select, update
 
 from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.erasing import erase, without_traces
 from agenteval_collector.stores.forgetting import forget_content, oldest_content
 from agenteval_collector.stores.said_index import drop_deleted
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
+from agenteval_collector.stores.trace_json import user_in_view, user_of
 from otel_agenteval.text import storable
 
 
@@ -70,12 +71,13 @@ class DeletionStore:
         user_id = storable(doomed.user_id)
         named = select(sessions.c.session_id).where(own(sessions), sessions.c.user_id == user_id)
         in_traces = (
-            select(traces.c.session_id)
+            select(traces.c.session_id, trace_views.c.view)
             .join(trace_views, OF_TRACE)
-            .where(own(traces), func.json_extract(trace_views.c.view, "$.user_id") == user_id)
+            .where(own(traces), self._database.database.contains(trace_views.c.view, user_in_view(user_id)))
         )
         with self._database.reading() as connection:
-            return list(connection.execute(named.union(in_traces)).scalars())
+            found = [row.session_id for row in connection.execute(in_traces) if user_of(row.view) == user_id]
+            return list(dict.fromkeys((*connection.execute(named).scalars(), *found)))
 
     def traces_of(self, doomed: Doomed, session_ids: Collection[str], limit: int) -> list[str]:
         """Return at most `limit` of the stored traces that are to be deleted."""
@@ -150,7 +152,7 @@ class DeletionStore:
 
     def oldest_traces(self, before: int, limit: int) -> list[str]:
         """Return traces without content that were scored before that time (ns), the oldest first."""
-        old = own(traces), traces.c.has_content == literal_column("0"), traces.c.scored_at < before
+        old = own(traces), traces.c.has_content == literal_column("false"), traces.c.scored_at < before
         with self._database.reading() as connection:
             query = select(traces.c.trace_id).where(*old).order_by(traces.c.scored_at)
             return list(connection.execute(query.limit(limit)).scalars())

@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, func, literal_column, select, update
 
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.agent_sums import AgentSums
 from agenteval_collector.stores.findings import refresh_sessions

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, case, delete, func, literal_column, select, tu
 
 from agenteval_collector.model.commit import Retold, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.agent_sums import AgentSums
 from agenteval_collector.stores.finding_rows import (
@@ -77,8 +77,8 @@ class FindingStore:
         """Count the oldest findings from before that time (ns) whose agent is still not known, and return them."""
         query = select(*facts(findings)).where(
             own(findings),
-            # As the index has it, which SQLite takes for a constant only.
-            literal_column("findings.counted = 0"),
+            # As the index has it, which is taken for a constant only.
+            literal_column("findings.counted = false"),
             findings.c.found_at < before,
         )
         query = query.order_by(findings.c.found_at).limit(MAX_OVERDUE)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, literal, literal_column, select, update
 
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.schema import (
@@ -85,12 +85,12 @@ def _wordless(value: Any, key: str = "") -> Any:
 
 _OLD: Final = (
     select(traces.c.trace_id)
-    .where(own(traces), traces.c.has_content == literal_column("1"), traces.c.scored_at < bindparam("before"))
+    .where(own(traces), traces.c.has_content == literal_column("true"), traces.c.scored_at < bindparam("before"))
     .order_by(traces.c.scored_at)
 )
 _OLDEST: Final = (
     select(traces.c.scored_at)
-    .where(own(traces), traces.c.has_content == literal_column("1"))
+    .where(own(traces), traces.c.has_content == literal_column("true"))
     .order_by(traces.c.scored_at)
 )
 _VIEWS: Final = select(trace_views).where(own(trace_views), among(trace_views.c.trace_id, "ids"))

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, and_, exists, func, select
 
 from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.model.sessions import SessionRecord
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import evaluation_of, session_record
 from agenteval_collector.stores.schema import outcomes, own, sessions

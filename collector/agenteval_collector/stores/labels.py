@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, exists, fu
 
 from agenteval_collector.model.labelled import LabelledEvaluator, Labeller
 from agenteval_collector.model.reports import Label, LabelSource
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.columns import SameNames
 from agenteval_collector.stores.schema import labels, outcomes, own, sessions, traces
@@ -114,18 +114,16 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
     """Return the evaluators that have scored what has a label, by the labels' source; the label is the mean of what was
     said. Feedback without a name of its own is about whether the user got what was wanted."""
     key = [*(outcomes.c[column] for column in _EVALUATOR), labels.c.source]
+    of_score = [outcomes.c[column] for column in ("score", "threshold", "evaluated_at", "session_id")]
     query = (
         select(
             *key,
-            outcomes.c.score,
-            outcomes.c.threshold,
-            outcomes.c.evaluated_at,
-            outcomes.c.session_id,
+            *of_score,
             func.avg(labels.c.value).label("label"),
         )
         .join(labels, _LABELS_SCORE)
         .where(*_scores(name))
-        .group_by(*key, outcomes.c.subject_id)
+        .group_by(*key, outcomes.c.subject_id, *of_score)
         .order_by(*key, outcomes.c.evaluated_at.desc())
     )
     rows = connection.execute(query).mappings().all()

@@ -1,4 +1,4 @@
-"""Brings a database file to the tables of this version."""
+"""Brings a database to the tables of this version."""
 
 import logging
 from pathlib import Path
@@ -8,9 +8,11 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval_collector.runtime.database import DATABASE_ERRORS, damage_in, damage_told
+from agenteval_collector.runtime.database import damage_in, damage_told
 from agenteval_collector.runtime.errors import PermanentError
+from agenteval_collector.stores.engines import Database
 
 
 def newest_revision() -> str:
@@ -18,7 +20,7 @@ def newest_revision() -> str:
     return str(ScriptDirectory.from_config(_config()).get_current_head())
 
 
-def migrate(engine: Engine) -> None:
+def migrate(database: Database, engine: Engine) -> None:
     """Run every migration that the database has not seen, all of them or none.
 
     Raises PermanentError where the file is no database of ours, or one of another version.
@@ -27,15 +29,14 @@ def migrate(engine: Engine) -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = _config()
     try:
-        with engine.begin() as connection:
-            connection.exec_driver_sql("BEGIN")  # The driver begins none for a CREATE: each would be kept by itself.
+        with database.migrating(engine) as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-    except (CommandError, *DATABASE_ERRORS) as error:
+    except (CommandError, SQLAlchemyError, engine.dialect.loaded_dbapi.Error) as error:
         if damage := damage_in(error):
-            raise PermanentError(damage_told(str(engine.url.database), damage)) from error
+            raise PermanentError(damage_told(database.name, damage)) from error
         raise PermanentError(
-            f"{engine.url.database} cannot be used: {error}; was it written by another version? "
+            f"{database.name} cannot be used: {error}; was it written by another version? "
             "Give another --data-dir, or install that version"
         ) from error
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from sqlalchemy import delete, func, select
 
 from agenteval_collector.model.news import Event, EventsOf, News
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.columns import SameNames, to_json
 from agenteval_collector.stores.schema import facts, outbox, own

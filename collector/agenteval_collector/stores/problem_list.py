@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, ex
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemKey, ProblemState
 from agenteval_collector.problems.problem import HOURS, MOST_EXAMPLES, Problem, ProblemCount, ProblemFilter
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_rows import SEVERITIES
 from agenteval_collector.stores.paging import read_page

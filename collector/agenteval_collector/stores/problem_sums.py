@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import bindparam, delete, func, literal_column, select
 
 from agenteval_collector.problems import QUIET_FOR, ProblemKey
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.schema import facts, own, problem_counts, problem_traces, problems

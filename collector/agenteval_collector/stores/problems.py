@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, delete, func, literal_column, select, union_al
 
 from agenteval_collector.problems import ProblemKey, problem_of_failure, problem_of_finding
 from agenteval_collector.problems.grouping import LAST_RESORT
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.problem_sums import Place, add_up

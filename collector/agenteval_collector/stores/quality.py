@@ -33,7 +33,12 @@ def _newest(connection: TenantConnection, which: TextClause) -> dict[Rated, tupl
     # In the order of the index, which then needs no sorting.
     key = (outcomes.c.name, outcomes.c.agent, outcomes.c.service_version)
     newest = func.max(outcomes.c.evaluated_at)
-    query = select(*key, newest, func.count()).where(own(outcomes), which).group_by(*key).order_by(newest.desc(), *key)
+    query = (
+        select(*key, newest, func.count())
+        .where(own(outcomes), which)
+        .group_by(*key)
+        .order_by(newest.desc(), *(column.nulls_first() for column in key))
+    )
     return {Rated(agent, version, name): (at, count) for name, agent, version, at, count in connection.execute(query)}
 
 

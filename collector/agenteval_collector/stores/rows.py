@@ -7,7 +7,7 @@ from typing import Any, Final
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.sessions import SessionRecord
-from agenteval_collector.stores.columns import SameNames, searchable, to_json
+from agenteval_collector.stores.columns import SameNames, to_json
 from agenteval_collector.stores.schema import outcomes, sessions, traces
 from agenteval_collector.stores.trace_json import view_json
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Subject, Unscored
@@ -29,7 +29,7 @@ def trace_row(trace: TraceRecord) -> dict[str, Any]:
         "run_id": trace.run.run_id if trace.run else None,
         "condition": trace.run.condition if trace.run else None,
         "processes": to_json(trace.processes),
-        "said": searchable(trace.text),
+        "said": storable(trace.text),
         "effort": to_json(trace.effort),
         "has_content": True,
     }

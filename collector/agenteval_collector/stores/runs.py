@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, FromClause, delete, exists, func, or_, select, tuple_
@@ -9,7 +10,8 @@ from sqlalchemy import ColumnElement, FromClause, delete, exists, func, or_, sel
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.reports import RunReport
 from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace, Violation
-from agenteval_collector.runtime.database import among, in_parts
+from agenteval_collector.runtime.database import in_parts
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.columns import SameNames, to_json
 from agenteval_collector.stores.rows import evaluation_of
@@ -97,7 +99,11 @@ class RunSnapshot:
             select(run_traces.c.agent, run_traces.c.service_version)
             .where(own(run_traces))
             .group_by(run_traces.c.agent, run_traces.c.service_version)
-            .order_by(func.max(run_traces.c.started_at).desc(), run_traces.c.agent, run_traces.c.service_version)
+            .order_by(
+                func.max(run_traces.c.started_at).desc(),
+                run_traces.c.agent.nulls_first(),
+                run_traces.c.service_version.nulls_first(),
+            )
         )
         return [(row.agent, row.service_version) for row in self._connection.execute(query)]
 
@@ -113,8 +119,10 @@ class RunSnapshot:
             .where(*_is_of(first, version), ~earlier)
             .order_by(first.c.started_at.desc(), first.c.trace_id.desc())
         )
-        for rows in self._connection.execute(query).yield_per(FETCHED).partitions():
-            yield [RunName(*row) for row in rows]
+        # As an option of the statement: so no driver fetches all of them at once.
+        with closing(self._connection.execute(query.execution_options(yield_per=FETCHED))) as found:
+            for rows in found.partitions():
+                yield [RunName(*row) for row in rows]
 
     def traces(self, names: Sequence[RunName]) -> dict[RunName, list[RunTrace]]:
         found: dict[RunName, list[RunTrace]] = {}

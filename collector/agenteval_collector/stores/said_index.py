@@ -21,6 +21,8 @@ _OPTIMIZE, _REBUILD = (
 
 
 def drop_deleted(connection: TenantConnection) -> None:
-    """Leave nothing in the index that is in no trace any more. Writes the index again as a whole."""
+    """Leave nothing in the index that is in no trace any more, where there is one. Writes it again as a whole."""
+    if not connection.database.has_said_index:
+        return
     is_long = connection.execute(_PARTS).scalar_one() > _LONGEST
     connection.execute(_REBUILD if is_long else _OPTIMIZE)

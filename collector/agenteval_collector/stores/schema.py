@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import sqlalchemy
 from sqlalchemy import (
     DDL,
     BigInteger,
@@ -15,9 +16,8 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
-    String,
     Table,
-    Text,
+    TextClause,
     bindparam,
     event,
     text,
@@ -26,8 +26,13 @@ from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData()
 
-JUDGED_FAILURE = text("success = 0 AND method = 'llm' AND subject = 'trace'")
-"""A judge's score of a trace below its threshold, as the index has it: SQLite matches constants only."""
+# What is sorted, and compared with what Python sorts, goes by code points in every database.
+_BY_CODE_POINT: Final = "C"
+String = sqlalchemy.String().with_variant(sqlalchemy.String(collation=_BY_CODE_POINT), "postgresql")
+Text = sqlalchemy.Text().with_variant(sqlalchemy.Text(collation=_BY_CODE_POINT), "postgresql")
+
+JUDGED_FAILURE = text("success = false AND method = 'llm' AND subject = 'trace'")
+"""A judge's score of a trace below its threshold, as the index has it: databases match constants only."""
 JUDGED_AT_RANDOM = text("part = 'random' AND method = 'llm' AND success IS NOT NULL")
 """A judge's pass or fail of what was drawn at random, likewise."""
 JUDGED_IN_VAIN = text("part = 'random' AND method = 'llm' AND status IN ('failed', 'over_budget')")
@@ -61,6 +66,11 @@ def _table(name: str, key: str, *items: SchemaItem, **options: Any) -> Table:
     return Table(name, metadata, tenant, *items, PrimaryKeyConstraint("tenant", *key.split()), **options)
 
 
+def _only(where: TextClause) -> dict[str, Any]:
+    """Return the options of an index that has the rows that fulfil a condition alone."""
+    return {"sqlite_where": where, "postgresql_where": where}
+
+
 def _required(kind: Any, names: str, info: dict[Any, Any] | None = None) -> list[Column[Any]]:
     return [Column(name, kind, nullable=False, info=info) for name in names.split()]
 
@@ -89,23 +99,33 @@ traces = _table(
     Index("traces_by_session", "tenant", "session_id", "started_at"),
     Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
     Index("traces_by_version", "tenant", "agent", "service_version", "session_id", "started_at"),
-    Index("traces_died", "tenant", "session_id", "started_at", sqlite_where=text("died IS NOT NULL")),
+    Index("traces_died", "tenant", "session_id", "started_at", **_only(text("died IS NOT NULL"))),
 )
 
 SAID_INDEX: Final = "said_index"
-"""An index of `traces.said` by pieces of three characters, kept by triggers. It knows traces by their rowids: whoever
-vacuums the file has to rebuild it. That it does not know where a piece stands makes it a third as large."""
+"""In SQLite, an index of `traces.said` by pieces of three characters, kept by triggers. It knows traces by their
+rowids: whoever vacuums the file has to rebuild it. That it does not know where a piece stands makes it a third as
+large."""
 _FORGET_SAID: Final = f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rowid, said) VALUES ('delete', old.rowid, old.said);"
 _KEEP_SAID: Final = f"INSERT INTO {SAID_INDEX}(rowid, said) VALUES (new.rowid, new.said);"
-for _statement in (
-    f"CREATE VIRTUAL TABLE {SAID_INDEX} USING "
-    "fts5(said, content='traces', tokenize='trigram', detail='none', columnsize=0)",
-    f"CREATE TRIGGER said_came AFTER INSERT ON traces BEGIN {_KEEP_SAID} END",
-    f"CREATE TRIGGER said_went AFTER DELETE ON traces BEGIN {_FORGET_SAID} END",
-    "CREATE TRIGGER said_changed AFTER UPDATE OF said ON traces WHEN old.said IS NOT new.said "
-    f"BEGIN {_FORGET_SAID} {_KEEP_SAID} END",
+for _dialect, _statement in (
+    (
+        "sqlite",
+        f"CREATE VIRTUAL TABLE {SAID_INDEX} USING "
+        "fts5(said, content='traces', tokenize='trigram', detail='none', columnsize=0)",
+    ),
+    ("sqlite", f"CREATE TRIGGER said_came AFTER INSERT ON traces BEGIN {_KEEP_SAID} END"),
+    ("sqlite", f"CREATE TRIGGER said_went AFTER DELETE ON traces BEGIN {_FORGET_SAID} END"),
+    (
+        "sqlite",
+        "CREATE TRIGGER said_changed AFTER UPDATE OF said ON traces WHEN old.said IS NOT new.said "
+        f"BEGIN {_FORGET_SAID} {_KEEP_SAID} END",
+    ),
+    # As SQLite numbers its rows by itself: as they come, and a revision keeps the number.
+    ("postgresql", "ALTER TABLE traces ADD COLUMN rowid BIGINT GENERATED ALWAYS AS IDENTITY"),
+    ("postgresql", "CREATE UNIQUE INDEX traces_by_rowid ON traces (rowid)"),
 ):
-    event.listen(traces, "after_create", DDL(_statement))  # type: ignore[no-untyped-call]
+    event.listen(traces, "after_create", DDL(_statement).execute_if(dialect=_dialect))  # type: ignore[no-untyped-call]
 
 # Apart, because SQLite writes a row whole: a revision that says the same changes nothing here.
 trace_views = _table(
@@ -138,19 +158,17 @@ outcomes = _table(
     Index(
         "outcomes_below",
         *("tenant", "session_id", "subject_id", "subject", "method", "success"),
-        sqlite_where=JUDGED_FAILURE,
+        **_only(JUDGED_FAILURE),
     ),
     # With all that a rate is made of: rows of their own would be read from all over the table.
     Index(
         "outcomes_random",
         *("tenant", "name", "agent", "service_version", "evaluated_at"),
         *("subject", "subject_id", "session_id", "success", "model", "threshold", "part", "method"),
-        sqlite_where=JUDGED_AT_RANDOM,
+        **_only(JUDGED_AT_RANDOM),
     ),
-    Index(
-        "outcomes_in_vain", "tenant", "name", "agent", "service_version", "evaluated_at", sqlite_where=JUDGED_IN_VAIN
-    ),
-    Index("outcomes_pending", "tenant", "subject", "subject_id", sqlite_where=text("status = 'pending'")),
+    Index("outcomes_in_vain", "tenant", "name", "agent", "service_version", "evaluated_at", **_only(JUDGED_IN_VAIN)),
+    Index("outcomes_pending", "tenant", "subject", "subject_id", **_only(text("status = 'pending'"))),
 )
 
 sessions = _table(
@@ -293,7 +311,7 @@ labels = _table(
     # Who corrects the label of a trace that was drawn does not make it one that was chosen.
     Column("drawn", Boolean, nullable=False, comment="whether it was drawn at random to be labelled", info=OR),
     *_required(BigInteger, "labelled_at"),
-    Index("labels_by_session", "tenant", "session_id", sqlite_where=text("trace_id = ''")),
+    Index("labels_by_session", "tenant", "session_id", **_only(text("trace_id = ''"))),
 )
 
 conversations = _table(
@@ -311,12 +329,10 @@ conversations = _table(
     Column("answered", Boolean, nullable=False, comment="whether the model replied"),
     Column("parent", String, comment="the trace that it goes on from"),
     *(
-        Index(
-            f"conversations_by_{key}", "tenant", "service", key, "started_at", sqlite_where=text(f"{key} IS NOT NULL")
-        )
+        Index(f"conversations_by_{key}", "tenant", "service", key, "started_at", **_only(text(f"{key} IS NOT NULL")))
         for key in ("follows", "said", "reply", "calls")
     ),
-    Index("conversations_by_session", "tenant", "session_id", sqlite_where=text("follows = reply")),
+    Index("conversations_by_session", "tenant", "session_id", **_only(text("follows = reply"))),
     Index("conversations_by_age", "tenant", "service", "kept_at"),
 )
 
@@ -336,8 +352,8 @@ findings = _table(
     *_required(BigInteger, "found_at"),
     Column("counted", Boolean, nullable=False, comment="whether instruments and events have told of it"),
     Index("findings_by_session", "tenant", "session_id", "severity", "kind"),
-    Index("findings_told", "tenant", "found_at", sqlite_where=text("mode IS NOT NULL")),
-    Index("findings_uncounted", "tenant", "found_at", sqlite_where=text("counted = 0")),
+    Index("findings_told", "tenant", "found_at", **_only(text("mode IS NOT NULL"))),
+    Index("findings_uncounted", "tenant", "found_at", **_only(text("counted = false"))),
 )
 
 outbox = _table(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import and_, bindparam, literal_column, select, update
 
 from agenteval_collector.model.judging import waits_for_judge
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import evaluation_of
 from agenteval_collector.stores.schema import outcomes, own, sessions

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import Integer, and_, cast, func, or_, select
 
 from agenteval_collector.model.reports import LabelSource
 from agenteval_collector.model.sessions import SessionEnd
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.schema import labels, outcomes, own, run_reports, run_traces, sessions, traces
 from otel_agenteval.outcome import Method, Part, Status, Subject
@@ -16,7 +16,7 @@ NEWEST: Final = 500
 """Sessions of the agent that are looked at: what it costs is bounded."""
 
 _JUDGED: Final = (
-    select(outcomes.c.session_id, func.min(outcomes.c.success))
+    select(outcomes.c.session_id, func.min(cast(outcomes.c.success, Integer)) == 1)
     .where(
         own(outcomes),
         among(outcomes.c.session_id, "ids"),
@@ -44,7 +44,7 @@ _OF_RUN: Final = [
     run_traces.c[name] for name in ("session_id", "task_id", "run_id", "condition", "agent", "service_version")
 ]
 _RUNS: Final = (
-    select(*_OF_RUN, func.min(run_traces.c.success).label("spoken"))
+    select(*_OF_RUN, (func.min(cast(run_traces.c.success, Integer)) == 1).label("spoken"))
     .join_from(
         traces, run_traces, and_(run_traces.c.tenant == traces.c.tenant, run_traces.c.trace_id == traces.c.trace_id)
     )
@@ -68,7 +68,7 @@ _REPORTED: Final = (
         isouter=True,
     )
     .where(_SUCCESS.is_not(None))
-    .order_by(run_reports.c.reported_at)  # Those without a report come first.
+    .order_by(run_reports.c.reported_at.nulls_first())  # Those without a report come first.
 )
 """The reported success of a session's runs, the newest last; where none was reported, what its spans say."""
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from sqlalchemy import ColumnElement, Table, exists, func, literal, select
+from sqlalchemy import ColumnElement, Table, exists, literal, select
 
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.runtime.json_lists import listed
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.rows import session_record
@@ -38,8 +39,8 @@ def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator
         yield sessions.c.last_seen_at < wanted.until
     for column, value in ((sessions.c.services, wanted.service), (sessions.c.versions, wanted.version)):
         if value is not None:
-            listed = func.json_each(column).table_valued("value")
-            yield exists(select(literal(1)).select_from(listed).where(listed.c.value == value))
+            names = listed(column)
+            yield exists(select(literal(1)).select_from(names).where(names.c.value == value))
     if wanted.finding is not None or wanted.severity is not None:
         asked = {findings.c.kind: wanted.finding, findings.c.severity: wanted.severity}
         yield _has(findings, *(column == value for column, value in asked.items() if value is not None))

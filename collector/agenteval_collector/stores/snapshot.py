@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, select, text
 
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.trace_view import TraceView
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records

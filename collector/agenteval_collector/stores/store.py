@@ -26,8 +26,7 @@ from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.model.sessions import SessionRecord, StoredPlace, StoredSession, StoredTrace
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.database import among, give_back, open_database, used_bytes
-from agenteval_collector.runtime.scrubbing import Scrubber
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.agent_sums import AgentSums, changed_by
 from agenteval_collector.stores.canaries import JudgeCanaryStore
@@ -35,6 +34,8 @@ from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
 from agenteval_collector.stores.counted import counted_before, final_scores, with_counts
 from agenteval_collector.stores.deletions import DeletionStore
+from agenteval_collector.stores.engines import Database
+from agenteval_collector.stores.engines.sqlite import SqliteFile
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
 from agenteval_collector.stores.goals import read_gone_on, read_session_revision, read_without_goal
@@ -85,11 +86,11 @@ PROCESSES_OF = 100
 
 
 class Store:
-    """The rows of a tenant in one SQLite file. `commit` and the look-ups belong to the pipeline's threads, reports to
-    any thread.
+    """The rows of a tenant in a database; a path is that of a SQLite file. `commit` and the look-ups belong to the
+    pipeline's threads, reports to any thread.
 
-    What a replay of the log finds again for nothing is committed NORMAL; the tables, where a replay begins, what came
-    from outside (reports) and what was paid for (judgements) FULL. What the judge was asked is kept for `retention`
+    Where a replay begins, what came from outside (reports) and what was paid for (judgements) is durable; what a replay
+    of the log finds again for nothing may be lost with the machine. What the judge was asked is kept for `retention`
     seconds, and forgotten by the commits after that; reports of runs of which no trace came are kept as long, and
     forgotten by later reports. `events_of` makes the events that wait in the outbox. Every method raises Unavailable
     where the database refuses.
@@ -97,7 +98,7 @@ class Store:
 
     def __init__(
         self,
-        path: Path,
+        database: Path | Database,
         clock: Clock,
         *,
         tenant: str = DEFAULT_TENANT,
@@ -107,9 +108,11 @@ class Store:
         self._clock = clock
         self._retention = round(retention * 1e9)
         self._next: dict[str, float] = {}
-        self._pipeline = TenantDatabase(open_database(path, synchronous="NORMAL"), tenant)
-        self._durable = TenantDatabase(open_database(path, synchronous="FULL", pool_size=1), tenant)
-        self.outside = TenantDatabase(open_database(path, synchronous="NORMAL", pool_size=8), tenant)
+        opened: Database = SqliteFile(database) if isinstance(database, Path) else database
+        self._database = opened
+        self._pipeline = TenantDatabase(opened, opened.engine(durable=False, pool_size=4), tenant)
+        self._durable = TenantDatabase(opened, opened.engine(durable=True, pool_size=1), tenant)
+        self.outside = TenantDatabase(opened, opened.engine(durable=False, pool_size=8), tenant)
         """For queries from outside: however many there are, the pipeline has connections of its own."""
         self.writes = 0
         """Counts what was written; it may also rise where nothing was changed."""
@@ -129,35 +132,32 @@ class Store:
         """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
         self.runs = RunStore(self.outside, lambda: self.writes)
         try:
-            migrate(self._durable.engine)
+            migrate(opened, self._durable.engine)
+            opened.opened(self._durable.engine)
         except BaseException:
-            self._dispose()
+            self.shutdown()
             raise
-        self._scrubber = Scrubber(path, self._durable.engine)
 
     def shutdown(self) -> None:
-        self._dispose()
-        self._scrubber.close()
-
-    def _dispose(self) -> None:
         for database in (self._pipeline, self._durable, self.outside):
             database.engine.dispose()
+        self._database.close()
 
     def scrub(self, start: int) -> int | None:
         """Overwrite what is left of removed rows in a part of the file (`runtime.scrubbing`); return where the next one
         begins, None at the end."""
-        return self._scrubber.scrub(start)
+        return self._database.scrub(start)
 
     @property
     def used_bytes(self) -> int:
         """The bytes of the file that hold something."""
         with self._durable.refusing("read"):
-            return used_bytes(self._durable.engine)
+            return self._database.used_bytes(self._durable.engine)
 
     def give_back(self, most: int) -> int:
         """Give at most `most` bytes that hold nothing back to the disk; return how many."""
         with self._durable.refusing("made smaller"):
-            return give_back(self._durable.engine, most)
+            return self._database.give_back(self._durable.engine, most)
 
     def commit(self, commit: Commit) -> News:
         """Keep all of `commit`. Its evaluations come back, each with whether it is its trace's first that is not

@@ -3,11 +3,12 @@
 import json
 from typing import Final
 
-from sqlalchemy import ColumnElement, String, bindparam, exists, func, literal, literal_column, select, text
+from sqlalchemy import ColumnElement, String, bindparam, exists, literal, literal_column, select, text
 
+from agenteval_collector.runtime.json_lists import listed
 from agenteval_collector.stores.access import TenantConnection
-from agenteval_collector.stores.columns import searchable
 from agenteval_collector.stores.schema import SAID_INDEX, sessions, traces
+from otel_agenteval.text import storable
 
 FEW: Final = 10_000
 """Traces that are looked at one by one. Where more may have the text, it is soon found in some session."""
@@ -19,21 +20,24 @@ _MOST: Final = 64
 
 def has_text(connection: TenantConnection, said: str, *, few: int = FEW) -> ColumnElement[bool]:
     """Make the condition that this was said in a session, in whatever case."""
-    folded = searchable(said.casefold())
-    is_said = func.instr(traces.c.said, folded) > 0
+    folded = storable(said.casefold())
+    is_said = connection.database.contains(traces.c.said, folded)
     rows = _rows(connection, folded, few)
     if rows is None:
         is_of_session = traces.c.tenant == sessions.c.tenant, traces.c.session_id == sessions.c.session_id
         return exists(select(literal(1)).where(*is_of_session, is_said))
-    listed = func.json_each(bindparam("rows", json.dumps(rows), type_=String)).table_valued("value")
-    is_listed = literal_column("traces.rowid").in_(select(listed.c.value))
+    numbers = listed(bindparam("rows", json.dumps(rows), type_=String))
+    is_listed = literal_column("traces.rowid").in_(select(numbers.c.value))
     # With the plus: else SQLite goes through all traces of the tenant, as an index begins with it.
     is_own = literal_column("+traces.tenant") == bindparam("own")
     return sessions.c.session_id.in_(select(traces.c.session_id).where(is_own, is_listed, is_said))
 
 
 def _rows(connection: TenantConnection, folded: str, few: int) -> list[int] | None:
-    """Return the rows of the traces that have all pieces of the text; None where these are many, or it has none."""
+    """Return the rows of the traces that have all pieces of the text; None where these are many, it has none, or
+    there is no index to ask."""
+    if not connection.database.has_said_index:
+        return None
     pieces = dict.fromkeys(folded[start : start + _LENGTH] for start in range(len(folded) - _LENGTH + 1))
     if not pieces:
         return None

@@ -82,6 +82,17 @@ def finished_turns(text: str) -> list[TurnView]:
     return turns[:-1] if fields["turn_goes_on"] else turns
 
 
+def user_in_view(user_id: str) -> str:
+    """Return what stands in each text by `view_json` that names this user; a few others may have it, too."""
+    return f'"user_id": {to_json(user_id)}'
+
+
+def user_of(text: str) -> str | None:
+    """Return the user that the text by `view_json` names."""
+    user_id: str | None = json.loads(text)["user_id"]
+    return user_id
+
+
 def without_content(text: str) -> str:
     """Return the view that `text` was made from without what was said, given and returned."""
     fields = json.loads(text)

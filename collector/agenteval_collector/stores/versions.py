@@ -1,9 +1,9 @@
 """The sessions of agents' versions that are over, with what was judged and found in them."""
 
-from sqlalchemy import ColumnElement, FromClause, and_, func, select
+from sqlalchemy import ColumnElement, FromClause, Integer, and_, cast, func, select
 
 from agenteval_collector.model.regressions import JudgedBy, SeenVersion, VersionTrials
-from agenteval_collector.runtime.database import among
+from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.schema import findings, outcomes, own, sessions, traces
 from otel_agenteval.finding import Severity
@@ -50,7 +50,7 @@ class VersionSnapshot:
         """Return the share of passing traces by evaluator and session, of those that were drawn at random."""
         evaluator = (outcomes.c.name, outcomes.c.version, outcomes.c.model)
         query = (
-            select(*evaluator, outcomes.c.session_id, func.avg(outcomes.c.success))
+            select(*evaluator, outcomes.c.session_id, func.avg(cast(outcomes.c.success, Integer)))
             .where(
                 *_is_of(outcomes, version),
                 among(outcomes.c.session_id, "ids"),

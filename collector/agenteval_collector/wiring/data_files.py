@@ -1,4 +1,7 @@
-"""Back up, check and repair the files of a data folder, beside a collector or without one."""
+"""Back up, check and repair the files of a data folder, beside a collector or without one.
+
+`url` is `store.url`: then the log is the only file, and the store is the server's (`wiring/data_elsewhere.py`).
+"""
 
 import shutil
 import sqlite3
@@ -16,22 +19,12 @@ from agenteval_collector.runtime.files import sync_data
 from agenteval_collector.runtime.salvage import Salvaged, salvage
 from agenteval_collector.stores import Store, newest_revision
 from agenteval_collector.stores.schema import SAID_INDEX
+from agenteval_collector.wiring.data_elsewhere import LOST, lost_rows, other_revision, state_of
 from agenteval_collector.wiring.redaction import REDACTION_KEY
 from agenteval_collector.wiring.storage import LOG, STORE, locked, tenant_folder, tenant_folders
 
 MOST_TOLD: Final = 10
 """Sentences about the damage of a file at most."""
-_LOST: Final = {
-    # First: what the log still has of such a trace is scored again only where the store does not know it.
-    "traces": "traces t WHERE NOT EXISTS (SELECT 1 FROM trace_views v WHERE v.trace_id = t.trace_id)",
-    "trace_views": "trace_views v WHERE NOT EXISTS (SELECT 1 FROM traces t WHERE t.trace_id = v.trace_id)",
-    "outcomes of traces": "outcomes o WHERE o.subject = 'trace' AND NOT EXISTS "
-    "(SELECT 1 FROM traces t WHERE t.trace_id = o.subject_id)",
-    "outcomes of sessions": "outcomes o WHERE o.subject = 'session' AND NOT EXISTS "
-    "(SELECT 1 FROM sessions s WHERE s.session_id = o.subject_id)",
-    "problem_traces": "problem_traces p WHERE NOT EXISTS (SELECT 1 FROM problems q WHERE q.problem_id = p.problem_id)",
-}
-"""What refers to rows that are not there, as what follows FROM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +44,7 @@ class Repair:
     tables: Mapping[str, Salvaged]
 
 
-def back_up_data(data_dir: Path, folder: Path) -> None:
+def back_up_data(data_dir: Path, folder: Path, url: str | None = None) -> None:
     """Copy the files of all tenants into a new folder, from which a collector can start. Raises ConfigError where that
     fails."""
     if folder.exists() and any(folder.iterdir()):
@@ -61,7 +54,8 @@ def back_up_data(data_dir: Path, folder: Path) -> None:
             copied = tenant_folder(folder, tenant)
             copied.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # The store first: it says from where on the log is read again.
-            back_up(own / STORE, [own / LOG], copied)
+            files = [own / STORE, own / LOG] if url is None else [own / LOG]
+            back_up(files[0], files[1:], copied)
             if (key := own / REDACTION_KEY).exists():
                 shutil.copy(key, copied)
             sync_data(copied)
@@ -69,45 +63,58 @@ def back_up_data(data_dir: Path, folder: Path) -> None:
         raise ConfigError(f"{data_dir} could not be backed up to {folder}: {error}") from error
 
 
-def check_data(data_dir: Path) -> list[Trouble]:
-    """Return what is wrong with the files of all tenants. Raises ConfigError where there are none."""
+def check_data(data_dir: Path, url: str | None = None) -> list[Trouble]:
+    """Return what is wrong with the files of all tenants, and with their stores elsewhere. Raises ConfigError where
+    there are none, CollectorError where a store cannot be looked at."""
     if not (data_dir / STORE).exists() and not (data_dir / LOG).exists():
         raise ConfigError(f"no collector has kept anything in {data_dir}; give --data-dir, or --config")
     return [
-        Trouble(str((folder / trouble.file).relative_to(data_dir)), trouble.what)
-        for _, folder in tenant_folders(data_dir)
-        for trouble in _check_folder(folder)
+        # A store elsewhere has a name of its own, and none in the folder.
+        replace(trouble, file=str((folder / trouble.file).relative_to(data_dir)))
+        if trouble.file in (STORE, LOG)
+        else trouble
+        for tenant, folder in tenant_folders(data_dir)
+        for trouble in _check_folder(folder, tenant, url)
     ]
 
 
-def repair_data(data_dir: Path) -> list[Repair]:
+def repair_data(data_dir: Path, url: str | None = None) -> list[Repair]:
     """Make each file anew that something is wrong with, of what can be read of it. What the log still holds of lost
     traces is scored again at the next start. Raises ConfigError where a collector runs."""
     return [
         replace(repair, file=str((folder / repair.file).relative_to(data_dir)))
         for tenant, folder in tenant_folders(data_dir)
-        for repair in _repair_folder(folder, tenant)
+        for repair in _repair_folder(folder, tenant, url)
     ]
 
 
-def _check_folder(folder: Path) -> list[Trouble]:
-    return [*_troubles(folder / STORE, _check_store), *_troubles(folder / LOG, _check_log)]
+def _check_folder(folder: Path, tenant: str, url: str | None) -> list[Trouble]:
+    if url is None:
+        known = [*_troubles(folder / STORE, _check_store)]
+        checkpoint = _checkpoint_in(folder / STORE)
+    else:
+        state = state_of(url, tenant)
+        known = [Trouble(state.name, what) for what in state.troubles]
+        checkpoint = state.checkpoint
+    return [*known, *_troubles(folder / LOG, lambda path: _check_log(path, checkpoint))]
 
 
-def _repair_folder(folder: Path, tenant: str) -> list[Repair]:
+def _repair_folder(folder: Path, tenant: str, url: str | None) -> list[Repair]:
     with locked(folder):
-        damaged = {trouble.file for trouble in _check_folder(folder)}
+        damaged = {trouble.file for trouble in _check_folder(folder, tenant, url)}
         repairs = [_remade(folder / name, tenant) for name in (STORE, LOG) if name in damaged]
-        with closing(_open(folder / STORE)) as store, closing(_open(folder / LOG)) as log, store, log:
-            if STORE in damaged:
+        if STORE in damaged:
+            with closing(_open(folder / STORE)) as store, store:
                 _forget_lost(store)
-            [known] = store.execute("SELECT max(checkpoint) FROM progress").fetchone()
+        known = _checkpoint_in(folder / STORE) if url is None else state_of(url, tenant).checkpoint
+        with closing(_open(folder / LOG)) as log, log:
             [last] = log.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()
             # An offset is never given twice: the store would take the new request for the old one.
             used = max(known or 0, last or 0)
             log.execute("DELETE FROM sqlite_sequence")
             log.execute("INSERT INTO sqlite_sequence VALUES ('requests', ?)", (used,))
-            if STORE in damaged:
+        if STORE in damaged:
+            with closing(_open(folder / STORE)) as store, store:
                 store.execute("UPDATE progress SET checkpoint = 0")
     return repairs
 
@@ -127,7 +134,7 @@ def _remade(path: Path, tenant: str) -> Repair:
 
 def _forget_lost(store: sqlite3.Connection) -> None:
     """Delete what refers to lost rows: the log has its traces, or nobody has."""
-    for rows in _LOST.values():
+    for rows in LOST.values():
         table, _, rest = rows.partition(" ")
         alias = rest.partition(" ")[0]
         store.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT {alias}.rowid FROM {rows})")
@@ -148,24 +155,26 @@ def _check_store(path: Path) -> Iterator[str]:
         yield from _damage(store)
         [revision] = store.execute("SELECT version_num FROM alembic_version").fetchone()
         if revision != newest_revision():
-            yield f"its tables are of revision {revision}, not {newest_revision()}: another version has written it"
+            yield other_revision(revision)
             return
-        for what, rows in _LOST.items():
-            [lost] = store.execute(f"SELECT count(*) FROM {rows}").fetchone()
-            if lost:
-                yield f"{lost} rows of {what} refer to rows that are lost"
+        yield from lost_rows(lambda query: int(store.execute(query).fetchone()[0]))
         store.execute(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rank) VALUES ('integrity-check', 1)")
 
 
-def _check_log(path: Path) -> Iterator[str]:
+def _checkpoint_in(path: Path) -> int | None:
+    """Return the checkpoint of a store; None where it has none, or cannot be read."""
+    try:
+        with closing(_open(path)) as store:
+            [checkpoint] = store.execute("SELECT max(checkpoint) FROM progress").fetchone()
+    except sqlite3.DatabaseError:  # Told of the store.
+        return None
+    return None if checkpoint is None else int(checkpoint)
+
+
+def _check_log(path: Path, checkpoint: int | None) -> Iterator[str]:
     with closing(_open(path)) as log:
         yield from _damage(log)
         [last] = log.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()
-    try:
-        with closing(_open(path.with_name(STORE))) as store:
-            [checkpoint] = store.execute("SELECT max(checkpoint) FROM progress").fetchone()
-    except sqlite3.DatabaseError:  # Told of the store.
-        return
     if (checkpoint or 0) > (last or 0) + 1:
         yield f"the store knows of requests up to {checkpoint}, and this log ends at {last or 0}: it is an older one"
 

@@ -1,7 +1,8 @@
-"""The files in the data folder: the log's requests, and the store."""
+"""The files in the data folder, the log's requests and the store, or the database that the store is in instead."""
 
 import fcntl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -16,13 +17,14 @@ from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.files import make_folder, sync_data
 from agenteval_collector.stores import Store
+from agenteval_collector.stores.engines import Database
 
 STORE, LOG = "agenteval.db", "log.db"
 """The files in a data folder."""
 
 
 class Storage:
-    """Both files of a tenant, open, in a folder that belongs to this process until the shutdown."""
+    """Log and store of a tenant, open, in a folder that belongs to this process until the shutdown."""
 
     def __init__(
         self, settings: Settings, clock: Clock, tenant: str = DEFAULT_TENANT, *, is_guest: bool = False
@@ -34,20 +36,19 @@ class Storage:
         """
         self.tenant = tenant
         folder = self.folder = tenant_folder(settings.data_dir, tenant)
-        self._lock = _visit(folder) if is_guest else locked(folder)
-        try:
-            export = settings.export
+        export, url = settings.export, settings.store.url
+        with ExitStack() as undone:
+            self._lock = undone.enter_context(_visit(folder) if is_guest else locked(folder))
             self.store = Store(
-                folder / STORE,
+                folder / STORE if url is None else schema_of(url, tenant, is_guest=is_guest),
                 clock,
                 tenant=tenant,
                 retention=settings.log.retention,
                 events_of=partial(events_of, tenant=tenant) if export.endpoint and export.events else no_events,
             )
+            undone.callback(self.store.shutdown)
             self.requests = RequestFile(folder / LOG)
-        except BaseException:
-            self._lock.close()
-            raise
+            undone.pop_all()
 
     @property
     def closed(self) -> bool:
@@ -66,6 +67,18 @@ class Storage:
         self.requests.shutdown()
         self.store.shutdown()
         self._lock.close()
+
+
+def schema_of(url: str, tenant: str, *, is_guest: bool) -> Database:
+    """Return the schema of a tenant in a database; a guest uses it beside the collector that it belongs to. Raises
+    ConfigError where there is no driver, PermanentError where the database cannot be used, Unavailable where it cannot
+    be reached."""
+    try:
+        # Here: nothing of it is installed, or loaded, where nobody asks for it.
+        from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError(f"store.url: {error}; pip install 'otel-agenteval[postgres]'") from error
+    return PostgresSchema(url, tenant, is_alone=not is_guest)
 
 
 def tenant_folder(data_dir: Path, tenant: str) -> Path:

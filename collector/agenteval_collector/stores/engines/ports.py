@@ -1,0 +1,62 @@
+"""What the store needs of a database beyond SQL."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from sqlalchemy import ColumnElement, Connection, Dialect, Engine, Table
+
+
+class Database(Protocol):
+    """A database with the rows of one tenant. Methods raise what SQLAlchemy or the driver raises."""
+
+    name: str
+    """For messages; without a password."""
+    snapshot: Sequence[str]
+    """What begins a transaction that reads, all of it at the same moment."""
+    alone: Sequence[str]
+    """What begins a transaction that writes, and waits until no other one of this tenant does."""
+    has_said_index: bool
+    """Whether `SAID_INDEX` leads to the traces in which something was said; else the database knows by itself."""
+    dialect: Dialect
+    """Compiles statements for the driver, with parameters by name."""
+
+    def engine(self, *, durable: bool, pool_size: int) -> Engine:
+        """Make an engine. Its commits survive this process; `durable` ones the machine, too."""
+        ...
+
+    def migrating(self, engine: Engine) -> AbstractContextManager[Connection]:
+        """Connect for one transaction that changes tables, while nobody else does."""
+        ...
+
+    def opened(self, engine: Engine) -> None:
+        """Do what is left to do once the tables are there."""
+        ...
+
+    def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep rows, each with every column of the table by its name, in place of those of the same key."""
+        ...
+
+    def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+        """Make the condition that the text is in the column, as it is."""
+        ...
+
+    def is_about_values(self, error: Exception) -> bool:
+        """Return whether the database refuses these values, and would again."""
+        ...
+
+    def used_bytes(self, engine: Engine) -> int:
+        """Return the bytes that hold something."""
+        ...
+
+    def give_back(self, engine: Engine, most: int) -> int:
+        """Give at most `most` bytes that hold nothing back to the disk; return how many."""
+        ...
+
+    def scrub(self, start: int) -> int | None:
+        """Overwrite what is left of removed rows, from `start` on; return where to go on, None at the end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is open beside the engines, after these are disposed. Safe twice."""
+        ...

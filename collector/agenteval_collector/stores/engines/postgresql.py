@@ -1,0 +1,190 @@
+"""A schema of a PostgreSQL database with the rows of a tenant. Imported where `store.url` asks for it alone."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Final
+
+import psycopg
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Dialect,
+    Engine,
+    NullPool,
+    Table,
+    create_engine,
+    event,
+    make_url,
+    text,
+)
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from agenteval_collector.model.callers import DEFAULT_TENANT
+from agenteval_collector.runtime.errors import PermanentError, Unavailable
+from agenteval_collector.stores.engines.postgres_sessions import (
+    CONNECT_WITHIN,
+    check,
+    options_of,
+    read_numbers,
+    shown,
+)
+from agenteval_collector.stores.engines.upserts import upsert_of
+
+OWNED_WITHIN: Final = 15
+"""Seconds until another collector's schema is given up: a server needs some to see that its client was killed."""
+
+
+class PostgresSchema:
+    """The `Database` in the tenant's schema behind `url`. `is_alone`: no other collector may use it meanwhile."""
+
+    snapshot: Sequence[str] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
+    has_said_index = False
+
+    def __init__(self, url: str, tenant: str = DEFAULT_TENANT, *, is_alone: bool = True) -> None:
+        """Raises Unavailable where the server cannot be reached, PermanentError where it cannot be used."""
+        self._url = make_url(url)
+        self.schema = "agenteval" if tenant == DEFAULT_TENANT else f"agenteval_{tenant}"
+        if len(self.schema) > 63:  # A longer name would be cut, to one that may be another tenant's.
+            # No tenant's name has an underscore, so this is nobody else's.
+            self.schema = f"agenteval__{hashlib.sha256(tenant.encode()).hexdigest()[:40]}"
+        self.name = f"the schema {self.schema} of {shown(self._url)}"
+        self.dialect: Dialect = _dialect()
+        self.alone: Sequence[str] = ("BEGIN", f"SELECT pg_advisory_xact_lock({self._lock('write')})")
+        # Apart from the pools: it is held as long as this is open.
+        self._own = create_engine(self._url, poolclass=NullPool, **options_of(self._url, self.schema))
+        self._claim: Connection | None = None
+        try:
+            self._claim = self._own.connect()
+            check(self._claim, self.schema)
+            if is_alone:
+                self._claim_it(self._claim)
+        except (SQLAlchemyError, psycopg.Error) as error:
+            self.close()
+            raise Unavailable(f"store.url: {shown(self._url)} cannot be used now: {_said(error)}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def engine(self, *, durable: bool, pool_size: int) -> Engine:
+        options = options_of(self._url, self.schema)
+        engine = create_engine(
+            self._url, pool_size=pool_size, pool_use_lifo=True, pool_timeout=CONNECT_WITHIN, **options
+        )
+        event.listen(engine, "connect", read_numbers)
+        return engine
+
+    @contextmanager
+    def migrating(self, engine: Engine) -> Iterator[Connection]:
+        with engine.execution_options(isolation_level="READ COMMITTED").begin() as connection:
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._lock('migrate')})")
+            self._create(connection)
+            yield connection
+            _index_said(connection)
+
+    def opened(self, engine: Engine) -> None:
+        """There is nothing left to do."""
+
+    def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        fit = _fitting(table)
+        kept = [tuple(make(row[name]) for name, make in fit) for row in rows]
+        # Each row by itself, all in one round trip: several of one statement must not have the same key.
+        connection.exec_driver_sql(_upsert_sql(table), kept)
+
+    def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+        # As an index of trigrams can answer it, where there is one.
+        return column.contains(text, autoescape=True)
+
+    def is_about_values(self, error: Exception) -> bool:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        return isinstance(cause, psycopg.DataError | psycopg.errors.ProgramLimitExceeded)
+
+    def used_bytes(self, engine: Engine) -> int:
+        """The server's space is not counted: what is deleted is free for it long before it is smaller."""
+        return 0
+
+    def give_back(self, engine: Engine, most: int) -> int:
+        """The server does so by itself (autovacuum)."""
+        return 0
+
+    def scrub(self, start: int) -> int | None:
+        """What is left of deleted rows is the server's: it goes with the next vacuum."""
+        return None
+
+    def close(self) -> None:
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
+        self._own.dispose()
+
+    def _lock(self, purpose: str) -> int:
+        """Return the key of an advisory lock of this schema."""
+        digest = hashlib.sha256(f"otel-agenteval {purpose} {self.schema}".encode()).digest()
+        return int.from_bytes(digest[:8], signed=True)
+
+    def _create(self, connection: Connection) -> None:
+        # Not IF NOT EXISTS alone: that takes the right to make schemas even where there is nothing to make.
+        there = connection.execute(text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": self.schema})
+        if there.first() is None:
+            connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"')
+
+    def _claim_it(self, connection: Connection) -> None:
+        """Hold a lock as long as this connection: another collector with the same schema waits, and gives up."""
+        connection.exec_driver_sql(f"SET lock_timeout = '{OWNED_WITHIN}s'")
+        try:
+            connection.exec_driver_sql(f"SELECT pg_advisory_lock({self._lock('own')})")
+        except DBAPIError as error:
+            if isinstance(error.orig, psycopg.errors.LockNotAvailable):
+                raise PermanentError(f"store.url: another collector uses {self.name}") from error
+            raise
+
+
+@cache
+def _fitting(table: Table) -> list[tuple[str, Callable[[Any], Any]]]:
+    """Return the columns, each with what makes its values fit: a text has no NUL there, and a truth is no number."""
+    return [(column.name, _FITTING.get(column.type.python_type, _as_it_is)) for column in table.columns]
+
+
+def _text(value: str | None) -> str | None:
+    return value.replace("\0", "?") if value is not None and "\0" in value else value
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_FITTING: Final[dict[type, Callable[[Any], Any]]] = {str: _text, float: _number}
+
+
+def _said(error: Exception) -> str:
+    """Return what an error says in one line; SQLAlchemy adds the statement and a link."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())
+
+
+def _index_said(connection: Connection) -> None:
+    """Index what was said by pieces of three characters, where the server has the extension for it: else a search goes
+    through all traces."""
+    extension = "SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'pg_trgm'"
+    home = connection.exec_driver_sql(extension).scalar()
+    if home is not None:
+        said = f'said "{home}".gin_trgm_ops'
+        connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS traces_said ON traces USING gin ({said})")
+
+
+def _dialect(**options: Any) -> Dialect:
+    kind: Any = registry.load("postgresql.psycopg")
+    dialect: Dialect = kind(**options)
+    return dialect
+
+
+@cache
+def _upsert_sql(table: Table) -> str:
+    return str(upsert_of(table, insert).compile(dialect=_dialect(paramstyle="format")))

@@ -1,0 +1,92 @@
+"""A SQLite file with the rows of a tenant: nothing else has to run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import chain
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Dialect, Engine, Table, func
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.sqlite import insert
+
+from agenteval_collector.runtime.database import give_back, open_database, used_bytes
+from agenteval_collector.runtime.scrubbing import Scrubber
+from agenteval_collector.stores.engines.upserts import upsert_of
+
+MAX_ROWS: Final = 64
+"""Rows that one statement keeps at most: a power of two."""
+
+
+class SqliteFile:
+    """The `Database` in the file at `path`."""
+
+    snapshot: Sequence[str] = ("BEGIN",)
+    # A write that starts as a read would fail, not wait, when another one gets in between.
+    alone: Sequence[str] = ("BEGIN IMMEDIATE",)
+
+    has_said_index = True
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self.dialect: Dialect = sqlite.dialect(paramstyle="named")
+        self._path = path
+        self._scrubber: Scrubber | None = None
+
+    def engine(self, *, durable: bool, pool_size: int) -> Engine:
+        return open_database(self._path, synchronous="FULL" if durable else "NORMAL", pool_size=pool_size)
+
+    @contextmanager
+    def migrating(self, engine: Engine) -> Iterator[Connection]:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("BEGIN")  # The driver begins none for a CREATE: each would be kept by itself.
+            yield connection
+
+    def opened(self, engine: Engine) -> None:
+        self._scrubber = Scrubber(self._path, engine)
+
+    def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        driver: Any = connection.connection.driver_connection
+        values_of = itemgetter(*table.columns.keys())
+        done = 0
+        while left := len(rows) - done:
+            # As many rows at once as there are statements for: with each statement the interpreter changes threads.
+            count = min(MAX_ROWS, 1 << left.bit_length() - 1)
+            values = [*chain.from_iterable(map(values_of, rows[done : done + count]))]
+            # By the driver: rows need nothing done to them, and SQLAlchemy looks at each for what might be done.
+            driver.execute(_upsert_sql(table, count), values)
+            done += count
+
+    def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+        return func.instr(column, text) > 0
+
+    def is_about_values(self, error: Exception) -> bool:
+        return False
+
+    def used_bytes(self, engine: Engine) -> int:
+        return used_bytes(engine)
+
+    def give_back(self, engine: Engine, most: int) -> int:
+        return give_back(engine, most)
+
+    def scrub(self, start: int) -> int | None:
+        assert self._scrubber is not None
+        return self._scrubber.scrub(start)
+
+    def close(self) -> None:
+        if self._scrubber is not None:
+            self._scrubber.close()
+
+
+@cache
+def _upsert_sql(table: Table, count: int) -> str:
+    """Return SQL that keeps `count` rows, with a parameter for every column of each, in the table's order."""
+    row = f"({', '.join('?' for _ in table.columns)})"
+    return _upsert_one(table).replace(row, ", ".join(count * [row]), 1)
+
+
+@cache
+def _upsert_one(table: Table) -> str:
+    return str(upsert_of(table, insert).compile(dialect=sqlite.dialect(paramstyle="qmark")))

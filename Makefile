@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SHARED ?= ../shared
+# One more than there are cores: many tests wait for real processes.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 
 # Images of containers set this to stay small. Here it would compile all code again in each of a thousand processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,7 +25,7 @@ test: $(VENV)/.dev        ## what every commit must pass: check, and the integra
 	$(MAKE) --no-print-directory --jobs 2 lint pytest
 
 pytest: $(VENV)/.dev
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 lint: $(VENV)/.dev        ## style, types, import directions
 	$(BIN)/ruff check

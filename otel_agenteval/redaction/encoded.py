@@ -73,6 +73,10 @@ _ENCODINGS: Final = (
         re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{24,}+(?![0-9A-Za-z])"),
         _hex,
     ),
+    # A part of a path, which the one before takes for a part of its token.
+    _Encoding(
+        re.compile(r"/[A-Za-z0-9_-]{16}"), re.compile(r"(?<=/)[A-Za-z0-9_-]{16,}+={0,2}(?![A-Za-z0-9+/])"), _base64
+    ),
 )
 
 

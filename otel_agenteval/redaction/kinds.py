@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 
@@ -63,6 +64,12 @@ class Rule:
 _RUN: Final = re.compile(r"[A-Za-z0-9_+/=.:$-]{16,}+")
 
 
+@lru_cache(maxsize=2)
+def _runs(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the places of long tokens. Kept, as several rules look for them in the same text, one after the other."""
+    return tuple(run.span() for run in _RUN.finditer(text))
+
+
 def rule(
     kind: Kind,
     signs: str,
@@ -81,14 +88,12 @@ def rule(
     group = "value" if "value" in compiled.groupindex else 0
 
     def search(text: str) -> Iterator[tuple[int, int]]:
-        places = (run.span() for run in _RUN.finditer(text)) if in_runs else ((0, len(text)),)
-        for place in places:
+        for place in _runs(text) if in_runs else ((0, len(text)),):
             for match in compiled.finditer(text, *place):
                 if valid is None or valid(match[group]):
                     yield match.span(group)
 
-    compiled_sign = _RUN if in_runs and sign is None else None if sign is None else re.compile(sign)
-    return Rule(kind, tuple(signs.split()), search, compiled_sign, compiled)
+    return Rule(kind, tuple(signs.split()), search, None if sign is None else re.compile(sign), compiled)
 
 
 def start(inside: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from otel_agenteval.redaction.kinds import PLACEHOLDER, Kind, Rule
-from otel_agenteval.redaction.names import Strength, fits, looks_made, strength_of
+from otel_agenteval.redaction.names import Strength, fits, is_random, looks_made, strength_of
 
 _HINTS: Final = (
     "pass", "pwd", "kennwort", "contrase", "senha", "пароль", "密码", "密碼", "パスワード", "mot de passe", "secret",
@@ -25,10 +25,11 @@ _NO_NAME: Final = re.compile(r"[^\w.-]")
 _SEPARATOR: Final = re.compile(
     r"""\\{0,3}["'`\])*]{0,3}\s{0,3}(?:
         (?:[ ](?:for|of)[ ][\w.-]{1,30}[ ]?)?
-        (?P<assigns>=>|:=|={1,3}|[:：]|\||<-|->|→|[–—-](?=\s)|(?<=["']),(?=\s{0,3}\\{0,3}["']))
+        (?P<assigns>=>|:=|={1,3}|[:：]|\||<-|->|→|[–—-](?=\s)|(?<=["']),(?=\s{0,3}[bru]?\\{0,3}["']))
       | (?P<tag>(?:[ ][\w:-]{1,20}=["'][^"'<>]{0,40}["']){0,3}>)
       | (?P<pair>[,&;]?\s{0,4}\\{0,3}["']?
-          (?:value|val|v|content|text|data|stringvalue|string_value)\\{0,3}["']?\s{0,2}[:=])
+          (?:value|val|v|content|text|data|stringvalue|string_value)\\{0,3}["']?\s{0,2}[:=]
+          |[ ]\{[^{}]{0,200}?\s(?:default|value)\s{0,9}=)
       | (?P<says>(?:[ ](?:for|to|of|on)[ ][^\n.:;!?]{1,40}?)?[ ]
           (?:(?:(?:is|was|has[ ]been|got|been|now)[ ])?(?:changed|set|reset|updated)[ ]to
           |is|was|are|ist|est|es|war|lautet|heißt|will[ ]be|to|as
@@ -49,12 +50,25 @@ _BARE: Final = re.compile(
     r"""(?:\*\*)?(?P<value>\$\{[^{}\s]{1,200}\}|[^\s"'`\\,;&<>(){}\[\]|][^\s"'`\\<>(){}\[\],;&|]*"""
     r"""(?:[,;&](?![\w.%-]*\s?[=:])[^\s"'`\\<>(){}\[\],;&|]+)*)"""
 )
+_RAW: Final = re.compile(
+    r"\{(?![\w.]*\})(?P<braced>(?:[^{}\n]|\}\}){1,256})\}"
+    r"|(?P<value>[^\s\"'`;,&<>|\\(){}\[\]](?:[,&](?![\w.%-]*=)|[^\s\"'`;,&<>|\\]){0,512})"
+)
+"""A bare value that brackets are part of: in a file of variables, in a connection string, which also has `{x}`."""
 _LINE: Final = re.compile(r"(?P<value>[a-z]{2,12}(?:[ -][a-z]{2,12}){3,23})[.\"'`]?[ \t]*(?:$|[\r\n\"'`\\,])")
 _VAGUE: Final = frozenset(("|", "->", "<-", "→", "–", "—", "-"))
 """Separators that sentences have too."""
+_OF_CODE: Final = re.compile(r"\(|\[\\?[\"']")
+"""What follows a name in code: a call, or a key."""
+_SOME_SCHEME: Final = re.compile(r"(?:[rbuf]?\\{0,3}[\"'`])?[A-Za-z][\w-]{1,30} +(?=(?P<token>[\w+/=.~-]{12,200}))")
+"""Any word before a token, behind the name of the header that holds one."""
 _FLAG: Final = re.compile(r"(?<!\S)-{1,2}[\w-]*\Z")
 _VARIABLE: Final = re.compile(r"[a-z]+(?:_[a-z]+)+|[a-z]+[A-Z][A-Za-z]+")
 """As in code: `password = db_password`."""
+_IN_ARN: Final = re.compile(r"\barn:[\w:/.*-]*\Z")
+"""A name of AWS, which has `secret:` in it and holds none."""
+_ASSIGNED: Final = re.compile(r"[a-z_]+=")
+"""A value that stands for itself, as in "pass rate=0.9"."""
 _CODE: Final = re.compile(r"[0-9]{3,8}[#*]?|[0-9]{3} ?-? ?[0-9]{3}|(?=.*[0-9])[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8})+")
 _GOES_ON: Final = re.compile(r"[-/.,:]?[0-9]|[ ]?(?:%|items|files|rows)")
 _PROSE: Final = re.compile(r"[ \t]+[A-Za-z]")
@@ -83,7 +97,7 @@ def _search(text: str) -> Iterator[tuple[int, int]]:
         if separator is None:
             continue
         value = _value(text, name, strength, separator)
-        if value is not None:
+        if value is not None and not _IN_ARN.search(text, max(0, first - 100), first):
             yield value
             end = value[1]
 
@@ -103,31 +117,47 @@ def _name(text: str, hint: re.Match[str]) -> str:
 def _value(text: str, name: str, strength: Strength, separator: re.Match[str]) -> tuple[int, int] | None:
     """Return the place of the value behind a separator, where it can be one."""
     at = separator.end()
-    if scheme := _SCHEME.match(text, at):
+    scheme = _SCHEME.match(text, at)
+    if scheme is None and name.lower().endswith("authorization"):
+        other = _SOME_SCHEME.match(text, at)
+        scheme = other if other and is_random(other["token"], 12) else None
+    if scheme:
         at = scheme.end() if not scheme[0].startswith(('"', "'", "`", "\\")) else at
     if strength is Strength.PHRASE or "pass" in name.lower():
         line = _LINE.match(text, at)
         if line is not None and separator["space"] is None and not _COMMON.search(line["value"]):
             return line.span("value")
     quoted = _QUOTED.match(text, at)
-    found = quoted or _BARE.match(text, at)
+    bare = _BARE.match(text, at)
+    raw = _RAW.match(text, at) if quoted is None and _is_raw(text, name, separator) else None
+    if raw and bare and raw.end() <= bare.end():
+        raw = None
+    found = quoted or raw or bare
     if found is None:
         return None
-    first, last = found.span("value")
+    first, last = found.span("braced" if raw and raw["braced"] else "value")
     if scheme and quoted is None and scheme[0][0] in "\"'`\\":
         first = scheme.end()
     value = text[first:last]
     if inner := _SCHEME.match(value):
         first += inner.end()
         value = value[inner.end() :]
-    follows = text[last : last + 1]
     if quoted is None:
+        is_code = _OF_CODE.match(text, last) and re.fullmatch(r"[A-Za-z_][\w.]*", value)
         value = value.rstrip(".,;:!?*")
+        if raw is not None:
+            value = value.removesuffix(next((end for start, end in ("()", "[]", "{}") if start not in value), ""))
         last = first + len(value)
-        if follows == "(" and re.fullmatch(r"[A-Za-z_][\w.]*", value):
-            return None  # A call in code.
+        if is_code:
+            return None
     is_meant = value and _is_meant(text, name, value, strength, separator, quoted is not None, last)
     return (first, last) if is_meant else None
+
+
+def _is_raw(text: str, name: str, separator: re.Match[str]) -> bool:
+    """Return whether a value behind `separator` is no code, and has no quotes: `DB_PASS=x`, `;Password=x`."""
+    before = separator.start() - len(name) - 1
+    return separator[0] == "=" and (name.isupper() or (before >= 0 and text[before] == ";"))
 
 
 def _is_meant(  # noqa: PLR0911 - one line for each way to say it
@@ -153,6 +183,8 @@ def _is_meant(  # noqa: PLR0911 - one line for each way to say it
         return fits(value, strength)
     if _FLAG.search(name):
         return fits(value, strength)
+    if _ASSIGNED.match(value):
+        return False
     if is_quoted:
         return strength is Strength.SURE and looks_made(value.replace(" ", ""), 3)
     return looks_made(value, 4 if strength is Strength.SURE else 8) or (bool(separator["says"]) and may_be_number)

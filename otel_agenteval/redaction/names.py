@@ -39,7 +39,7 @@ _WEAK: Final = re.compile(
     r"token|tokens|secrets|(?:\w*_)?(?:auth|creds?|salt|otp_secret|totp|phpsessid|jsessionid|aspsessionid\w*|sessid|csrf|xsrf"
     r"|connect_sid|session_cookie|bearer|apikeys?|dsn|webhook|webhook_url|sas|sas_url|connection_string|conn_str"
     r"|(?:app|application|consumer|license|functions|admin|root|client|server|integration|ingest|instrumentation|host"
-    r"|service|device|write|bot)_?key)"
+    r"|service|device|write|bot)_?key(?:_data|_pem)?)"
 )
 _DIGITS: Final = re.compile(
     r"(?:\w*_)?(?:pin|pin_code|cvv2?|cvc2?|csc|otp|mfa|tan|one_time_(?:code|password|pin)|(?:verification|security|access|auth"
@@ -88,12 +88,15 @@ _NO_VALUE: Final = frozenset((
 """Words that stand where a value is, and are none."""
 
 _TEMPLATE: Final = re.compile(
-    r"<[^<>]*>|\$\{?\{?[A-Za-z_][\w.]*\}{0,2}|\$\(.*|\{\{?[^{}]*\}?\}|%[sd]|%\([a-z_]+\)s|[*•xX.…_#-]{3,}|[~.]?/[\w.-]+(?:/[\w.-]*)*|\[[^\[\]]*\]"
+    r"<[^<>]*>|!(?:Ref|Sub|GetAtt|ImportValue|FindInMap|Join|secret|env|env_var|var|vault|include|reference)"
+    r"|(?i:(?:your|insert|paste|enter|replace|put)(?:[-_ ][a-z]+)*[-_ ]?"
+    r"(?:key|token|secret|pass(?:word)?|here|value|id))"
+    r"|\$\{?\{?[A-Za-z_][\w.]*\}{0,2}|\$\(.*|\{\{?[^{}]*\}?\}|%[sd]|%\([a-z_]+\)s|[*•xX.…_#-]{3,}|[~.]?/[\w.-]+(?:/[\w.-]*)*|\[[^\[\]]*\]"
 )
 _CODE: Final = re.compile(
     r"(?:os|self|this|config|settings|process|env|req|request|args|options|params|props|ctx|cfg|conf|data|user|form|event"
     r"|secrets|credentials|response|body|state|vault|context|input|var|local|client|app|opts|payload)"
-    r"(?:\??\.[A-Za-z_]\w*)+[(\[]?.*|[A-Za-z_][\w.]*\(.*",
+    r"(?:\??\.[A-Za-z_]\w*)+[(\[]?.*|[A-Za-z_][\w.]*(?:\((?:[^)]*|.*\)[;,]?)|\[)",
     re.DOTALL,
 )
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from otel_agenteval.model import Json
 from otel_agenteval.redaction.kinds import PLACEHOLDER, Kind
 from otel_agenteval.redaction.names import Strength, fits, looks_made, strength_of
+from otel_agenteval.redaction.personal import is_document_number
 
 _SCHEME: Final = re.compile(r"(?i:bearer|basic|token|digest|bot|apikey)\s+\S")
 
@@ -22,8 +23,10 @@ class Named(NamedTuple):
 
 _NAME_KEY: Final = re.compile(
     r"(?:\w*(?:name|key|header|field)|k|n|param|parameter|variable|env|var|label|attribute|option|flag|arg|setting|property|id"
-    r"|column|title|question)"
+    r"|column|title|question|element|selector|locator)"
 )
+_OF_FIELD: Final = re.compile(r"^[#.]|[ _-]?(?:text ?)?(?:field|input|box)$", re.IGNORECASE)
+"""What names of fields on a page have around that of what they hold."""
 _VALUE_KEY: Final = re.compile(
     r"(?:\w*value|val|v|text|content|data|default|plaintext|values|answer|secret|literal|input|entered|reply)",
     re.IGNORECASE,
@@ -38,7 +41,7 @@ _PERSONAL: Final = (
     (re.compile(r"(?:.*_)?(?:phone|telephone|mobile|fax|phone_?number|mobile_?number)"), Kind.PHONE, 7),
     (re.compile(r"(?:.*_)?(?:ssn|social_security(?:_number|_no)?)"), Kind.SSN, 9),
     (
-        re.compile(r"(?:.*_)?(?:passport|driv(?:ing|ers?)_licen[cs]e|national_id|tax_id)(?:_(?:number|no))?"),
+        re.compile(r"(?:.*_)?(?:passport|pasaporte|passeport|passaporto|reisepass|driv(?:ing|ers?)_licen[cs]e|national_id|tax_id)(?:_(?:number|no))?"),
         Kind.ID_NUMBER,
         5,
     ),
@@ -81,6 +84,8 @@ def fits_name(text: str, named: Named) -> bool:
         return False
     least = next((digits for _, kind, digits in _PERSONAL if kind is named.kind), None)
     if least is not None:
+        if named.kind is Kind.ID_NUMBER and is_document_number(text.strip()):
+            return True
         return sum(map(str.isalnum if named.kind is Kind.ID_NUMBER else str.isdecimal, text)) >= least and bool(
             re.search(r"[0-9]{3}", re.sub(r"[ ().+/-]", "", text))
         )
@@ -99,7 +104,7 @@ def _of_key(key: str) -> Named | None:
 def _paired(value: Mapping[str, Json]) -> dict[str, Named]:
     """Return what `{"name": "password", "value": ...}` says of the value."""
     for key, name in value.items():
-        if _NAME_KEY.fullmatch(key.lower()) and isinstance(name, str) and (found := _of_key(name)) is not None:
+        if _NAME_KEY.fullmatch(key.lower()) and isinstance(name, str) and (found := _of_key(_OF_FIELD.sub("", name))):
             return {each: found._replace(deep=True) for each in value if _VALUE_KEY.fullmatch(each)}
     return {}
 

@@ -13,7 +13,7 @@ from otel_agenteval.redaction.names import is_random, is_value, looks_made
 _QUERY_NAMES: Final = (
     r"x-(?:amz|goog|oss|cos|ms|obs)-(?:signature|credential|security-token)|(?:oss)?accesskeyid|awsaccesskeyid"
     r"|googleaccessid"
-    r"|signature|sig|policy|key-pair-id|hmac|hdne[at]|hdnts|key|code|auth|sid|state|ticket|apikey|sign|hash|t|st"
+    r"|signature|sig|policy|appid|key-pair-id|hmac|hdne[at]|hdnts|key|code|auth|sid|state|ticket|apikey|sign|hash|t|st"
     r"|credential"
     r"|invite|otp|nonce|jwt|assertion|samlresponse|session(?:id|_id)?|oobcode"
 )
@@ -127,7 +127,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "_",
         WORD + r"(?!(?:call|toolu|msg|resp|fc|rs|ws|run|thread|asst|file|vs|step|batch|req|evt|item|gen|trace"
             r"|span)_)[a-z0-9]{2,8}_"
-        r"(?:[a-z0-9]{1,6}_)?(?P<value>[A-Za-z0-9]{28,})(?![A-Za-z0-9])",
+        r"(?:[A-Za-z0-9]{1,8}_)?(?P<value>[A-Za-z0-9]{28,})(?![A-Za-z0-9])",
         _is_mixed,
         in_runs=True,
     ),
@@ -152,6 +152,10 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda value: is_value(value) and not re.match(r"[0-9]{2,5}/", value),
     ),
     rule(Kind.SECRET, "://", r"://(?P<value>[A-Za-z0-9_-]{16,})@", lambda value: is_random(value, 12)),
+    # Oracle's `user/password@host`.
+    rule(Kind.SECRET, "thin: sqlplus expdp impdp",
+        r"(?i:thin:|\b(?:sqlplus|expdp|impdp)\b[^\n]{0,80}? )"
+        r"[\w$#.-]{1,64}/(?P<value>[^\s\"'@/][^\s\"'@]{0,128})(?=@)", is_value),
     rule(Kind.SECRET, "hook", r"(?i:hooks?[\w-]*(?:\.[\w.-]+)?(?::[0-9]+)?|webhookb2)/"
         r"(?P<value>[^\s\"'<>\\)\]]{8,})", _path_of_token),
     rule(Kind.SECRET, "ifttt", r"ifttt\.com/trigger/[^\s/]+/(?:json/)?with/key/(?P<value>[\w-]{10,})"),
@@ -161,6 +165,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"(?i:/[\w-]*(?:reset|verif|confirm|invit|magic|activat|login|unsubscribe|share|integration|token|key"
         r"|secret|auth)[\w-]*/)(?P<value>[\w.~%-]{16,})",
         is_random,
+        sign=r"/[\w.~%-]{16}",
     ),
     rule(Kind.SECRET, "=", rf"(?i:[?&;#](?:amp;)?(?:{_QUERY_NAMES}))="
         rf"(?P<value>[^\s&\"'<>\\#)\]}}]{{6,}})", _is_query_value),
@@ -205,14 +210,28 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(Kind.SECRET, "pass:", r"(?<![\w])pass:(?P<value>[^\s\"'\\]{3,})", looks_made),
     rule(Kind.SECRET, "echo printf", r"(?:echo|printf)(?: -n)? [\"']?(?P<value>[^\s\"'|]{3,})[\"']? ?\| ?(?:sudo"
         r"|docker|podman|passwd|gpg|openssl|smbpasswd|chpasswd|faillock|base64|htpasswd)", is_value),
-    rule(Kind.SECRET, "net user", r"(?i:net user) [^\s/]+ (?P<value>[^\s/\"'*][^\s\"']{2,})", looks_made),
-    rule(Kind.SECRET, "/user:", r"(?i:/user:)\S+\s+(?P<value>[^\s\"'*/]{3,})", looks_made),
+    # A user, then a password.
+    rule(
+        Kind.SECRET,
+        "user passwd rabbitmqctl",
+        r"(?:net user [^\s/]+|/user:\S+|(?:htpasswd|mosquitto_passwd) -[A-Za-z]{0,4}b[A-Za-z]{0,4} \S+ \S+"
+            r"|rabbitmqctl (?:add_user|change_password|authenticate_user) \S+)\s+[\"']?(?P<value>[^\s\"'*/]{3,})",
+        looks_made,
+    ),
     rule(
         Kind.SECRET,
         "auth cred login",
         r"(?i:auth|credentials?|creds|login)\w{0,10}\s?[=:(]{1,2}\s?[(\[]{0,2}\\?[\"'][^\"'\n]{1,64}\\?[\"'], "
         r"?\\?[\"'](?P<value>[^\"'\n\\]{3,})",
         looks_made,
+    ),
+    # An account and its secret, as arguments: `Client("AC...", "...")`.
+    rule(
+        Kind.SECRET,
+        "client( session( api(",
+        r"(?i:client|session|api)\(\s{0,20}\\?[\"'][^\"'\n]{4,64}\\?[\"'],\s{0,20}\\?[\"']"
+        r"(?P<value>[A-Za-z0-9_+/=.-]{20,})(?=\\?[\"'])",
+        lambda value: is_random(value.replace("-", " ")),
     ),
     rule(Kind.SECRET, "login", r"(?i:login)\s+\S+\s+(?i:password)\s+(?P<value>\S+)", is_value),
     rule(Kind.SECRET, ":5432: :*:", r":(?:5432|\*):[^\s:]+:[^\s:]+:(?P<value>[^\s\"'\\]{3,})"),
@@ -224,7 +243,7 @@ RULES: Final[tuple[Rule, ...]] = (
         WORD
         + r"(?i:creds?|credentials?|log[ -]?(?:in|on)s?|basic auth|user(?:name)?s? ?[/:&,|] ?(?:pass(?:word)?|pwd"
             r"|pw))\b(?: details| info| with| as)?"
-        r"(?i:(?: are| is)?[:=]?\s{0,3}| with | as )[\"'`(]?[\w.@+-]{2,40} ?[:/|,] ?(?P<value>[^\s\"'`<>,]{5,})",
+        r"(?i:(?: are| is)?[:=]?\s{0,3}| with | as )[\"'`(]?[\w.+-][\w.@+-]{1,39} ?[:/|,] ?(?P<value>[^\s\"'`<>,]{5,})",
         lambda value: looks_made(value, 5) and not value.startswith("//") and "=" not in value[:-2],
     ),
     rule(
@@ -234,6 +253,42 @@ RULES: Final[tuple[Rule, ...]] = (
         r"(?P<value>[^\s\"'`,]{5,64})[\"'`]? (?i:as|for|is)(?: (?i:the|my|your|a|our|his|her))?(?: [a-z]{2,10}){0,2}"
         r" (?i:password|passcode|passphrase|pin|token|secret|api[ -]?key|pw)\b",
         _is_password,
+        sign=r" (?i:as|for|is) ",
+    ),
+    # The third argument, as in `connect("host", "user", "password")`.
+    rule(
+        Kind.SECRET,
+        "connect( connection( pdo( mysqli(",
+        r"(?i:connect|connection|pdo|mysqli)\((?:\s{0,20}(?:[\w.:$]{1,60}|\\?[\"'][^\"'\n\\]{0,200}\\?[\"']),){2}"
+            r"\s{0,20}\\?[\"'](?P<value>[^\"'\n\\]{6,})(?=\\?[\"'])",
+        looks_made,
+    ),
+    # What is typed into a field, as in `get_by_label("Password").fill("x")`.
+    rule(
+        Kind.SECRET,
+        ").",
+        r"(?i:pass(?:word|wd|phrase|code)?|passwort|contraseña|senha|pwd|token|secret|pin|otp|api[ _-]?key)"
+            r"[\w '*:\]\\-]{0,30}[\"']\]?\)(?:\.(?:first|last|nth\([0-9]\)))?"
+            r"\.(?i:fill|type|send_?keys|press_?sequentially|set_?value|enter)\(\s?\\?[\"']"
+            r"(?P<value>[^\"'\n\\]{3,})",
+        is_value,
+    ),
+    # Files of cookies: seven columns, the value last.
+    rule(
+        Kind.SECRET,
+        "",
+        r"\t(?:TRUE|FALSE)\t/\S*\t(?:TRUE|FALSE)\t[0-9]{1,14}\t[^\s=]+\t(?P<value>\S+)",
+        sign=r"\t(?:TRUE|FALSE)\t",
+    ),
+    # Cut into parts, as in "the second half of the key is ...".
+    rule(
+        Kind.SECRET,
+        "part half rest",
+        r"(?i:\b(?:part|half|the rest)\b(?: (?:[0-9]|one|two|three))?(?: (?:of|for) (?:[a-z]{1,10} ){0,3}"
+            r"(?:key|token|password|passphrase|secret|pin|it))?(?: is)?)\s?[:=]?\s{1,3}"
+            r"[\"'`]?(?P<value>[A-Za-z0-9_+/=.!@#$%-]{6,})",
+        lambda value: is_random(value, 14),
+        sign=r"[A-Za-z0-9_+/=-]{14}",
     ),
     NAMED,
     rule(

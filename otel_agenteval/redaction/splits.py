@@ -17,10 +17,13 @@ _SUBJECT: Final = re.compile(
     r"|kennwort|contraseña|mot de passe|bearer|authorization)\b",
     re.IGNORECASE,
 )
+_HINT: Final = re.compile("pass|pin|code|otp|cv[vc]|pwd?|token|key|secret|credential|contrase|bearer|author|kennwort")
+"""In every subject; looked for first, as it is many times faster."""
 _OPEN: Final = re.compile(r"(?:[:=?]|\b(?:is|are|was|follows|below|ist|es|est|here))[\s\"'`*.…]*\Z", re.IGNORECASE)
 _HANDED: Final = re.compile(
     r"\b(?:here|send(?:ing)?|this is|following|next|enter|type|provide|confirm)\b[^.!?\n]{0,40}"
-    r"\b(?:password|passphrase|passcode|pin|token|key|secret|code)(?: next| now| below| then)?[.:!…]*\s*\Z",
+    r"\b(?:password|passphrase|passcode|pin|token|key|secret|code)(?: next| now| below| then)?[.:!…]*\s*\Z"
+    r"|\b(?:in|with) (?:the|my|a|another) (?:next|following|separate|second) (?:message|text|mail|line)[.:!…]*\s*\Z",
     re.IGNORECASE,
 )
 _BEGIN_KEY: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
@@ -79,6 +82,8 @@ class Splits:
         if begins >= 0 and _BEGIN_KEY.match(text, begins) and "-----END" not in text[begins:]:
             self._in_key = True
         tail = text[-120:]
+        if _HINT.search(tail.lower()) is None:
+            return
         if (_OPEN.search(tail) or _HANDED.search(tail)) and (subject := _last(tail)):
             self._left = TEXTS
             self._digits = subject["digits"] is not None

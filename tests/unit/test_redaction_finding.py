@@ -118,6 +118,10 @@ PIECES = (
     "[EMAIL_1]", "\\n", '"', "bearer ", "Bearer a", "1-", " ",
     "a-b_", "foo@bar.com", "+49301234567 ", "[", '{"a":', "=",
     "x" * 63 + ".",
+    "PASSWORD=a(", ";pwd={", 'variable "password" { ', 'connect("a",', "sqlplus ", "\tTRUE\t/",
+    "half of the key ", "a [dot] ",
+    "authorization: a ", '"pin").fill(', "/" + "YWFh" * 4, "tel 1 2 ", "passport A ", "in the next message ",
+    "client('abcd', ",
 )  # fmt: skip
 
 

@@ -22,8 +22,9 @@ from benchmarks.harness import Served, collector, report, send
 ROUNDS = 3
 SPANS = 5
 """Spans of a trace where its length is not what is looked at."""
-PUSHING_OUT = 2_100
-"""Sessions after which one that was quiet meanwhile is no longer in memory."""
+PUSHING_OUT = 2_600
+"""Sessions after which one that was quiet meanwhile is no longer in memory, with this limit of it."""
+LITTLE_MEMORY = {"AGENTEVAL_SERVER__MEMORY_LIMIT": "600MB"}
 
 Points = Mapping[str, float]
 """Milliseconds of CPU by what was varied."""
@@ -143,7 +144,7 @@ def main() -> None:
 
 
 def _measured(curve: Callable[[Load], Iterator[tuple[str, float]]]) -> Points:
-    with collector() as served:
+    with collector(LITTLE_MEMORY if curve is coming_back else None) as served:
         load = Load(served)
         load.cost(_session(load.sessions()[0], 200))  # what starts lazily has warmed up
         return dict(curve(load))

@@ -24,6 +24,7 @@ from tests.support.otlp import START
 TRACES: Final = 3
 EVERYTHING: Final = re.compile(
     r"SCAN (?!anon|json|CONSTANT|main\.said_index_config|\d)|\(tenant=\?(?: AND \w+[<>]\?)*\)$"
+    r"|\(tenant=\? AND has_content=\?\)$"
 )
 """Steps of a plan that read a whole table, or all that a tenant has in it."""
 FEW: Final = re.compile(
@@ -33,16 +34,16 @@ FEW: Final = re.compile(
 
 
 @pytest.fixture
-def said(tmp_path: Path) -> Iterator[tuple[Store, list[str]]]:
-    """A store, and the statements that it has run."""
+def said(tmp_path: Path) -> Iterator[tuple[Store, dict[str, Any]]]:
+    """A store, and the statements that it has run, each with some values of its parameters."""
     store = Store(tmp_path / "agenteval.db", ManualClock())
-    statements: list[str] = []
+    statements: dict[str, Any] = {}
 
-    def listen(connection: Any, *_: object) -> None:
-        connection.set_trace_callback(statements.append)
+    def listen(_connection: Any, _cursor: Any, statement: str, values: Any, *_: object) -> None:
+        statements[statement] = values
 
     for engine in (store._pipeline.engine, store._durable.engine):
-        event.listen(engine, "checkout", listen)
+        event.listen(engine, "before_cursor_execute", listen)
     yield store, statements
     store.shutdown()
 
@@ -64,7 +65,9 @@ def commit(*numbers: int, revision: int = 1) -> Commit:
     )
 
 
-def test_the_pipeline_reads_what_it_is_about_and_nothing_else(tmp_path: Path, said: tuple[Store, list[str]]) -> None:
+def test_the_pipeline_reads_what_it_is_about_and_nothing_else(
+    tmp_path: Path, said: tuple[Store, dict[str, Any]]
+) -> None:
     store, statements = said
     store.commit(commit(*range(1, TRACES + 1)))
     store.commit(commit(1, revision=2))
@@ -73,14 +76,28 @@ def test_the_pipeline_reads_what_it_is_about_and_nothing_else(tmp_path: Path, sa
     store.session("s")
     store.neighbours("s", (START + 2, hex_id(2)))
     store.traces([hex_id(2)])
+    store.says_the_same(record(2).view)
+    store.parts("s")
+    store.sampled_out("s", 10)
+    store.pending_jobs(before=START)
+    store.without_goal(["s"])
+    store.session_revision("s")
+    store.processes_in("s")
+    store.turns.before("s", START + 2, hex_id(2))
+    store.turns.going_on("s", (START + 2, hex_id(2)))
+    store.turns.continuing("s", (START + 2, hex_id(2)))
+    store.end_session("s")
     store.finalize(["s"])
     store.deletions.erase([hex_id(3)], [])
     with store._pipeline.writing() as connection:
         assert forget_content(connection, before=2 * START, limit=10) == 2
     assert len(statements) > 20
     with closing(sqlite3.connect(f"file:{tmp_path / 'agenteval.db'}?mode=ro", uri=True)) as connection:
-        looked_at = [each for each in statements if re.match("SELECT|INSERT|UPDATE|DELETE", each)]
-        plans = {each: connection.execute(f"EXPLAIN QUERY PLAN {each}").fetchall() for each in looked_at}
+        plans = {
+            statement: connection.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
+            for statement, values in statements.items()
+            if re.match("SELECT|INSERT|UPDATE|DELETE", statement)
+        }
     steps = {statement: [step for *_, step in plan] for statement, plan in plans.items()}
     everything = {each: step for each, of in steps.items() for step in of if EVERYTHING.search(step)}
     assert not {each: step for each, step in everything.items() if not FEW.search(step)}

@@ -3,7 +3,19 @@
 import json
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, literal, literal_column, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    bindparam,
+    delete,
+    exists,
+    false,
+    func,
+    literal,
+    literal_column,
+    select,
+    update,
+)
 
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
@@ -100,6 +112,9 @@ _OTHER: Final = traces.alias()
 _OVER: Final = select(traces.c.session_id).where(
     own(traces),
     among(traces.c.trace_id, "ids"),
-    ~exists().where(own(_OTHER), _OTHER.c.session_id == traces.c.session_id, _OTHER.c.has_content),
+    # In a form that no index has: by that of ages SQLite would read all traces with content.
+    ~exists().where(
+        own(_OTHER), _OTHER.c.session_id == traces.c.session_id, func.coalesce(_OTHER.c.has_content, false())
+    ),
 )
 _NOTES: Final = update(labels).where(own(labels)).values(note=None)

@@ -1,32 +1,40 @@
-"""Process CPU that we add per span in an agent, as a ratio to BatchSpanProcessor with the OTLP gRPC exporter.
+"""CPU that we add per span in an agent, as a ratio to BatchSpanProcessor with the OTLP gRPC exporter.
 
 Both send the same GenAI spans of about 4.6 KB to one collector in another process, alternating within one run, so
 the machine's speed cancels out. The cost of making the spans without any processor is measured too and taken off.
+`total` is of the whole process until everything is delivered, `agent` of the threads that make spans alone.
 
-Two figures: `busy`, spans as fast as they can be made, both processors sending full requests; `paced`, a trace of
-twenty spans every few milliseconds, of which ours sends each as it closes while the stock one gathers 512 spans.
+The ways to make spans are `WAYS`: as fast as they can be made, so that both send full requests; a trace of twenty
+every few milliseconds, of which ours sends each as it closes while the stock one gathers 512 spans; on four threads, in
+four tasks of asyncio, without content; and with somebody who listens to verdicts, so that loops are looked for.
 
-    python benchmarks/client_cpu.py [--spans N] [--rounds N] [--json]
+    python -m benchmarks.client_cpu [--spans N] [--rounds N] [--only WAY ...] [--json]
 """
 
 import argparse
+import asyncio
 import json
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import SpanKind, Tracer
 
 import otel_agenteval
 
 SPANS_PER_TRACE = 20
-PAUSES = {"busy": 0.0, "paced": 0.002}
+AT_ONCE = 4
+"""Threads, or tasks, that make spans at the same time."""
+CONTENT = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions")
 
 _COLLECTOR = """
 import sys
@@ -43,6 +51,34 @@ print(server.add_insecure_port("127.0.0.1:0"), flush=True)
 server.start()
 sys.stdin.read()
 """
+
+
+class Cost(NamedTuple):
+    """Microseconds of CPU per span: of the whole process, and of the threads that make spans."""
+
+    total: float
+    agent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A way to make spans; `pause` in seconds after each trace, `heard`: somebody listens to verdicts."""
+
+    pause: float = 0.0
+    threads: bool = False
+    tasks: bool = False
+    content: bool = True
+    heard: bool = False
+
+
+WAYS = {
+    "busy": Way(),
+    "paced": Way(pause=0.002),
+    "threads": Way(threads=True),
+    "async": Way(tasks=True),
+    "bare": Way(content=False),
+    "heard": Way(heard=True),
+}
 
 
 def genai_attributes(number: int = 0) -> dict[str, str | int]:
@@ -70,48 +106,81 @@ def genai_attributes(number: int = 0) -> dict[str, str | int]:
     }
 
 
-def cpu_per_span(processor: SpanProcessor | None, spans: int, pause: float) -> float:
-    """Microseconds of process CPU per span until everything is delivered, with a pause (seconds) after each trace."""
+def cost_per_span(processor: SpanProcessor | None, spans: int, way: Way) -> Cost:
+    """Make spans in one of the ways; what each cost until everything is delivered."""
     provider = TracerProvider(resource=Resource.create({"service.name": "bench"}), shutdown_on_exit=False)
     if processor is not None:
         provider.add_span_processor(processor)
     tracer = provider.get_tracer("bench", "1.0")
     # No two replies of a trace are the same: those would be a loop, and need not be read.
     calls = [genai_attributes(number) for number in range(SPANS_PER_TRACE - 1)]
+    if not way.content:
+        calls = [{key: value for key, value in call.items() if key not in CONTENT} for call in calls]
     started = time.process_time()
-    for _ in range(spans // SPANS_PER_TRACE):
-        with tracer.start_as_current_span("invoke_agent airline"):
-            for attributes in calls:
-                tracer.start_span("chat gpt-4o", kind=SpanKind.CLIENT, attributes=attributes).end()
-        if pause:
-            time.sleep(pause)
+    agent = _make(tracer, calls, spans // SPANS_PER_TRACE, way)
     provider.force_flush()
     used = time.process_time() - started
     provider.shutdown()
-    return used / spans * 1e6
+    return Cost(used / spans * 1e6, agent / spans * 1e6)
 
 
-def measure(endpoint: str, spans: int, rounds: int, pause: float) -> dict[str, float]:
-    """Medians over `rounds` of the three costs, and the ratio of what each processor adds."""
-    makers: dict[str, Callable[[], SpanProcessor | None]] = {
+def _make(tracer: Tracer, calls: list[dict[str, str | int]], traces: int, way: Way) -> float:
+    """Make the spans; the CPU seconds of the threads that did."""
+
+    def some(count: int) -> float:
+        began = time.thread_time()
+        for _ in range(count):
+            _trace(tracer, calls)
+            if way.pause:
+                time.sleep(way.pause)
+        return time.thread_time() - began
+
+    async def taking_turns(count: int) -> None:
+        for _ in range(count):
+            _trace(tracer, calls)
+            await asyncio.sleep(0)
+
+    async def all_tasks() -> None:
+        await asyncio.gather(*(taking_turns(traces // AT_ONCE) for _ in range(AT_ONCE)))
+
+    if way.threads:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return sum(pool.map(some, AT_ONCE * [traces // AT_ONCE]))
+    if way.tasks:
+        began = time.thread_time()
+        asyncio.run(all_tasks())
+        return time.thread_time() - began
+    return some(traces)
+
+
+def _trace(tracer: Tracer, calls: list[dict[str, str | int]]) -> None:
+    with tracer.start_as_current_span("invoke_agent airline"):
+        for attributes in calls:
+            tracer.start_span("chat gpt-4o", kind=SpanKind.CLIENT, attributes=attributes).end()
+
+
+def measure(endpoint: str, spans: int, rounds: int, way: Way) -> dict[str, float]:
+    """Medians over `rounds` of what each processor adds, and their ratios."""
+    makers: Mapping[str, Callable[[], SpanProcessor | None]] = {
         "none": lambda: None,
         "stock": lambda: BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, insecure=True), max_queue_size=spans),
-        "agenteval": lambda: otel_agenteval.AgentEvalSpanProcessor(endpoint),
+        "ours": lambda: otel_agenteval.AgentEvalSpanProcessor(endpoint, on_verdict=id if way.heard else None),
     }
-    seen: dict[str, list[float]] = {name: [] for name in makers}
+    seen: dict[str, list[Cost]] = {name: [] for name in makers}
     for make in makers.values():
-        cpu_per_span(make(), spans // 10, pause)  # imports and the allocator warm up
+        cost_per_span(make(), spans // 10, way)  # imports and the allocator warm up
     for _ in range(rounds):
         for name, make in makers.items():
-            seen[name].append(cpu_per_span(make(), spans, pause))
-    medians = {name: statistics.median(values) for name, values in seen.items()}
-    stock, ours = (medians[name] - medians["none"] for name in ("stock", "agenteval"))
-    return {
-        "span_us": round(medians["none"], 1),
-        "stock_adds_us": round(stock, 1),
-        "agenteval_adds_us": round(ours, 1),
-        "ratio": round(ours / stock, 3),
-    }
+            seen[name].append(cost_per_span(make(), spans, way))
+    found: dict[str, float] = {}
+    for of in Cost._fields:
+        none, stock, ours = (statistics.median(getattr(each, of) for each in seen[name]) for name in makers)
+        found |= {
+            f"{of}, stock adds, us": round(stock - none, 1),
+            f"{of}, ours adds, us": round(ours - none, 1),
+            f"{of}, ratio": round((ours - none) / (stock - none), 3),
+        }
+    return found
 
 
 def main() -> None:
@@ -119,24 +188,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--spans", type=int, default=4000, help="spans per processor and round")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     with subprocess.Popen(
         [sys.executable, "-c", _COLLECTOR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as collector:
         assert collector.stdin is not None
         assert collector.stdout is not None
         endpoint = f"http://127.0.0.1:{collector.stdout.readline().strip()}"
-        result = {name: measure(endpoint, arguments.spans, arguments.rounds, pause) for name, pause in PAUSES.items()}
+        result = {name: measure(endpoint, given.spans, given.rounds, WAYS[name]) for name in given.only}
         collector.stdin.close()
-    if arguments.json:
+    if given.json:
         print(json.dumps(result))
         return
     for name, figures in result.items():
-        print(
-            f"{name:<6} making a span {figures['span_us']} us; stock adds {figures['stock_adds_us']} us, "
-            f"agenteval {figures['agenteval_adds_us']} us: ratio {figures['ratio']}"
-        )
+        print(f"{name:<8}" + "; ".join(f"{what} {figure}" for what, figure in figures.items()))
 
 
 if __name__ == "__main__":

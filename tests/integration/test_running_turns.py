@@ -115,6 +115,13 @@ def test_any_order_of_arrival_gives_the_findings_of_whole_histories(
     assert found.told >= expected.told, "each was told"
 
 
+def test_traces_of_one_commit_know_of_each_other_however_many_they_are() -> None:
+    spans = turn_of([SAME] * 8, session="s") + turn_of([FAILED, *[SAME] * 8], first=21, session="s")
+    numbered = {int.from_bytes(each.trace_id, "big"): each for each in spans}
+    order = [1, 5, 24, 26, 8, 23, 29, 30, 2, 7, 27, 22, 28, 25, 3, 4, 6, 9, 21]
+    assert found_in([[numbered[each] for each in order]]).findings == found_in([[each] for each in spans]).findings
+
+
 @pytest.mark.parametrize("session", [None, "s"], ids=["without an id", "with an id"])
 @pytest.mark.parametrize("late", range(0, 7, 2), ids=lambda late: f"trace {late} comes last")
 def test_a_loop_is_told_once_though_one_of_its_traces_comes_late(late: int, session: str | None) -> None:

@@ -199,6 +199,8 @@ class Sessions:
         """Return the sessions that have changed since the last call, each scored once, however many of its traces
         came."""
         changed, self._changed = self._changed, {}
+        for session in changed.values():
+            session.window.trim()
         # More of a session may be on the way when it is scored late: it is quiet from now on, not since the receipt.
         return [self._update(session, seen=self._clock.monotonic()) for session in changed.values()]
 

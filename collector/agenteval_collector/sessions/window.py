@@ -11,7 +11,7 @@ TURNS = DEFAULT_WINDOW + 1
 it."""
 
 KEPT = 16
-"""Traces that are remembered."""
+"""Traces that are remembered, beside those that are not in the store yet."""
 
 
 class AnswerWindow:
@@ -28,6 +28,9 @@ class AnswerWindow:
         """Insert a trace, or replace it."""
         self._members = [other for other in self._members if other.trace_id != member.trace_id]
         insort(self._members, member, key=lambda other: other.place)
+
+    def trim(self) -> None:
+        """Forget all but the newest `KEPT`, once the store has the others."""
         self._cut = self._cut or len(self._members) > KEPT
         del self._members[:-KEPT]
 

@@ -1,22 +1,12 @@
 """The disk breaks as it should: else the history checker proves nothing."""
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.faults.disk import Disk, disk_in
+from tests.faults.disk import Disk
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    with disk_in(tmp_path) as made:
-        if made is None:
-            pytest.skip("no file system can be mounted through a loop device here")
-        yield made
 
 
 def test_what_was_not_synced_is_gone_after_a_power_failure(disk: Disk) -> None:

@@ -2,7 +2,6 @@
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,17 +15,9 @@ from agenteval_collector.stores import Store
 from agenteval_collector.wiring.redaction import REDACTION_KEY, stored_redaction
 from agenteval_collector.wiring.storage import LOG, locked
 
-from tests.faults.disk import Disk, disk_in
+from tests.faults.disk import Disk
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    with disk_in(tmp_path) as made:
-        if made is None:
-            pytest.skip("no file system can be mounted through a loop device here")
-        yield made
 
 
 def test_a_new_store_has_its_tables_after_a_power_failure(disk: Disk) -> None:

@@ -33,11 +33,6 @@ class Recordings:
                 content.go_on_from(before)
             self._newest.put(key, content)
 
-    @property
-    def size(self) -> int:
-        """Bytes of memory that all of it takes, estimated."""
-        return self._newest.weight
-
 
 def _size(content: Content) -> int:
     return EXPANSION * len(content.array or "")

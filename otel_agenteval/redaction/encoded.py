@@ -73,7 +73,7 @@ _ENCODINGS: Final = (
         re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{24,}+(?![0-9A-Za-z])"),
         _hex,
     ),
-    # A part of a path, which the one before takes for a part of its token.
+    # A part of a path: to the first base64 above it is no more than a part of its token.
     _Encoding(
         re.compile(r"/[A-Za-z0-9_-]{16}"), re.compile(r"(?<=/)[A-Za-z0-9_-]{16,}+={0,2}(?![A-Za-z0-9+/])"), _base64
     ),

@@ -65,11 +65,9 @@ def test_a_session_is_read_as_each_of_its_traces_alone(branches: Any, max_bytes:
             chat("m2", more, [answer("Yes.")], "a", 2),
         ]
         assert read_trace(str(number), spans, recordings=recordings) == read_trace(str(number), spans)
-        assert recordings.size <= max_bytes
 
 
 def test_messages_are_made_once() -> None:
-    recordings = Recordings()
     sent: list[Any] = [user("Hi")]
     contents: list[Content] = []
     for _ in range(3):
@@ -81,7 +79,6 @@ def test_messages_are_made_once() -> None:
     first, second, third = (each.messages for each in contents)
     assert [len(first), len(second), len(third)] == [1, 3, 5]
     assert all(one is other for one, other in zip(third, second, strict=False))
-    assert recordings.size == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What callers share: places, threads, memory. No caller can take all of it."""
+"""Share places, threads and memory between callers, so that none can take all."""
 
 import threading
 from collections import Counter
@@ -8,10 +8,10 @@ from typing import Final
 from agenteval_collector.model.callers import ANONYMOUS, Caller
 
 TIMES_FREE: Final = 3
-"""How many times as much as is free then one caller may hold: alone three quarters, two of them three sevenths each."""
+"""A caller may hold so many times what is free then: alone three quarters of all, two of them three sevenths each."""
 
 SHARER: ContextVar[str] = ContextVar("agenteval_sharer", default="")
-"""Who the call or request under way counts for. The doors set it."""
+"""Names the caller that the call or request under way counts for. The doors set it."""
 
 
 def sharer_of(caller: Caller, address: str) -> str:

@@ -9,6 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.conventions.readings import SpanReadings
+from otel_agenteval.conventions.recordings import EXPANSION
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record
 from otel_agenteval.lru import Recent
 
@@ -17,8 +18,6 @@ V = TypeVar("V")
 
 MIN_ITEMS: Final = 50
 """Spans and log records from which on a trace is kept: a smaller one is read again in a moment."""
-EXPANSION: Final = 6
-"""Bytes of memory that a byte of telemetry takes with itself, decoded and read: three to six, by the texts."""
 
 Serialized = tuple[bytes, Origin]
 

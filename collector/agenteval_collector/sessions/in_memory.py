@@ -198,7 +198,7 @@ class Sessions:
     def updates(self) -> list[SessionUpdate]:
         """Return the sessions that have changed since the last call, each scored once, however many of its traces
         came."""
-        changed, self._changed = self._changed, {}
+        changed, self._changed, self._far = self._changed, {}, None
         for session in changed.values():
             session.window.trim()
         # More of a session may be on the way when it is scored late: it is quiet from now on, not since the receipt.

@@ -21,7 +21,7 @@ LOST: Final = {
     "(SELECT 1 FROM sessions s WHERE s.session_id = o.subject_id)",
     "problem_traces": "problem_traces p WHERE NOT EXISTS (SELECT 1 FROM problems q WHERE q.problem_id = p.problem_id)",
 }
-"""What refers to rows that are not there, as what follows FROM."""
+"""Conditions that find rows which refer to others that are lost, as they follow FROM; by what the rows are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the store needs of a database beyond SQL."""
+"""Declare what the store needs of a database beyond SQL."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,9 +13,9 @@ class Database(Protocol):
     name: str
     """For messages; without a password."""
     snapshot: Sequence[str]
-    """What begins a transaction that reads, all of it at the same moment."""
+    """Statements that begin a transaction in which all is read as it was at one moment."""
     alone: Sequence[str]
-    """What begins a transaction that writes, and waits until no other one of this tenant does."""
+    """Statements that begin a transaction that writes, once no other one of this tenant does."""
     has_said_index: bool
     """Whether `SAID_INDEX` leads to the traces in which something was said; else the database knows by itself."""
     dialect: Dialect

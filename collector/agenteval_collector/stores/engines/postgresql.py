@@ -87,7 +87,7 @@ class PostgresSchema:
             _index_said(connection)
 
     def opened(self, engine: Engine) -> None:
-        """There is nothing left to do."""
+        """Do nothing more."""
 
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         fit = _fitting(table)
@@ -104,15 +104,15 @@ class PostgresSchema:
         return isinstance(cause, psycopg.DataError | psycopg.errors.ProgramLimitExceeded)
 
     def used_bytes(self, engine: Engine) -> int:
-        """The server's space is not counted: what is deleted is free for it long before it is smaller."""
+        """Return 0: the server's space is not counted. What is deleted is free for it long before it is smaller."""
         return 0
 
     def give_back(self, engine: Engine, most: int) -> int:
-        """The server does so by itself (autovacuum)."""
+        """Return 0: the server gives space back by itself (autovacuum)."""
         return 0
 
     def scrub(self, start: int) -> int | None:
-        """What is left of deleted rows is the server's: it goes with the next vacuum."""
+        """Do nothing: the server's next vacuum removes what is left of deleted rows."""
         return None
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo check test pytest lint test-lowest test-frameworks test-deploy test-slow test-distributed test-alerts test-faults fuzz acceptance \
-	bench docs deploy dist supply audit pins proto clean help
+	bench bars docs deploy dist supply audit pins proto clean help
 
 help:               ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -46,12 +46,12 @@ test-frameworks: $(VENV)/.dev ## the example of each page in docs/frameworks, in
 
 test-deploy: $(VENV)/.dev ## what is below deploy/, by linters and schemas
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group deploy
-	$(BIN)/pytest tests/integration/test_deploy.py
+	$(BIN)/pytest tests/integration/test_deploy.py tests/integration/test_deploy_fleet.py
 
 test-slow: $(VENV)/.dev   ## simulations, a real Prometheus, a real browser (skipped where one is not installed)
 	$(BIN)/pytest -n auto --dist loadfile -m slow --timeout 600 --ignore tests/alerts --ignore tests/faults
 
-test-distributed: $(VENV)/.dev ## what holds of every store, and a collector, on a real PostgreSQL (skipped where none is installed)
+test-distributed: $(VENV)/.dev ## what holds of every store, and a collector, on a real PostgreSQL and a real Kafka (skipped where none is installed)
 	$(BIN)/pytest -n auto --dist loadfile -m distributed --timeout 600
 
 test-alerts: $(VENV)/.dev ## every alert reaches a webhook once and resolves: real Prometheus and Alertmanager, within 6 minutes
@@ -76,6 +76,9 @@ acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
 
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md
 	for script in client_cpu collector_cpu latency memory read_trace reliability detectors verdict_latency; do $(BIN)/python -m benchmarks.$$script || exit 1; done
+
+bars: $(VENV)/.dev        ## the few of these ratios that a change must not raise, within two minutes
+	$(BIN)/python -m benchmarks.bars
 
 docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings, the pictures from the sample agents
 	$(BIN)/python -m tests.support.instrumentations
@@ -109,7 +112,7 @@ audit: $(VENV)/.dev       ## known vulnerabilities of what continuous integratio
 pins: $(VENV)/.dev        ## constraints.txt: the newest versions that fit together, for every system and Python that the project allows
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
-		--output-file constraints.txt pyproject.toml --extra collector --extra postgres --group dev --group deploy --group supply
+		--output-file constraints.txt pyproject.toml --extra collector --extra postgres --extra kafka --group dev --group deploy --group supply
 
 # An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
 proto:                    ## generate the stubs of our proto files again
@@ -118,7 +121,7 @@ proto:                    ## generate the stubs of our proto files again
 	$(VENV)-proto/bin/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. --grpc_python_out=. \
 		proto/otel_agenteval/proto/v1/evaluation.proto
 	$(VENV)-proto/bin/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. \
-		proto/otel_agenteval/proto/v1/frame.proto
+		proto/otel_agenteval/proto/v1/frame.proto proto/otel_agenteval/proto/v1/assembled.proto
 
 clean:                    ## remove what was installed and cached
 	rm -rf $(VENV) $(VENV)-proto $(VENV)-lowest $(VENV)-frameworks $(VENV)-dist .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -10,7 +10,7 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from benchmarks.harness import Served, arguments, collector, report, send, server
+from benchmarks.harness import Result, Served, arguments, collector, report, send, server
 from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
 
@@ -22,11 +22,16 @@ REPEATS = 8
 def main() -> None:
     """Run as a script."""
     given = arguments(__doc__, conversations=100, rounds=7)
+    report("Collector CPU per span", measured(given.conversations, given.rounds), as_json=given.json)
+
+
+def measured(per_round: int, rounds: int) -> Result:
+    """Measure with so many conversations in each round."""
     used: dict[str, list[float]] = {"bare": [], "accept": [], "collector": []}
     spans = sizes = scored = 0
     with server("bare") as bare, server("accept") as accept, collector() as whole:
-        for number in range(given.rounds + 1):
-            conversations = list(generate(given.conversations, seed=number))
+        for number in range(rounds + 1):
+            conversations = list(generate(per_round, seed=number))
             bodies = list(requests(conversations, started_at=time.time_ns(), spans_per_request=SPANS_PER_REQUEST))
             count = sum(each.span_count for each in conversations)
             scored += sum(len(each.turns) for each in conversations)
@@ -42,23 +47,19 @@ def main() -> None:
             for name, seconds in round_used.items():
                 used[name].append(seconds / count * 1e6)
     accepted, whole_ratios = ratios(used["accept"], used["bare"]), ratios(used["collector"], used["bare"])
-    report(
-        "Collector CPU per span",
-        {
-            "spans": spans,
-            "bytes per span": round(sizes / spans),
-            "bare parse, us": statistics.median(used["bare"]),
-            "accept + persist, us": statistics.median(used["accept"]),
-            "whole collector, us": statistics.median(used["collector"]),
-            "accept + persist, ratio": statistics.median(accepted),
-            "accept + persist, ratio from": min(accepted),
-            "accept + persist, ratio to": max(accepted),
-            "whole collector, ratio": statistics.median(whole_ratios),
-            "whole collector, ratio from": min(whole_ratios),
-            "whole collector, ratio to": max(whole_ratios),
-        },
-        as_json=given.json,
-    )
+    return {
+        "spans": spans,
+        "bytes per span": round(sizes / spans),
+        "bare parse, us": statistics.median(used["bare"]),
+        "accept + persist, us": statistics.median(used["accept"]),
+        "whole collector, us": statistics.median(used["collector"]),
+        "accept + persist, ratio": statistics.median(accepted),
+        "accept + persist, ratio from": min(accepted),
+        "accept + persist, ratio to": max(accepted),
+        "whole collector, ratio": statistics.median(whole_ratios),
+        "whole collector, ratio from": min(whole_ratios),
+        "whole collector, ratio to": max(whole_ratios),
+    }
 
 
 def cost(served: Served, bodies: Sequence[bytes], scored: int = 0) -> float:

@@ -128,22 +128,24 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, help="where growth.svg is written")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
-    measured: dict[str, Points] = {}
+    points: dict[str, Points] = {}
     for name in given.only:
-        measured[name] = _measured(CURVES[name])
+        points[name] = measured(name)
     figures = {
         f"{name}, {point}": figure
-        for name, points in measured.items()
-        for point, value in points.items()
-        for figure in [f"{value:.3g} ms, {value / next(iter(points.values())):.2f}"]
+        for name, curve in points.items()
+        for point, value in curve.items()
+        for figure in [f"{value:.3g} ms, {value / next(iter(curve.values())):.2f}"]
     }
     report("CPU, and its ratio to the first point", figures, as_json=given.json)
     if given.pictures is not None:
-        titles = {(CURVES[name].__doc__ or "").rstrip("."): points for name, points in measured.items()}
+        titles = {(CURVES[name].__doc__ or "").rstrip("."): curve for name, curve in points.items()}
         (given.pictures / "growth.svg").write_text(bars(titles, "ms"))
 
 
-def _measured(curve: Callable[[Load], Iterator[tuple[str, float]]]) -> Points:
+def measured(name: str) -> Points:
+    """Measure a curve on a collector of its own."""
+    curve = CURVES[name]
     with collector(LITTLE_MEMORY if curve is coming_back else None) as served:
         load = Load(served)
         load.cost(_session(load.sessions()[0], 200))  # what starts lazily has warmed up

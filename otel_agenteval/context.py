@@ -19,7 +19,7 @@ from otel_agenteval.semconv import (
 )
 from otel_agenteval.text import storable
 
-_IDENTITY_KEY: Final = context_api.create_key("agenteval-identity")
+IDENTITY_KEY: Final = context_api.create_key("agenteval-identity")
 _WITNESS_KEY: Final = context_api.create_key("agenteval-run-witness")
 _MAX_BAGGAGE_ID: Final = 256
 
@@ -56,7 +56,7 @@ class Identity(NamedTuple):
 
 def identity_in(context: Context | None) -> Identity | None:
     """Return the identity in `context` (None: the current one)."""
-    found = context_api.get_value(_IDENTITY_KEY, context)
+    found = context_api.get_value(IDENTITY_KEY, context)
     return found if isinstance(found, Identity) else None
 
 
@@ -72,7 +72,7 @@ def identity_in_baggage(context: Context | None) -> Identity | None:
 
 def with_identity(identity: Identity) -> Context:
     """Return the current context with `identity` in it."""
-    return context_api.set_value(_IDENTITY_KEY, identity)
+    return context_api.set_value(IDENTITY_KEY, identity)
 
 
 class Witness:

@@ -12,19 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from opentelemetry.context import Context
+from opentelemetry.context import Context, get_current
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanContext, format_trace_id
 
 from otel_agenteval.config import Destination, Options, extent_of_redaction, resolve
-from otel_agenteval.context import Identity, identity_in, identity_in_baggage, witness_in
-from otel_agenteval.loops.guard import AgentLoopDetected, is_guarded, was_used
+from otel_agenteval.context import IDENTITY_KEY, Identity, identity_in, witness_in
+from otel_agenteval.loops.guard import AgentLoopDetected, is_guarded, process_wide
 from otel_agenteval.loops.listener import Listener
 from otel_agenteval.loops.settings import client_rules
 from otel_agenteval.loops.verdicts import Alarm, Verdicts
 from otel_agenteval.sending.announcements import Announcements
+from otel_agenteval.sending.arrivals import Arrivals
 from otel_agenteval.sending.background import suppressing_instrumentation
-from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer, ended_span
+from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
 from otel_agenteval.sending.encoding import Encoder
 from otel_agenteval.sending.export import Sender
 from otel_agenteval.sending.open_traces import TraceTable
@@ -40,6 +41,8 @@ MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
 SHUTDOWN_TIMEOUT: Final = 5.0
 LOOK_TIMEOUT: Final = 0.1
 """Seconds that a call under guard waits for another thread's look at the calls before it."""
+TAKE_IN_TIMEOUT: Final = 1.0
+"""Seconds that `stats` waits for another thread that takes in what has ended."""
 
 _logger = logging.getLogger("otel_agenteval")
 
@@ -123,7 +126,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         from otel_agenteval.loops.watch import Watch  # noqa: PLC0415
         from otel_agenteval.loops.watch_thread import WatchThread  # noqa: PLC0415
 
-        # Re-entrant: a span may end inside a garbage collection that interrupts a span's end on this same thread.
+        # Re-entrant: a signal handler may come here on a thread that holds it.
         self._lock = threading.RLock()
         self._buffer = SpanBuffer(*self._max_buffer)
         self._transport = Transport(lambda: self.destination)
@@ -141,12 +144,25 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._announcements,
             self._monotonic,
         )
-        self._watch_thread = WatchThread(self._watch, self._monotonic)
+        self._arrivals = Arrivals(
+            self._table,
+            self._buffer,
+            self._watch if self._watches else None,
+            lambda: self._sender.wake(),  # noqa: PLW0108 - the sender is made later
+            self._fault,
+        )
+        self._watch_thread = WatchThread(self._watch, self._arrivals.take_in, self._monotonic)
         self._first_minute = FirstMinute(
-            lambda: self._buffer.waiting > 0 or self._table.open_spans > 0, self._monotonic
+            lambda: len(self._arrivals) > 0 or self._buffer.waiting > 0 or self._table.open_spans > 0, self._monotonic
         )
         self._sender = Sender(
-            self._buffer, self._transport, self._encoder, self._monotonic, self._announcements, self._look_at
+            self._arrivals,
+            self._buffer,
+            self._transport,
+            self._encoder,
+            self._monotonic,
+            self._announcements,
+            self._look_at,
         )
         self._listener = Listener(lambda: self.destination, process_id(), self.verdicts.publish, self._monotonic)
         self._listens = self._on_verdict is not None
@@ -173,11 +189,14 @@ class AgentEvalSpanProcessor(SpanProcessor):
     @property
     def stats(self) -> Stats:
         """The numbers of spans so far, by what has become of them."""
-        sender, buffer = self._sender, self._buffer
+        sender, buffer, arrivals = self._sender, self._buffer, self._arrivals
+        arrivals.take_in(timeout=TAKE_IN_TIMEOUT)
         with self._lock:
             settled = self._dropped + sender.dropped
-            if buffer.refused:
-                settled["buffer_full"] = buffer.refused
+            if refused := buffer.refused + arrivals.lost:
+                settled["buffer_full"] = refused
+            if arrivals.too_late:
+                settled["shutdown"] += arrivals.too_late
             if buffer.oversized:
                 settled["too_large"] += buffer.oversized
             dropped = {reason: count for reason, count in settled.items() if not reason.startswith("report_")}
@@ -185,7 +204,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             reports["waiting"] = sender.reports_accepted - sender.reports_settled
             reports["delivered"] = sender.reports_delivered
             return Stats(
-                handed_over=buffer.accepted + buffer.refused + buffer.oversized + self._dropped["shutdown"],
+                handed_over=buffer.accepted + refused + buffer.oversized + arrivals.too_late,
                 exported=sender.exported,
                 rejected=sender.rejected,
                 dropped=dropped,
@@ -204,25 +223,46 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note the span's identity. Raises AgentLoopDetected under the guard (`stop_on_loop`), and nothing else."""
         try:
-            context = span.get_span_context()
-            if context is not None and context.trace_flags.sampled and not self._stopped:
-                self._start(span, context, parent_context)
+            # As `identity_in`, without its calls: this is asked of every span on the agent's own thread.
+            context = get_current() if parent_context is None else parent_context
+            identity: Any = context.get(IDENTITY_KEY)
+            around: Identity | Context | None = context
+            if identity is None:
+                if parent_context is not None:
+                    # A context made from nothing still runs inside what the application named around it.
+                    around = identity_in(None) or context
+            elif identity.run_id is not None and (witness := witness_in(context)):
+                witness.see(span.resource.attributes)
+            # Asked of every span that starts, and most processes have no guard at all.
+            if self._stamp or process_wide.used:
+                self._start_in_turn(span, identity, around, context)
+            arrivals = self._arrivals
+            arrivals.events.append((span, identity, around))
+            if len(arrivals.events) > arrivals.limit:
+                arrivals.relieve()
+            # Where starts are announced they are looked at now, else with the next look.
+            if self._live or not self._watch_thread.is_ticking:
+                self._attend()
         except Exception as error:  # noqa: BLE001 - no bug of ours may reach the agent; counted and logged
             self._fault(error)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Hand the span to the sender."""
         try:
-            context = span.get_span_context()
-            if context is not None and context.trace_flags.sampled:
-                self._end(span, context)
+            parent = span.parent
+            self._arrivals.events.append(span)
+            may_close = parent is None or parent.is_remote or self._table.without_root
+            # A sender that has something urgent to do knows it: waking it again would only cost a thread switch.
+            if (may_close or self._sender.sleeps) and not self._buffer.is_urgent:
+                self._sender.wake()
+            if self._watch.is_heard:
+                self._watch_thread.wake()
         except Exception as error:  # noqa: BLE001 - no bug of ours may reach the agent; counted and logged
             self._fault(error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Wait until the collector has answered for every span and report handed over so far. False: not in time."""
-        with self._lock:
-            self._buffer.hurry()
+        self._arrivals.hurry(timeout_millis / 1000)
         return self._sender.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
@@ -233,6 +273,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._stopped = True
         with _live_lock:
             _live.discard(self)
+        self._arrivals.stop(self._shutdown_timeout)
         self._listener.stop()
         self._watch_thread.stop()
         self._sender.stop(self._shutdown_timeout)
@@ -257,6 +298,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         """
         if self._watches:
             with suppressing_instrumentation():
+                self._arrivals.take_in(timeout=LOOK_TIMEOUT)
                 self._watch.look(LOOK_TIMEOUT)
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
@@ -305,66 +347,37 @@ class AgentEvalSpanProcessor(SpanProcessor):
         if alarm is not None:
             raise AgentLoopDetected(alarm.verdict)
 
-    def _start(self, span: Span, context: SpanContext, parent_context: Context | None) -> None:
-        parent = span.parent
-        identity = identity_in(parent_context)
+    def _start_in_turn(
+        self, span: Span, identity: Identity | None, around: Identity | Context | None, within: Context
+    ) -> None:
+        """Do what cannot wait until the start is taken in: write the identity on the span, and guard calls."""
+        context = span.get_span_context()
+        if context is None or not context.trace_flags.sampled or self._stopped:
+            return
         is_guarded_call = False
-        # Asked of every span that starts, and most processes have no guard at all.
-        if was_used():
+        if process_wide.used:
             self._hear()
-            if is_guarded(parent_context):
+            if is_guarded(within):
                 self._listen()
                 is_guarded_call = self._watch.is_call(span)
+        self._arrivals.take_in(timeout=LOOK_TIMEOUT)
+        identity = self._arrivals.whose(context, span.parent, identity, around)
         if is_guarded_call:
             self.look()
-        with self._lock:
-            inherited = self._table.inherited(context.trace_id, parent.span_id if parent is not None else None)
-            if identity is None:
-                identity = inherited or _identity_around(parent, parent_context)
-            elif inherited is not None and inherited is not identity:
-                identity = identity.completed_by(inherited)
-            if is_guarded_call:
-                self._guard(span, context, identity)
-            self._table.start(context.trace_id, context.span_id, identity)
-            if identity is not None and identity.run_id is not None and (witness := witness_in(parent_context)):
-                witness.see(span.resource.attributes)
-            self._sender.start()
-            # The watching thread is to look at once where starts are announced, or it has no reason to look soon.
-            if (
-                self._watches
-                and self._watch.started(span, identity)
-                and (self._live or not self._watch_thread.is_ticking)
-            ):
-                self._watch_thread.start()
-                self._watch_thread.wake()
-            if self._on_verdict is not None:
-                self._listener.start()
+            self._guard(span, context, identity)
         if self._stamp and identity is not None:
             span.set_attributes(identity.attributes())
 
-    def _end(self, span: ReadableSpan, context: SpanContext) -> None:
-        ended = ended_span(span)
-        with self._lock:
-            entry, ended.identity = self._table.end(context.trace_id, context.span_id)
-            if self._stopped:
-                self._dropped["shutdown"] += 1
-                return
-            if self._watch.is_heard and self._watch.ended(ended):
-                self._watch_thread.wake()
-            if not self._buffer.has_room(ended.size):
-                self._sender.wake()
-                return
-            closes = entry is not None and not entry.open
-            if entry is not None:
-                entry.handed_over += 1
-                ended.span_count = entry.handed_over if closes else None
-            # A sender that has something urgent to do knows it: waking it again would only cost a thread switch.
-            wake = closes and not self._buffer.is_urgent
-            self._buffer.add(ended)
-            if closes:
-                self._buffer.hurry()
-            if wake or self._sender.wants_waking():
-                self._sender.wake()
+    def _attend(self) -> None:
+        """Let the threads know that something goes on."""
+        if self._stopped:
+            return
+        self._sender.start()
+        if self._watches:
+            self._watch_thread.start()
+            self._watch_thread.wake()
+        if self._on_verdict is not None:
+            self._listener.start()
 
     def _fault(self, error: Exception) -> None:
         self._faults += 1
@@ -374,19 +387,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def _after_fork(self) -> None:
         # The parent sends what it holds. Its connection stays referenced: closing it here would disturb the parent.
         _inherited_connections.append((self._transport, self._listener))
-        self._table.disown()
+        self._arrivals.disown()
         self._destination = None
         self._faults = 0
         self._begin()
-
-
-def _identity_around(parent: SpanContext | None, parent_context: Context | None) -> Identity | None:
-    """Return the identity of a span that neither its context nor its trace names."""
-    # A context made from nothing still runs inside what the application named around it.
-    identity = identity_in(None) if parent_context is not None else None
-    if identity is None and (parent is None or parent.is_remote):
-        identity = identity_in_baggage(parent_context)
-    return identity
 
 
 _live_lock = threading.Lock()

@@ -7,12 +7,17 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import postgres
 from tests.support.databases import stores_on
+from tests.support.kafka import broker, jars
+
+if TYPE_CHECKING:
+    from tests.support.roles import Start
 
 # On machines that others use as well, how long it takes to draw an input says nothing.
 settings.register_profile(
@@ -66,6 +71,28 @@ def postgresql() -> Iterator[postgres.Server]:
     with postgres.server() as server:
         server.execute("CREATE EXTENSION pg_trgm")
         yield server
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[broker.Broker]:
+    """A broker of Kafka for all tests of this process: each takes topics of its own."""
+    pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
+    try:
+        jars.java(), jars.jars()
+    except jars.Missing as error:
+        # Continuous integration has it: there, nobody would see that these tests do not run.
+        (pytest.fail if "CI" in os.environ else pytest.skip)(str(error))
+    with broker.broker() as started:
+        yield started
+
+
+@pytest.fixture
+def start_role(tmp_path: Path, kafka: broker.Broker, postgresql: postgres.Server) -> Iterator["Start"]:
+    """What starts a collector of a role; all of a test share their topics and a database."""
+    from tests.support.roles import fleet  # noqa: PLC0415 - the collector is loaded by those who need one
+
+    with fleet(tmp_path, kafka, postgresql) as start:
+        yield start
 
 
 _ENDS_WITHIN = 60.0

@@ -10,6 +10,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from deploy.builder.agent import agent
 from deploy.builder.collector import collector
 from deploy.builder.fleet import fleet
+from deploy.builder.roles import ROLES, role
 from deploy.builder.rules import grafana_rules, prometheus_rule
 
 DEPLOY: Final = Path(__file__).parents[1]
@@ -24,6 +25,7 @@ def generated() -> dict[Path, str]:
         **{GRAFANA / "dashboards" / f"{uid}.json": text for uid, text in dashboards.items()},
         GRAFANA / "provisioning" / "alerting" / "rules.yaml": grafana_rules(rules),
         DEPLOY / "kubernetes" / "monitoring" / "rules.yaml": prometheus_rule(rules),
+        **{DEPLOY / "kubernetes" / "fleet" / f"{name}.yaml": role(name) for name in ROLES},
     }
 
 

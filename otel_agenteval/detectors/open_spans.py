@@ -28,7 +28,7 @@ class OpenSpans:
 
     def start(self, span: StepStarted) -> None:
         """Note that a span began."""
-        self._hear(span.parent_id, span.at)
+        self.hear(span.parent_id, span.at)
         if len(self._open) < MAX_OPEN:
             self._open[span.span_id] = _Open(span, span.at)
 
@@ -36,7 +36,7 @@ class OpenSpans:
         """Note that a span ended. One that was not seen to begin is ignored."""
         ended = self._open.pop(span_id, None)
         if ended is not None and at is not None:
-            self._hear(ended.span.parent_id, at)
+            self.hear(ended.span.parent_id, at)
 
     def silent(self, now: int) -> Iterator[tuple[StepStarted, int]]:
         """Yield the open calls with the nanoseconds of their silence, but those `told` of or around another one."""
@@ -50,7 +50,8 @@ class OpenSpans:
         """Mark the span as told of, so that it is not told of again."""
         self._open[span_id].told = True
 
-    def _hear(self, span_id: str | None, at: int) -> None:
+    def hear(self, span_id: str | None, at: int) -> None:
+        """Note that something went on inside a span; one that is not open is ignored."""
         if span_id not in self._open:
             return
         for around in self._around(span_id):

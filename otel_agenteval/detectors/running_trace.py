@@ -55,6 +55,10 @@ class Detectors:
                 found += self._spending.get_or_make(event.agent, lambda: Spending(budget)).observe(event)
         return self._found(event.agent, found) if any(found) else []
 
+    def hear(self, span_id: str, at: int) -> None:
+        """Note that something began inside a span, which therefore did not hang at that time."""
+        self._open.hear(span_id, at)
+
     def tick(self, now: int) -> list[Finding]:
         """Return the loops that show by nothing happening until `now`: hung spans, and time that has run out."""
         found = []

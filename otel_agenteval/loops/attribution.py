@@ -38,6 +38,8 @@ class OpenSpan:
     """The owner of what stands inside the span, as it was last read."""
     read: tuple[int, int] = (0, 0)
     """The numbers of spans and attributes that `inside` was read from."""
+    stirred_at: int = 0
+    """The start of the newest span inside that was over before anybody looked at it; 0 for none."""
 
 
 NOBODY: Final = Owner()

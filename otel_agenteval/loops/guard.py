@@ -38,7 +38,7 @@ class _ProcessWide:
             self.used = True
 
 
-_process_wide = _ProcessWide()
+process_wide = _ProcessWide()
 
 
 class Guard:
@@ -46,8 +46,8 @@ class Guard:
 
     def __init__(self) -> None:
         self._token: Token[Context] | None = None
-        self._is_process_wide = True
-        _process_wide.add(1)
+        self._isprocess_wide = True
+        process_wide.add(1)
 
     def __enter__(self) -> "Guard":
         self.disarm()
@@ -61,9 +61,9 @@ class Guard:
 
     def disarm(self) -> None:
         """Take back a plain call of `stop_on_loop`."""
-        if self._is_process_wide:
-            self._is_process_wide = False
-            _process_wide.add(-1)
+        if self._isprocess_wide:
+            self._isprocess_wide = False
+            process_wide.add(-1)
 
 
 def stop_on_loop() -> Guard:
@@ -77,11 +77,6 @@ def stop_on_loop() -> Guard:
     return Guard()
 
 
-def was_used() -> bool:
-    """Return whether `stop_on_loop` was ever called in this process."""
-    return _process_wide.used
-
-
 def is_guarded(context: Context | None) -> bool:
     """Return whether a guard holds for a span that starts in `context`; None: the current one."""
-    return _process_wide.calls > 0 or context_api.get_value(_GUARDED, context) is True
+    return process_wide.calls > 0 or context_api.get_value(_GUARDED, context) is True

@@ -46,11 +46,11 @@ class _Trace:
 
 
 class Watch:
-    """Finds loops in the starts and ends of spans. `started` and `ended` are for the agent's threads, one at a time.
+    """Finds loops in the starts and ends of spans. `started` and `ended` are for the thread that takes them in.
 
-    Until somebody hears what it finds (`hear`) it takes no ends, and looks for spans that hang alone: the collector
-    finds everything else, and the agent pays nothing for it. `publish` takes each loop at once; `announce` is told of
-    starts and of spans that hang. `now` is in nanoseconds since the Unix epoch.
+    Until somebody hears what it finds (`hear`) it looks for spans that hang alone, among those that are open at a
+    `tick`: the collector finds everything else, and the agent pays nothing for it. `publish` takes each loop at once;
+    `announce` is told of starts and of spans that hang. `now` is in nanoseconds since the Unix epoch.
     """
 
     def __init__(
@@ -68,6 +68,8 @@ class Watch:
         self._now = now
         self._log = ThrottledLog(_logger, monotonic)
         self._events: deque[OpenSpan | EndedSpan] = deque()
+        # What began since the last tick while nobody hears, by the id of the span. Most of it is over by the next one.
+        self._young: dict[int, OpenSpan] = {}
         # The threads that encode spans, or ask for alarms, must not overtake the one that looks at them.
         self._looking = threading.Lock()
         self._traces: Recent[int, _Trace] = Recent(MAX_TRACES)
@@ -91,7 +93,7 @@ class Watch:
     @property
     def has_open(self) -> bool:
         """True while a span is open in which a call may hang."""
-        return any(trace.open for trace in self._traces.newest_first())
+        return bool(self._young) or any(trace.open for trace in self._traces.newest_first())
 
     def hear(self) -> None:
         """Find all loops from now on, as somebody wants to know of them here."""
@@ -99,11 +101,33 @@ class Watch:
 
     def started(self, span: ReadableSpan, identity: Identity | None) -> bool:
         """Take a start; False where too many wait."""
-        return self._take(OpenSpan(span, identity))
+        if self.is_heard:
+            return self._take(OpenSpan(span, identity))
+        context = span.get_span_context()
+        if context is None or len(self._young) >= MAX_EVENTS:
+            self.unwatched += 1
+            return False
+        self._young[context.span_id] = OpenSpan(span, identity)
+        return True
 
     def ended(self, span: EndedSpan) -> bool:
         """Take an end; False where too many wait."""
-        return self._take(span)
+        if self.is_heard:
+            return self._take(span)
+        self._forget(span.span)
+        return True
+
+    def _forget(self, span: ReadableSpan) -> None:
+        """Let a span that was never looked at be known by what it stands in alone, which did not hang meanwhile."""
+        context, parent = span.get_span_context(), span.parent
+        began = self._young.pop(context.span_id, None) if context is not None else None
+        if began is None or context is None or parent is None:
+            return
+        around = self._young.get(parent.span_id)
+        if around is None and (trace := self._traces.peek(context.trace_id)) is not None:
+            around = trace.open.get(parent.span_id)
+        if around is not None:
+            around.stirred_at = max(around.stirred_at, began.stirred_at, span.start_time or 0)
 
     def _take(self, event: OpenSpan | EndedSpan) -> bool:
         if len(self._events) >= MAX_EVENTS:
@@ -118,17 +142,28 @@ class Watch:
         if not self._looking.acquire(timeout=timeout):
             return
         try:
+            if self.is_heard:
+                # It began before anybody heard, and so before what waits.
+                self._look_at_young()
             for _ in range(len(self._events)):
-                event = self._events.popleft()
-                try:
-                    if isinstance(event, EndedSpan):
-                        self._look_at_end(event)
-                    else:
-                        self._look_at_start(event)
-                except Exception as error:  # noqa: BLE001 - a bug of ours costs a step; logged and counted
-                    self._fault(error)
+                self._look_at(self._events.popleft())
         finally:
             self._looking.release()
+
+    def _look_at_young(self) -> None:
+        for span_id in list(self._young):
+            # It may end meanwhile.
+            if (began := self._young.pop(span_id, None)) is not None:
+                self._look_at(began)
+
+    def _look_at(self, event: OpenSpan | EndedSpan) -> None:
+        try:
+            if isinstance(event, EndedSpan):
+                self._look_at_end(event)
+            else:
+                self._look_at_start(event)
+        except Exception as error:  # noqa: BLE001 - a bug of ours costs a step; logged and counted
+            self._fault(error)
 
     def tick(self) -> None:
         """Look for what is wrong because nothing happened."""
@@ -136,6 +171,7 @@ class Watch:
         unwatched = self.unwatched
         self.look()
         with self._looking:
+            self._look_at_young()
             now = self._now()
             for trace_id, trace in self._traces.items():
                 try:
@@ -163,6 +199,9 @@ class Watch:
                 )
 
     def _nothing_happened(self, trace_id: int, trace: _Trace, detectors: Detectors, now: int) -> None:
+        for span_id, began in trace.open.items():
+            if began.stirred_at:
+                detectors.hear(format_span_id(span_id), began.stirred_at)
         for loop in self._told(trace_id, trace, detectors.tick(now)):
             self._announce.hung(loop)
             if loop.span_id is not None and int(loop.span_id, 16) in trace.open:

@@ -16,10 +16,11 @@ _STOP_TIMEOUT: Final = 1.0
 
 
 class WatchThread:
-    """Runs a `Watch`. `wake` is the one of `OwnThread`."""
+    """Runs a `Watch`. `take_in` gives it what has arrived. `wake` is the one of `OwnThread`."""
 
-    def __init__(self, watch: Watch, monotonic: Callable[[], float]) -> None:
+    def __init__(self, watch: Watch, take_in: Callable[[], None], monotonic: Callable[[], float]) -> None:
         self._watch = watch
+        self._take_in = take_in
         self._monotonic = monotonic
         self._thread = OwnThread("agenteval-watch", self._run)
         self.start, self.wake = self._thread.start, self._thread.wake
@@ -40,10 +41,18 @@ class WatchThread:
             while not self._stopping.is_set():
                 if self._thread.wait(TICK if self.is_ticking else _IDLE, gather=GATHER):
                     self.is_ticking = True
-                    self._watch.look()
+                    self._look()
                 else:
+                    # First: who starts a span from here on wakes this thread, and what started before is looked at.
+                    self.is_ticking = False
+                    self._look()
                     self.is_ticking = self._watch.has_open
                 if self._monotonic() - ticked_at >= TICK:
+                    self._take_in()
                     self._watch.tick()
                     ticked_at = self._monotonic()
-            self._watch.look()
+            self._look()
+
+    def _look(self) -> None:
+        self._take_in()
+        self._watch.look()

@@ -19,7 +19,7 @@ from otel_agenteval.metrics.reliability import ReliabilityReport, reliability_re
 from otel_agenteval.metrics.result import MetricResult
 from otel_agenteval.metrics.runs import CONDITIONS, RESOURCES, Run
 from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
-from otel_agenteval.metrics.session import SessionScores, agent_consistency, agent_reliability
+from otel_agenteval.metrics.session import SavedScores, SessionScores, agent_consistency, agent_reliability
 from otel_agenteval.metrics.signals import DEFAULT_WEIGHTS, SIGNAL_NAMES, Signals
 from otel_agenteval.metrics.text import TokenSets, jaccard_similarity
 from otel_agenteval.metrics.tool_use import TOOL_USE_WEIGHTS, ToolUse, tool_use_correctness
@@ -49,6 +49,7 @@ __all__ = [
     "ReliabilityComparison",
     "ReliabilityReport",
     "Run",
+    "SavedScores",
     "SessionScores",
     "SessionTrend",
     "Signals",

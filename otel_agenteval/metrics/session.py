@@ -5,13 +5,13 @@ coverage. Every sum is exact before it is rounded once, so the order of the trac
 
 `SessionScores` stays current while traces arrive and change, in time that does not grow with the session: the traces
 are split into the riskiest 15 %, whose risks are kept as a sum, and the rest, and each trace that arrives or changes
-moves a few across the border.
+moves a few across the border. It can be put down, and taken up again as it was.
 """
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from otel_agenteval.metrics.result import MetricResult, clamp
 from otel_agenteval.metrics.signals import SIGNAL_NAMES, Contribution, Signals, contribution, merge_weights
@@ -24,60 +24,73 @@ FLAG_ABOVE = 0.5
 MAX_RISK_SHARE = 0.1
 """Share of the single worst trace in the risk of a session; the rest is the mean of the tail."""
 
+_COUNTS: Final = ("traces", "flagged", "uncertain", "evaluated", "confident", "present", "expected")
 
-class _Entry(NamedTuple):
-    part: Contribution
-    expected: int
 
-    @property
-    def is_flagged(self) -> bool:
-        return self.part.risk is not None and self.part.risk > FLAG_ABOVE
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedScores:
+    """Scores that were put down: `counts` in an order of their own, exact sums, and `risks` as bytes of this machine's
+    order. Of the same weights only."""
+
+    counts: Sequence[int]
+    squares: Sequence[int]
+    tail: Sequence[int]
+    risks: bytes
+
+
+_NOTHING: Final = SavedScores(counts=[0] * len(_COUNTS), squares=(0, 0), tail=(0, 0), risks=b"")
 
 
 class SessionScores:
-    """`agent_reliability` and `agent_consistency` of one session, replaceable trace by trace.
+    """`agent_reliability` and `agent_consistency` of one session, to which traces are added and from which they are
+    removed.
 
-    One `put` takes O(log n) time, amortised, for n traces so far; everything else constant time. Memory is
-    proportional to the number of traces. Not thread-safe.
+    One `add` or `remove` takes O(log n) time, amortised, for n traces so far; everything else constant time. Memory
+    is eight bytes for each trace. Not thread-safe.
     """
 
-    def __init__(self, weights: Mapping[str, float] | None = None) -> None:
-        """Start without traces. Raises ValueError for `weights` of an unknown name or outside [0, 1]."""
+    def __init__(self, weights: Mapping[str, float] | None = None, saved: SavedScores = _NOTHING) -> None:
+        """Start without traces, or with those of `saved`. Raises ValueError for `weights` of an unknown name or outside
+        [0, 1]."""
         self._weights = merge_weights(weights)
-        self._traces: dict[Hashable, _Entry] = {}
-        self._risks = TailRisk()
-        self._flagged = 0
-        self._squares = ExactSum()
-        self._uncertain = 0
-        self._evaluated = 0
-        self._confident = 0
-        self._present = 0
-        self._expected = 0
+        self._risks = TailRisk(saved.risks, saved.tail)
+        self._squares = ExactSum(saved.squares)
+        self._traces, self._flagged, self._uncertain, self._evaluated, self._confident = saved.counts[:5]
+        self._present, self._expected = saved.counts[5:]
 
-    def put(self, trace_id: Hashable, signals: Signals, not_applicable: Collection[str] = ()) -> None:
-        """Insert the signals of a trace, or replace them.
+    @property
+    def saved(self) -> SavedScores:
+        """The scores as they are now, to be made again from."""
+        return SavedScores(
+            counts=[getattr(self, f"_{name}") for name in _COUNTS],
+            squares=self._squares.saved,
+            tail=self._risks.saved_tail,
+            risks=self._risks.saved,
+        )
+
+    def add(self, trace: object, signals: Signals, not_applicable: Collection[str] = ()) -> Contribution:
+        """Add the signals of a trace, named in errors only.
 
         `not_applicable` names signals that cannot exist for this trace: coverage does not expect them. Other
         names than those of signals are passed over. Raises ValueError, and changes nothing, for a signal outside
         [0, 1] and for one that is both present and not applicable.
         """
-        part = contribution(signals, self._weights, trace_id)
+        part = contribution(signals, self._weights, trace)
         for name in SIGNAL_NAMES:
             if name in not_applicable and signals.get(name) is not None:
-                raise ValueError(f"{name} of trace {trace_id!r} is both present and not applicable")
-        self.remove(trace_id)
-        entry = self._traces[trace_id] = _Entry(part, sum(name not in not_applicable for name in SIGNAL_NAMES))
-        self._count(entry, +1)
+                raise ValueError(f"{name} of trace {trace!r} is both present and not applicable")
         if part.risk is not None:
             self._risks.add(part.risk)
+        self._count(part, not_applicable, +1)
+        return part
 
-    def remove(self, trace_id: Hashable) -> None:
-        """Remove a trace, if it is here."""
-        removed = self._traces.pop(trace_id, None)
-        if removed is not None:
-            self._count(removed, -1)
-            if removed.part.risk is not None:
-                self._risks.remove(removed.part.risk)
+    def remove(self, trace: object, signals: Signals, not_applicable: Collection[str] = ()) -> None:
+        """Remove a trace that was added with the same signals. Raises LookupError, and changes nothing, where its risk
+        is not among those of the session."""
+        part = contribution(signals, self._weights, trace)
+        if part.risk is not None:
+            self._risks.remove(part.risk)
+        self._count(part, not_applicable, -1)
 
     def reliability(self) -> MetricResult:
         """Return the same as `agent_reliability`, without the metadata of single traces. Coverage leaves out signals
@@ -109,18 +122,13 @@ class SessionScores:
             metadata={**self._counts(self._uncertain), "rms": rms},
         )
 
-    @property
-    def entries(self) -> Collection[_Entry]:
-        """Contributions of the traces, in the order in which they were put."""
-        return self._traces.values()
-
-    def _count(self, entry: _Entry, sign: int) -> None:
-        part = entry.part
+    def _count(self, part: Contribution, not_applicable: Collection[str], sign: int) -> None:
+        self._traces += sign
         self._evaluated += sign * (part.present > 0)
         self._confident += sign * part.confident
         self._present += sign * part.present
-        self._expected += sign * entry.expected
-        self._flagged += sign * entry.is_flagged
+        self._expected += sign * sum(name not in not_applicable for name in SIGNAL_NAMES)
+        self._flagged += sign * _is_flagged(part)
         if part.uncertainty is not None:
             self._uncertain += sign
             self._squares.add(part.uncertainty * part.uncertainty, sign)
@@ -141,9 +149,9 @@ class SessionScores:
 
     def _counts(self, scored: int) -> dict[str, Json]:
         return {
-            "traces": len(self._traces),
+            "traces": self._traces,
             "evaluated_traces": scored,
-            "skipped_traces": len(self._traces) - scored,
+            "skipped_traces": self._traces - scored,
             "weights": dict(self._weights),
         }
 
@@ -158,10 +166,10 @@ def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, f
     `evaluated_traces` (with any signal), `skipped_traces`, `risks` (per trace), `flagged` (indexes of risks above 0.5),
     `max_risk`, `mean_top_k_risk`, `weights`. Raises ValueError for a signal or weight outside [0, 1] or unknown.
     """
-    scores = _scores(signals, weights)
+    scores, parts = _scores(signals, weights)
     result = scores.reliability()
-    risks: list[Json] = [entry.part.risk for entry in scores.entries]
-    flagged: list[Json] = [index for index, entry in enumerate(scores.entries) if entry.is_flagged]
+    risks: list[Json] = [part.risk for part in parts]
+    flagged: list[Json] = [index for index, part in enumerate(parts) if _is_flagged(part)]
     return replace(result, metadata={**result.metadata, "risks": risks, "flagged": flagged})
 
 
@@ -174,16 +182,20 @@ def agent_consistency(signals: Sequence[Signals | None], weights: Mapping[str, f
     `evaluated` is the number of traces with confidence, where that has a weight; 0: score 1.0. Metadata: `traces`,
     `evaluated_traces`, `skipped_traces`, `uncertainties` (per trace), `rms`, `weights`. Raises as `agent_reliability`.
     """
-    scores = _scores(signals, weights)
+    scores, parts = _scores(signals, weights)
     result = scores.consistency()
-    uncertainties: list[Json] = [entry.part.uncertainty for entry in scores.entries]
+    uncertainties: list[Json] = [part.uncertainty for part in parts]
     return replace(result, metadata={**result.metadata, "uncertainties": uncertainties})
 
 
-def _scores(signals: Sequence[Signals | None], weights: Mapping[str, float] | None) -> SessionScores:
+def _scores(
+    signals: Sequence[Signals | None], weights: Mapping[str, float] | None
+) -> tuple[SessionScores, list[Contribution]]:
     if isinstance(signals, str | Mapping) or not isinstance(signals, Sequence):
         raise ValueError(f"signals are {signals!r:.200}, not a sequence with those of each trace")
     scores = SessionScores(weights)
-    for index, each in enumerate(signals):
-        scores.put(index, {} if each is None else each)
-    return scores
+    return scores, [scores.add(index, {} if each is None else each) for index, each in enumerate(signals)]
+
+
+def _is_flagged(part: Contribution) -> bool:
+    return part.risk is not None and part.risk > FLAG_ABOVE

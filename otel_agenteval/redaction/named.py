@@ -9,6 +9,8 @@ from otel_agenteval.redaction.names import Strength, fits, is_random, looks_made
 
 _HINTS: Final = (
     "pass", "pwd", "kennwort", "contrase", "senha", "пароль", "密码", "密碼", "パスワード", "mot de passe", "secret",
+    "wachtwoord", "hasło", "haslo", "lösenord", "losenord", "adgangskode", "salasana", "jelszó", "jelszo", "heslo",
+    "parol", "şifre", "sifre", "비밀번호", "mật khẩu", "รหัสผ่าน",
     "token", "key", "auth", "cred", "cookie", "cvv", "cvc", "pin", "otp", "mfa", "code", "salt", "sessid", "sessionid",
     "connect.sid", "csrf", "xsrf", "mnemonic", "phrase", "psw", "pw", "dsn", "webhook", "sas", "connectionstring",
     "connection_string", "conn_str",
@@ -18,7 +20,7 @@ _QUALIFIERS: Final = frozenset((
     "api", "access", "secret", "private", "client", "auth", "refresh", "signing", "encryption", "verification",
     "security", "one", "one-time", "time", "account", "bot", "session", "bearer", "recovery", "backup", "seed",
     "login", "service", "master", "shared", "storage", "app", "user", "webhook", "ssh", "2fa", "mfa",
-    "confirmation", "mot", "de", "sas", "connection", "door", "gate",
+    "confirmation", "mot", "de", "sas", "mật", "connection", "door", "gate",
 ))  # fmt: skip
 """Words that make a name together with the next one, as in "API key"."""
 _NO_NAME: Final = re.compile(r"[^\w.-]")
@@ -32,10 +34,10 @@ _SEPARATOR: Final = re.compile(
           |[ ]\{[^{}]{0,200}?\s(?:default|value)\s{0,9}=)
       | (?P<says>(?:[ ](?:for|to|of|on)[ ][^\n.:;!?]{1,40}?)?[ ]
           (?:(?:(?:is|was|has[ ]been|got|been|now)[ ])?(?:changed|set|reset|updated)[ ]to
-          |is|was|are|ist|est|es|war|lautet|heißt|will[ ]be|to|as
+          |is|was|are|ist|est|es|war|lautet|heißt|will[ ]be|to|as|é|è|er|är|on|je|este|là|jest|[—-]
           |reads|equals|is[ ]now|now[ ]is)
           (?:[ ](?:now|set[ ]to|currently|still|actually|just))?:?(?=[\s"'`])
-          |['’]s(?=[ ]))
+          |['’]s(?=[ ])|[はを是为為은는][ ]?)
       | (?P<space>(?=\s))
     )[ \t]{0,8}(?:\*\*|__)?[ \t]{0,8}(?P<line>[\r]?\n[ \t]{0,8})?""",
     re.VERBOSE | re.IGNORECASE,
@@ -62,6 +64,10 @@ _OF_CODE: Final = re.compile(r"\(|\[\\?[\"']")
 """What follows a name in code: a call, or a key."""
 _SOME_SCHEME: Final = re.compile(r"(?:[rbuf]?\\{0,3}[\"'`])?[A-Za-z][\w-]{1,30} +(?=(?P<token>[\w+/=.~-]{12,200}))")
 """Any word before a token, behind the name of the header that holds one."""
+_DEMANDED: Final = re.compile(r"\$\{\w+:?\?[^{}\n]*\}")
+"""A variable of a shell that has to be set, with what is said where it is not."""
+_YOURS: Final = re.compile(r"your[-_]", re.IGNORECASE)
+"""What a placeholder begins with: `<your-api-key>` is no tag."""
 _FLAG: Final = re.compile(r"(?<!\S)-{1,2}[\w-]*\Z")
 _VARIABLE: Final = re.compile(r"[a-z]+(?:_[a-z]+)+|[a-z]+[A-Z][A-Za-z]+")
 """As in code: `password = db_password`."""
@@ -117,6 +123,8 @@ def _name(text: str, hint: re.Match[str]) -> str:
 def _value(text: str, name: str, strength: Strength, separator: re.Match[str]) -> tuple[int, int] | None:
     """Return the place of the value behind a separator, where it can be one."""
     at = separator.end()
+    if _DEMANDED.match(text, at) or (separator["tag"] and _YOURS.match(name)):
+        return None
     scheme = _SCHEME.match(text, at)
     if scheme is None and name.lower().endswith("authorization"):
         other = _SOME_SCHEME.match(text, at)

@@ -18,10 +18,13 @@ class Strength(Enum):
 
 
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PARTICLES: Final = re.compile("(?<=[^a-z])(?:は|が|を|も|是|为|為|은|는)$")
+"""What stands behind a name without a space, where it is said what it is."""
 _APART: Final = re.compile(r"[-. :/\s\[\]@$]+")
 
 _PASSWORDS: Final = (
     r"pass(?:word|wd|phrase|code|wort)|kennwort|contrase(?:ñ|n)a|senha|mot_de_passe|пароль|密码|密碼|パスワード"
+    r"|wachtwoord|has(?:ł|l)o|l(?:ö|o)senord|adgangskode|passord|salasana|jelsz(?:ó|o)|heslo|parol[aăe]|(?:ş|s)ifre|비밀번호|mật_khẩu|รหัสผ่าน"
 )
 _KEYS: Final = (
     r"(?:api|access|secret|private|account|signing|sign|encryption|encrypt|crypt|shared|master|auth|storage|subscription|"
@@ -60,7 +63,7 @@ def strength_of(name: str) -> Strength | None:
     """Return what a name says of its value, whether it is written `apiKey`, `api-key` or `API_KEY`; None: nothing."""
     if len(name) > 100:
         return None
-    plain = _APART.sub("_", _CAMEL.sub("_", name.strip(" -_:\"'"))).lower()
+    plain = _PARTICLES.sub("", _APART.sub("_", _CAMEL.sub("_", name.strip(" -_:\"'"))).lower())
     if _HARMLESS.fullmatch(plain):
         return None
     # The most particular first: a one-time password is digits.

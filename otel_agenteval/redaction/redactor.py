@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from otel_agenteval.model import Json
+from otel_agenteval.redaction.embedded import pieces
 from otel_agenteval.redaction.finding import Finder
 from otel_agenteval.redaction.kinds import EVERY, PERSONAL, PLACEHOLDER, SECRETS
 from otel_agenteval.redaction.naming import Named, fits_name, named_by, named_in
@@ -127,10 +128,21 @@ class _Walk:
             return text if redacted == decoded else json.dumps(redacted, ensure_ascii=False)
         if not self._budget.spend(len(text)):
             return f"[{len(text)} characters left out: more than may be redacted]"
+        text = self._with_embedded(text, depth)
         if place := self._splits.hear(text):
             start, end = place
             text = f"{text[:start]}{self._placeholder(self._splits.kind, text[start:end])}{text[end:]}"
         return self._plain(text)
+
+    def _with_embedded(self, text: str, depth: int) -> str:
+        """Return a text in which the JSON that stands among its words is redacted by its shape."""
+        parts, end = [], 0
+        for piece in pieces(text, merged):
+            redacted = self.value(piece.value, depth=depth + 1)
+            if redacted != piece.value:
+                parts += [text[end : piece.start], json.dumps(redacted, ensure_ascii=False)]
+                end = piece.end
+        return "".join((*parts, text[end:]))
 
     def _plain(self, text: str) -> str:
         for _ in range(PASSES):

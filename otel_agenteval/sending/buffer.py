@@ -64,9 +64,9 @@ class SpanBuffer:
     """Keeps ended spans until the collector has answered for them. When it is full, the newest are refused.
 
     The newest, because the counts in completion markers that are already in the buffer must stay true. Both bounds
-    include the spans of the request in flight. Every counter has one writer: the agent's threads, one at a time
-    under the processor's lock, write `accepted`, `accepted_bytes`, `refused`, `oversized` and `urgent`; the sender
-    thread the others.
+    include the spans of the request in flight. Every counter has one writer: whoever takes in what has ended,
+    one thread at a time, writes `accepted`, `accepted_bytes`, `refused`, `oversized` and `urgent`; the sender thread
+    the others.
     """
 
     def __init__(self, max_spans: int, max_bytes: int) -> None:
@@ -91,10 +91,7 @@ class SpanBuffer:
             self.oversized += 1
             self.oversized_bytes = size
             return False
-        has_room = (
-            self.accepted - self.settled < self._max_spans
-            and self.accepted_bytes - self.settled_bytes + size <= self.max_bytes
-        )
+        has_room = self.free_spans > 0 and self.free_bytes >= size
         self.refused += not has_room
         return has_room
 
@@ -107,6 +104,16 @@ class SpanBuffer:
     def hurry(self) -> None:
         """Let nothing that is in the buffer now linger."""
         self.urgent = self.accepted
+
+    @property
+    def free_spans(self) -> int:
+        """Spans that there is room for."""
+        return self._max_spans - (self.accepted - self.settled)
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that there is room for."""
+        return self.max_bytes - (self.accepted_bytes - self.settled_bytes)
 
     @property
     def is_urgent(self) -> bool:
@@ -134,7 +141,7 @@ class SpanBuffer:
         self.taken_bytes += sum(ended.size for ended in batch)
         return batch
 
-    def settle(self, batch: list[EndedSpan]) -> None:
-        """Make room for as many spans as were delivered or given up."""
-        self.settled += len(batch)
-        self.settled_bytes += sum(ended.size for ended in batch)
+    def settle(self) -> None:
+        """Make room for as many spans as were taken: they are delivered or given up."""
+        self.settled = self.taken
+        self.settled_bytes = self.taken_bytes

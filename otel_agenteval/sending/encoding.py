@@ -9,10 +9,10 @@ keeps what is valid of it, where the SDK loses the whole attribute or request.
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace import Event
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, StatusCode
 
@@ -28,6 +28,9 @@ from otel_agenteval.sending.buffer import EndedSpan
 
 if TYPE_CHECKING:
     from otel_agenteval.sending.redacting import SpanRedaction
+
+EncodedSpan: TypeAlias = tuple[Resource, InstrumentationScope | None, bytes]
+"""A span as a message, and what it is of."""
 
 MAX_DEPTH: Final = 30
 """Nesting of an attribute's value. Parsers refuse more than 100 messages, and a mapping in a mapping takes three."""
@@ -114,20 +117,26 @@ class Encoder:
         parts += (b"\x85\x01", _FIXED32(_flags(parent)))
         return b"".join(parts)
 
-    def request(self, spans: Iterable[tuple[ReadableSpan, bytes]]) -> bytes:
-        """Return an `ExportTraceServiceRequest` of spans and their encodings, grouped by resource, then by scope."""
+    def request(self, spans: Iterable[EncodedSpan]) -> bytes:
+        """Return an `ExportTraceServiceRequest` of encoded spans, grouped by resource, then by scope."""
         resources: dict[_Head, dict[_Head, list[bytes]]] = {}
-        for span, encoded in spans:
-            scopes = resources.setdefault(self._resource(span.resource), {})
-            parts = scopes.setdefault(self._scope(span.instrumentation_scope), [])
+        before: tuple[object, object] | None = None
+        parts: list[bytes] = []
+        for resource, scope, encoded in spans:
+            # Most stand behind another one of the same: heads need not be looked for.
+            if before is None or before[0] is not resource or before[1] is not scope:
+                before = resource, scope
+                scopes = resources.setdefault(self._resource(resource), {})
+                parts = scopes.setdefault(self._scope(scope), [])
             parts += (b"\x12", _varint(len(encoded)), encoded)
+        # One join of all: each copies every span.
         request: list[bytes] = []
-        for resource, scopes in resources.items():
-            body = [resource.head]
-            for scope, parts in scopes.items():
-                _message(body, b"\x12", b"".join((scope.head, *parts, scope.schema_url)))
-            body.append(resource.schema_url)
-            _message(request, b"\x0a", b"".join(body))
+        for about, scopes in resources.items():
+            body = [about.head]
+            for within, parts in scopes.items():
+                body += (b"\x12", _varint(sum(map(len, (*within, *parts)))), within.head, *parts, within.schema_url)
+            body.append(about.schema_url)
+            request += (b"\x0a", _varint(sum(map(len, body))), *body)
         return b"".join(request)
 
     def _own_attributes(self, ended: EndedSpan) -> tuple[bytes, list[Set[str]]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from otel_agenteval.sending.announcements import Announcements
+from otel_agenteval.sending.arrivals import Arrivals
 from otel_agenteval.sending.background import (
     FIRST_BACKOFF,
     MAX_BACKOFF,
@@ -16,7 +17,7 @@ from otel_agenteval.sending.background import (
     suppressing_instrumentation,
 )
 from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
-from otel_agenteval.sending.encoding import Encoder
+from otel_agenteval.sending.encoding import EncodedSpan, Encoder
 from otel_agenteval.sending.throttle import LossLog, ThrottledLog
 from otel_agenteval.sending.transport import (
     EXPORT_METHOD,
@@ -48,14 +49,16 @@ _logger = logging.getLogger("otel_agenteval")
 
 
 class Sender:
-    """Owns the thread, the connection and everything that leaves. The buffer is shared with the agent's threads.
+    """Owns the thread, the connection and everything that leaves. Fills the buffer by `arrivals`.
 
-    Producers call `wake` (the one of `OwnThread`) after they changed the buffer. `before_encoding` completes the
-    spans that are about to be encoded. Nothing here runs on an agent's thread but `flush` and `stop`.
+    The agent's threads call `wake` (the one of `OwnThread`) after a span ended that may close its trace, or any while
+    this `sleeps`. `before_encoding` completes the spans that are about to be encoded. Nothing here runs on an agent's
+    thread but `flush` and `stop`.
     """
 
     def __init__(
         self,
+        arrivals: Arrivals,
         buffer: SpanBuffer,
         transport: Transport,
         encoder: Encoder,
@@ -63,6 +66,7 @@ class Sender:
         announcements: Announcements,
         before_encoding: Callable[[Sequence[EndedSpan]], None],
     ) -> None:
+        self._arrivals = arrivals
         self._buffer = buffer
         self._transport = transport
         self._encoder = encoder
@@ -82,6 +86,9 @@ class Sender:
         self._reports: deque[tuple[str, bytes]] = deque()
         self._report_due = 0.0
         self._next_request = 0.0
+        self._seen = 0
+        self.sleeps = False
+        """True while it does not look by itself whether a span has ended."""
         self._noted: Counter[str] = Counter()
         self._report_attempts = 0
         self._announce_attempts = 0
@@ -93,11 +100,6 @@ class Sender:
         self.rejected = 0
         self.dropped: Counter[str] = Counter()
         """Spans and reports given up here, by reason."""
-
-    def wants_waking(self) -> bool:
-        """Return whether the span just added is the first of a batch, or fills one."""
-        buffer = self._buffer
-        return buffer.waiting == 1 or self._is_full()
 
     def add_report(self, method: str, request: bytes) -> bool:
         """Queue an encoded report for a method of the collector. False when the queue is full."""
@@ -178,10 +180,12 @@ class Sender:
     def _await_batch(self) -> None:
         """Return when a batch is due: urgent, full, lingered long enough, or the sender is stopping."""
         linger_until: float | None = None
-        while self._deadline is None and not self._is_full():
+        while self._deadline is None:
+            self._arrivals.take_in()
+            if self._is_full():
+                return
             now = self._monotonic()
-            timeout = _IDLE
-            timeout = min(timeout, self._announcements.seconds_left())
+            timeout = min(_IDLE, self._announcements.seconds_left())
             if self._reports:
                 timeout = min(timeout, self._report_due - now)
             if self._buffer.is_urgent:
@@ -189,32 +193,46 @@ class Sender:
             elif self._buffer.waiting:
                 linger_until = linger_until or now + LINGER
                 timeout = min(timeout, linger_until - now)
+            elif self._seen != self._buffer.accepted:
+                # More may come soon, and need not wake this thread.
+                self._seen = self._buffer.accepted
+                timeout = min(timeout, LINGER)
             if timeout <= 0:
                 return
             self._log_losses()
+            self._sleep(timeout)
+
+    def _sleep(self, timeout: float) -> None:
+        """Wait until woken; a span that ends before this begins is seen at once."""
+        self.sleeps = timeout > LINGER
+        if not (self.sleeps and len(self._arrivals)):
             self._thread.wait(timeout)
+        self.sleeps = False
 
     def _send_batch(self) -> None:
         batch = self._buffer.take(MAX_REQUEST_SPANS, MAX_REQUEST_BYTES)
         if not batch:
             return
         self._next_request = self._monotonic() + MIN_INTERVAL
-        accounted = self._accounted()
+        spans, accounted = len(batch), self._accounted()
         try:
             self._before_encoding(batch)
             for part in _parts(self._encoded(batch)):
                 self._deliver(part)
         finally:
-            if lost := len(batch) - (self._accounted() - accounted):
+            if lost := spans - (self._accounted() - accounted):
                 self._drop("internal_error", lost, "a fault of ours, logged beside this")
-            self._buffer.settle(batch)
+            self._buffer.settle()
             self._notify()
 
     def _accounted(self) -> int:
         return self.exported + self.rejected + self.dropped.total()
 
-    def _encoded(self, batch: list[EndedSpan]) -> Iterator[tuple[EndedSpan, bytes]]:
-        for ended in batch:
+    def _encoded(self, batch: list[EndedSpan]) -> Iterator[EncodedSpan]:
+        """Empty the batch: a span that is encoded need not wait for the collector, too."""
+        batch.reverse()
+        while batch:
+            ended = batch.pop()
             try:
                 encoded = self._encoder.span(ended)
             except (ValueError, OverflowError, struct.error) as error:
@@ -224,11 +242,11 @@ class Sender:
                 size = f"{len(encoded)} bytes, the limit is {MAX_SPAN_BYTES}"
                 self._drop("too_large", 1, f"span {ended.span.name!r} has {size}")
                 continue
-            yield ended, encoded
+            yield ended.span.resource, ended.span.instrumentation_scope, encoded
 
-    def _deliver(self, part: list[tuple[EndedSpan, bytes]]) -> None:
+    def _deliver(self, part: list[EncodedSpan]) -> None:
         """Send until the collector has answered for every span of `part`, or the sender's time is over."""
-        request = self._encoder.request((ended.span, encoded) for ended, encoded in part)
+        request = self._encoder.request(part)
         attempt = 0
         while True:
             timeout = self._time_left(REQUEST_TIMEOUT)
@@ -282,7 +300,7 @@ class Sender:
 
     def _send_announcement(self) -> None:
         """Try once to announce what was not announced yet. Nothing waits for it."""
-        delivered = self._buffer.settled >= self._buffer.accepted
+        delivered = not len(self._arrivals) and self._buffer.settled >= self._buffer.accepted
         if (request := self._announcements.take(delivered=delivered)) is None:
             return
         answer = self._transport.send(STARTS_METHOD, request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
@@ -364,7 +382,7 @@ class Sender:
     def _drop_rest(self) -> None:
         if rest := self._buffer.take(self._buffer.waiting, 1 << 62):
             self._drop("shutdown", len(rest), "the collector did not take them in time")
-            self._buffer.settle(rest)
+            self._buffer.settle()
         if reports := len(self._reports):
             self._drop("report_shutdown", reports, "the collector did not take them in time")
             self._reports.clear()
@@ -380,15 +398,15 @@ def _delay(attempt: int, after: float | None) -> float:
     return backoff(attempt) if after is None else min(max(after, 0.0), _MAX_ORDERED_DELAY)
 
 
-def _parts(encoded: Iterable[tuple[EndedSpan, bytes]]) -> Iterator[list[tuple[EndedSpan, bytes]]]:
+def _parts(spans: Iterable[EncodedSpan]) -> Iterator[list[EncodedSpan]]:
     """Cut a batch into requests of at most MAX_REQUEST_BYTES, or of one span."""
-    part: list[tuple[EndedSpan, bytes]] = []
+    part: list[EncodedSpan] = []
     size = 0
-    for ended, body in encoded:
-        size += len(body)
+    for span in spans:
+        size += len(span[-1])
         if part and size > MAX_REQUEST_BYTES:
             yield part
-            part, size = [], len(body)
-        part.append((ended, body))
+            part, size = [], len(span[-1])
+        part.append(span)
     if part:
         yield part

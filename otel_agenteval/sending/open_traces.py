@@ -20,13 +20,14 @@ class TraceEntry:
     open: dict[int, Identity | None] = field(default_factory=dict)
     handed_over: int = 0
     closed_at: float = 0.0
+    outlives_root: bool = False
 
 
 class TraceTable:
     """Bounded by traces and by open spans; the trace that closed first goes first, then the one that opened first.
 
     A span whose entry went is exported all the same, with no identity and no completion marker of its own. Not
-    thread-safe: the processor's lock guards it. `monotonic` gives seconds.
+    thread-safe. `monotonic` gives seconds.
     """
 
     def __init__(
@@ -44,6 +45,8 @@ class TraceTable:
         self._closed: dict[int, TraceEntry] = {}
         self.open_spans = 0
         self.evicted_spans = 0
+        self.without_root = 0
+        """Open traces whose root has ended: any end may close them."""
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)
@@ -75,7 +78,7 @@ class TraceTable:
         if entry.identity is None:
             entry.identity = identity
 
-    def end(self, trace_id: int, span_id: int) -> tuple[TraceEntry | None, Identity | None]:
+    def end(self, trace_id: int, span_id: int, *, is_root: bool = False) -> tuple[TraceEntry | None, Identity | None]:
         """Return the trace's entry (None: forgotten) and the span's identity, the span being closed from here on."""
         entry = self._open.get(trace_id)
         if entry is None:
@@ -87,8 +90,11 @@ class TraceTable:
         self.open_spans -= 1
         if not entry.open:
             entry.closed_at = self._monotonic()
-            self._closed[trace_id] = self._open.pop(trace_id)
+            self._closed[trace_id] = self._left(trace_id)
             self._forget_oldest(entry.closed_at)
+        elif is_root and not entry.outlives_root:
+            entry.outlives_root = True
+            self.without_root += 1
         return entry, identity
 
     def disown(self) -> None:
@@ -96,9 +102,10 @@ class TraceTable:
         now = self._monotonic()
         self._closed.update(self._open)
         self._open.clear()
-        self.open_spans = 0
+        self.open_spans = self.without_root = 0
         for entry in self._closed.values():
             entry.open = {}
+            entry.outlives_root = False
             entry.handed_over = 0
             entry.closed_at = now
 
@@ -115,6 +122,13 @@ class TraceTable:
             self._evict_open()
 
     def _evict_open(self) -> None:
-        entry = self._open.pop(next(iter(self._open)))
+        entry = self._left(next(iter(self._open)))
         self.open_spans -= len(entry.open)
         self.evicted_spans += len(entry.open)
+
+    def _left(self, trace_id: int) -> TraceEntry:
+        """Return the entry of a trace that is not among the open ones any more."""
+        entry = self._open.pop(trace_id)
+        self.without_root -= entry.outlives_root
+        entry.outlives_root = False
+        return entry

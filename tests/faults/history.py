@@ -12,6 +12,7 @@ import re
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -26,7 +27,7 @@ from tests.faults.events import EventBackend, event_backend
 from tests.faults.injected import Struck
 from tests.faults.on_disk import DiskFaults
 from tests.faults.person import left_in
-from tests.faults.sums import wrong_sums
+from tests.faults.sums import Look, wrong_sums
 from tests.faults.workload import Workload, answer, question
 from tests.support.eventually import eventually
 from tests.support.otlp import trace_id
@@ -99,7 +100,7 @@ def run(folder: Path, faults: int, seed: int) -> History:
             _strike(struck, disk, history, faults)
             _wait_for_the_end(struck)
             history.stored = struck.look("SELECT count(*) FROM traces")[0][0]
-            _check(struck, backend, history)
+            check_traces(struck.look, struck.load.acknowledged, backend, history)
             _check_person(struck, history)
             struck.stop()
             history.damage = [f"{each.file}: {each.what}" for each in check_data(struck.data_dir)]
@@ -121,13 +122,13 @@ def _strike(struck: Struck, disk: Disk | None, history: History, faults: int) ->
     counted: dict[int, int] = {}
     with load.running(), struck.person.running():
         for number in range(1, faults + 1):
-            _goes_on(load)
+            goes_on(load)
             counted[struck.process.pid] = _traces_counted(struck) or counted.get(struck.process.pid, 0)
             [fault] = struck.random.choices(list(kinds), weights=list(kinds.values()))
             history.faults[fault.__name__] = history.faults.get(fault.__name__, 0) + 1
             print(f"{number}/{faults} {fault.__name__}: {len(load.acknowledged)} acknowledged", flush=True)
             fault()
-        _goes_on(load)
+        goes_on(load)
     counted[struck.process.pid] = _traces_counted(struck)
     history.acknowledged, history.requests = len(load.acknowledged), load.sent
     history.counted = sum(counted.values())
@@ -137,7 +138,8 @@ def _strike(struck: Struck, disk: Disk | None, history: History, faults: int) ->
         history.mebibytes_read_only = max((each.mebibytes for each in of_disk.while_read_only), default=0.0)
 
 
-def _goes_on(load: Workload) -> None:
+def goes_on(load: Workload) -> None:
+    """Return once further traces are acknowledged."""
     enough = len(load.acknowledged) + BETWEEN
     eventually(lambda: len(load.acknowledged) >= enough, within=RECOVERS_WITHIN)
 
@@ -166,15 +168,16 @@ def _wait_for_the_end(struck: Struck) -> None:
         print("not everything has arrived; what is missing follows", flush=True)
 
 
-def _check(struck: Struck, backend: EventBackend, history: History) -> None:
-    views = dict(struck.look("SELECT trace_id, view FROM trace_views"))
+def check_traces(look: Look, acknowledged: Sequence[int], backend: EventBackend, history: History) -> None:
+    """Look for every acknowledged trace, its outcomes and their events."""
+    views: dict[str, str] = dict(look("SELECT trace_id, view FROM trace_views"))
     outcomes = defaultdict(list)
-    for found_in, name, status, score in struck.look(
+    for found_in, name, status, score in look(
         "SELECT subject_id, name, status, score FROM outcomes WHERE subject = 'trace'"
     ):
         outcomes[found_in].append((name, status, score))
     said = {(each.trace_id, each.name, each.score) for each in backend.said.values()}
-    for number in struck.load.acknowledged:
+    for number in acknowledged:
         wanted = trace_id(number).hex()
         if wanted not in views or not outcomes[wanted]:
             history.lost.append(number)

@@ -1,7 +1,13 @@
 """What rows of the store say of others must be so: counts, sums, what they refer to, after whatever happened."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
+
+from agenteval_collector.model.effort import NO_EFFORT, Effort
+from agenteval_collector.stores.rows import effort_from
+
+Look: TypeAlias = Callable[[str], list[tuple[Any, ...]]]
 
 RULES = {
     "the traces of a session": """
@@ -31,8 +37,18 @@ RULES = {
 }
 
 
-def wrong_sums(look: Callable[[str], list[tuple[Any, ...]]]) -> Iterator[str]:
+def wrong_sums(look: Look) -> Iterator[str]:
     """Yield a sentence for each rule that does not hold, by the rows that a query finds."""
     for rule, query in RULES.items():
         if rows := look(query):
             yield f"{rule}: {len(rows)} are wrong, such as {rows[0][0]}"
+
+
+def wrong_efforts(look: Look) -> Iterator[str]:
+    """Yield a sentence for each session whose steps are not those of its traces."""
+    of_traces: defaultdict[str, Effort] = defaultdict(lambda: NO_EFFORT)
+    for session_id, effort in look("SELECT session_id, effort FROM traces"):
+        of_traces[session_id] += effort_from(effort)
+    for session_id, effort in look("SELECT session_id, effort FROM sessions"):
+        if (steps := effort_from(effort).steps) != of_traces[session_id].steps:
+            yield f"the session {session_id} has {steps} steps, and its traces have {of_traces[session_id].steps}"

@@ -58,13 +58,14 @@ def parts(number: int, session: str) -> list[ExportTraceServiceRequest]:
 class Workload:
     """Senders that go on wherever the collector is. `acknowledged` holds the traces of which every part was."""
 
-    def __init__(self, addresses: Addresses) -> None:
+    def __init__(self, addresses: Addresses, pause: float = PAUSE) -> None:
         self.acknowledged: list[int] = []
         self.sent = 0
         """Requests, those that failed included."""
         self.taken = 0
         """Requests that were acknowledged."""
         self._addresses = addresses
+        self._pause = pause
         self._done = threading.Event()
 
     @contextmanager
@@ -88,7 +89,7 @@ class Workload:
             if all(self._insist(attempt, part) for part in parts(number, session)):
                 self.acknowledged.append(number)
             number += SENDERS
-            self._done.wait(PAUSE)
+            self._done.wait(self._pause)
 
     def _insist(
         self, attempt: Callable[[Mapping[str, str], ExportTraceServiceRequest], bool], part: ExportTraceServiceRequest

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.evaluation import EvaluationStage, EverySession
 from agenteval_collector.judge.referrals import NoJudge
 from agenteval_collector.offline.dataset import Dataset
 from agenteval_collector.wiring.scoring import EvaluationCore
@@ -58,6 +58,7 @@ def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
         scoring.telemetry,
         NoJudge([]),
         scoring.earlier,
+        EverySession(),
         (),
         truth=dataset,
     )

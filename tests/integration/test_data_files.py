@@ -165,3 +165,29 @@ def test_each_tenant_is_backed_up_with_its_key_checked_and_repaired(tmp_path: Pa
     assert agenteval("repair", "--data-dir", tmp_path / "data").exit_code == 0
     assert check_data(tmp_path / "data") == []
     Collector(settings(tmp_path / "data", **options)).shutdown()
+
+
+def test_an_emptied_file_is_not_begun_anew_in_silence(tmp_path: Path) -> None:
+    fill(tmp_path)
+    (tmp_path / "agenteval.db").write_bytes(b"")
+    with pytest.raises(PermanentError, match=r"agenteval\.db is empty, and other data is there: restore it"):
+        Collector(settings(tmp_path))
+
+
+def test_a_body_that_is_not_what_was_written_is_named_and_passed_over(tmp_path: Path, caplog: Any) -> None:
+    fill(tmp_path, 3)
+    with closing(sqlite3.connect(tmp_path / "log.db")) as log, log:
+        [[first, body]] = log.execute('SELECT "offset", body FROM requests ORDER BY "offset" LIMIT 1')
+        log.execute('UPDATE requests SET body = ? WHERE "offset" = ?', (body[:9] + b"?!" + body[11:], first))
+    with closing(sqlite3.connect(tmp_path / "agenteval.db")) as store, store:
+        store.execute("UPDATE progress SET checkpoint = 0")
+    assert [each.what for each in check_data(tmp_path)] == [
+        f"request {first} is not what was written; what it holds is lost"
+    ]
+    with RunningCollector(tmp_path) as collector:
+        collector.send(traces(turn(99, "hi", "ho", session="new")))
+        collector.scored(trace_id(99).hex())
+    assert f"request {first} of the log is damaged and is passed over" in caplog.text
+    assert not any(record.exc_info for record in caplog.records)
+    assert agenteval("repair", "--data-dir", tmp_path).exit_code == 0
+    assert check_data(tmp_path) == []

@@ -185,7 +185,7 @@ def test_a_deletion_that_was_cut_off_goes_on_at_the_next_start(tmp_path: Path) -
         deletion_id = deletions.ask("d1", Doomed(session_id="s"), "ann")
         deletions.erase([trace_id(1).hex()], ["s"], deletion_id, collector.service.pipeline.assembler.last_offset)
         collector.service.pipeline.storage.store.save_checkpoint(0)
-        collector.service.pipeline.assembly._checkpoint = 10**9
+        collector.service.pipeline.assembly._checkpoints = {0: 10**9}
     assert files_with(tmp_path, WORD)
     with RunningCollector(tmp_path) as collector:
         receipt = done(collector, deletion_id)
@@ -211,7 +211,7 @@ def test_every_table_is_erased_by_trace_or_session_or_holds_nothing_of_them() ->
     erased = {table for table, _ in (*OF_TRACES, *OF_SESSIONS)}
     others = {table.name for table in metadata.sorted_tables if table not in erased}
     sums = {"problems", "problem_traces", "problem_counts", "agent_hours", "agent_times"}
-    assert others == sums | {"sender_habits", "progress", "judge_ledger", "deletions", "erasures"}
+    assert others == sums | {"sender_habits", "progress", "claims", "judge_ledger", "deletions", "erasures"}
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,14 @@ from tests.support.deploy.grafana import ContactFile, DashboardFile, DataSourceF
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
-COMPOSE = yaml.safe_load((DEPLOY / "docker" / "compose.yaml").read_text())
-RESOURCES = ["collector.yaml", "service.yaml", "network.yaml"]
+COMPOSED = {
+    name: yaml.safe_load((DEPLOY / "docker" / name).read_text()) for name in ("compose.yaml", "compose.fleet.yaml")
+}
+COMPOSE = COMPOSED["compose.yaml"]
+SERVICES = [(file, name) for file, composed in COMPOSED.items() for name in composed["services"]]
+ROLES = ["receive", "assemble", "evaluate", "serve"]
+RESOURCES = ["collector.yaml", "service.yaml", "network.yaml", "fleet/network.yaml"]
+RESOURCES += [f"fleet/{role}.yaml" for role in ROLES]
 READ_BY_GRAFANA: dict[str, type[BaseModel]] = {
     "datasources/prometheus.yaml": DataSourceFile,
     "dashboards/agenteval.yaml": DashboardFile,
@@ -51,8 +57,9 @@ def test_yamllint_accepts_every_file() -> None:
     run("yamllint", "--strict", "--config-file", ROOT / ".yamllint.yaml", DEPLOY)
 
 
-def test_the_compose_file_is_of_its_schema() -> None:
-    run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "docker" / "compose.yaml")
+@pytest.mark.parametrize("file", COMPOSED)
+def test_a_compose_file_is_of_its_schema(file: str) -> None:
+    run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "docker" / file)
 
 
 @pytest.mark.parametrize("file", RESOURCES)
@@ -92,13 +99,13 @@ def test_prometheus_scrapes_and_alerts_in_compose_as_it_does_elsewhere() -> None
     assert parts(DEPLOY / "docker" / "prometheus.yml") == parts(DEPLOY / "prometheus" / "prometheus.yml")
 
 
-@pytest.mark.parametrize("name", COMPOSE["services"])
-def test_a_service_is_published_on_loopback_alone_and_mounts_what_is_there(name: str) -> None:
-    service = COMPOSE["services"][name]
+@pytest.mark.parametrize(("file", "name"), SERVICES)
+def test_a_service_is_published_on_loopback_alone_and_mounts_what_is_there(file: str, name: str) -> None:
+    service = COMPOSED[file]["services"][name]
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
     for volume in service.get("volumes", []):
         source = volume.partition(":")[0]
-        assert source in COMPOSE["volumes"] or (DEPLOY / "docker" / source).exists(), source
+        assert source in COMPOSED[file]["volumes"] or (DEPLOY / "docker" / source).exists(), source
 
 
 def test_the_build_gets_everything_that_the_dockerfile_copies() -> None:
@@ -128,8 +135,9 @@ def test_the_parts_of_kubernetes_name_one_another() -> None:
     assert all((KUBERNETES / file).exists() for file in (*made["resources"], *made["configMapGenerator"][0]["files"]))
 
 
-def test_kubernetes_runs_the_image_of_this_release() -> None:
-    [image] = resource("kustomization.yaml")["images"]
+@pytest.mark.parametrize("folder", [".", "fleet"])
+def test_kubernetes_runs_the_image_of_this_release(folder: str) -> None:
+    [image] = resource(f"{folder}/kustomization.yaml")["images"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert image["newTag"] == project["version"]
 

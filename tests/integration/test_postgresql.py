@@ -255,6 +255,21 @@ def test_the_log_is_backed_up_and_both_are_checked(on: Server, tmp_path: Path) -
     assert "it is an older one" in told[1]["what"]
 
 
+def test_with_the_log_in_kafka_the_store_alone_is_checked(on: Server, tmp_path: Path) -> None:
+    with RunningCollector(tmp_path / "data") as collector:
+        collector.send(traces(turn(1, "a", "b", session="s")))
+        collector.scored(trace_id(1).hex())
+    elsewhere = {**of(on.url), "AGENTEVAL_LOG__URL": "kafka://127.0.0.1:1/x"}
+    folder = f"--data-dir={tmp_path / 'new'}"
+    assert run("check", folder, **elsewhere).output == "Nothing is wrong.\n"
+    on.execute("DELETE FROM agenteval.trace_views")
+    done = run("check", folder, **elsewhere)
+    assert done.exit_code == 1
+    assert "1 rows of traces refer to rows that are lost" in done.output
+    for command in (["backup", str(tmp_path / "copy")], ["repair"]):
+        assert "pg_dump and pg_restore copy the store" in run(*command, folder, **elsewhere).output
+
+
 def test_what_cannot_go_together_is_named() -> None:
     for url, said in (
         (f"postgresql://ann:{PASSWORD}@h/db", "store.url: is not postgresql+psycopg://user@host/database"),

@@ -56,6 +56,21 @@ def test_scoring_that_is_behind(tmp_path: Path, age: str, at: str, fires: bool) 
 
 
 @pytest.mark.parametrize(
+    ("lag", "at", "fires"),
+    [
+        pytest.param("0+30x200", "31m", True, id="two messages a second more, for half an hour"),
+        pytest.param("0+30x200", "14m", False, id="not as long"),
+        pytest.param("0+30x40 0x160", "31m", False, id="a trace that took as long as it may"),
+        pytest.param("5000-10x200", "31m", False, id="what is made up for"),
+    ],
+)
+def test_a_partition_that_falls_behind(tmp_path: Path, lag: str, at: str, fires: bool) -> None:
+    name = series("agenteval_collector_partition_lag")
+    labels = {**TARGET, "agenteval_topic": "traces", "agenteval_partition": "3"}
+    check_alert(tmp_path, "CollectorPartitionBehind", {name: lag}, at, labels if fires else None)
+
+
+@pytest.mark.parametrize(
     ("values", "at", "fires"),
     [
         pytest.param("0x20 3x100", "6m", True, id="some"),

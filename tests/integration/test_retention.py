@@ -96,7 +96,7 @@ def test_above_its_bytes_the_oldest_goes_and_the_files_become_smaller(tmp_path: 
                 collector.send(traces(turn(number, f"{number} " * 4000, "yes " * 2000, session=f"s{number}")))
             score(collector, clock, *numbers)
             clock.advance(60.0)
-        store, requests = collector.service.pipeline.storage.store, collector.service.pipeline.storage.requests
+        store, requests = collector.service.pipeline.storage.store, collector.service.pipeline.requests
         full = store.used_bytes + requests.used_bytes
         assert full > most
         eventually(lambda: store.checkpoint() > 100)

@@ -19,7 +19,7 @@ from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.collector_process import collector_process
 from tests.support.eventually import eventually
-from tests.support.http2 import Peer
+from tests.support.http2 import CONTINUATION, HEADERS, Peer, call_headers, frame, header
 from tests.support.otlp import span, traces
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -85,12 +85,12 @@ class Attacked:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Attacked]:
+def running(folder: Path, memory: int = 4096 * MIB) -> Iterator[Attacked]:
     # For the attackers, who are all in this process.
     open_files()
     environ = {
         "AGENTEVAL_SERVER__KEYS": "[secret, {name: greedy, key: greedy}]",
-        "AGENTEVAL_SERVER__MEMORY_LIMIT": str(4096 * MIB),
+        "AGENTEVAL_SERVER__MEMORY_LIMIT": str(memory),
     }
     with collector_process(folder, environ) as addresses:
         made = Attacked(addresses, folder)
@@ -234,6 +234,29 @@ def test_unfinished_bodies_have_a_bound_together(attacked: Attacked) -> None:
         # They still hold what there is, and give it up for those who come.
         eventually(attacked.serves_key_holders, within=60, every=1)
     assert most - before < 400 * MIB
+
+
+def test_headers_of_strangers_that_do_not_end_are_ended_once_memory_is_short(tmp_path: Path) -> None:
+    limit = 440 * MIB
+    with running(tmp_path, limit) as collector, ExitStack() as stack:
+        block = header("x", "y") * 3000
+
+        def flood(stranger: Peer) -> None:
+            with suppress(OSError):
+                stranger.socket.sendall(frame(HEADERS, 0, 1, call_headers(EXPORT)))
+                while True:
+                    stranger.socket.sendall(frame(CONTINUATION, 0, 1, block))
+
+        floods = []
+        for _ in range(3):
+            stranger = Peer(collector.place("grpc"))
+            stack.callback(stranger.socket.close)
+            floods.append(threading.Thread(target=flood, args=(stranger,), daemon=True))
+            floods[-1].start()
+        most = peak(collector, lambda: not any(each.is_alive() for each in floods))
+        eventually(collector.serves_key_holders, within=60, every=1)
+        assert "strangers' connections end while memory is short" in collector.log.read_text()
+    assert most < limit + 128 * MIB
 
 
 def test_without_descriptors_it_complains_once_and_goes_on(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import grpc
 import httpx
 import pytest
 from agenteval_collector.runtime.memory import MIB
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from tests.support.crashing import CollectorProcess
@@ -51,6 +53,17 @@ def slow_evaluator(folder: Path) -> dict[str, str]:
     (about / "entry_points.txt").write_text("[otel_agenteval.evaluators]\nslow = slow_evaluator:Slow\n")
     (folder / "slow_evaluator.py").write_text(SLOW)
     return {"PYTHONPATH": str(folder)}
+
+
+def is_taken(channel: grpc.Channel, request: ExportTraceServiceRequest) -> bool:
+    """Whether the request was taken; False: it shall come again."""
+    try:
+        TraceServiceStub(channel).Export(request, timeout=60)
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+            raise
+        return False
+    return True
 
 
 def peak(pid: int) -> int:
@@ -112,3 +125,22 @@ def test_overload_is_refused_for_now_and_what_was_acknowledged_is_scored(tmp_pat
         eventually(lambda: httpx.get(ready, trust_env=False).status_code == 200)
     finally:
         assert process.stop(signal.SIGTERM) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of another process is told on Linux only")
+def test_the_largest_requests_fit_into_the_memory(tmp_path: Path) -> None:
+    most = 512 * MIB
+    process = CollectorProcess(tmp_path, {"AGENTEVAL_SERVER__MEMORY_LIMIT": "512MiB"})
+    try:
+        size = 1_000
+        count = most // 64 // (size + 400)
+        channel = grpc.insecure_channel(process.addresses["grpc"], [("grpc.max_send_message_length", -1)])
+        for first in range(8):
+            request = traces(*(turn(first * count + number, "x" * size, "y") for number in range(count)))
+            assert len(request.SerializeToString()) > most // 64 // 2
+            eventually(partial(is_taken, channel, request), within=60, every=1.0)
+        assert peak(process.pid) < most // MIB
+    finally:
+        process.stop(signal.SIGTERM)

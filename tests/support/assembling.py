@@ -87,7 +87,7 @@ class Bench:
         self.store[trace.trace_id] = trace
 
     def save_checkpoint(self) -> None:
-        self.checkpoint = max(self.checkpoint, self.assembler.checkpoint())
+        self.checkpoint = max(self.checkpoint, self.assembler.checkpoints().get(0, 0))
 
     def crash(self) -> list[AssembledTrace]:
         """Lose all that is in memory, start again and replay; what completes by that."""

@@ -27,8 +27,8 @@ SCRIPT = Path(sys.executable).parent / "agenteval"
 
 class CollectorProcess:
     """`agenteval collector` on a data folder; each start has other ports. `environ` is on top of the test's own,
-    `agenteval` is what to run instead of the installed script, `stderr` takes what it says instead of a file beside
-    its data."""
+    `agenteval` is what to run instead of the installed script, `options` are further ones, `stderr` takes what it says
+    instead of a file beside its data."""
 
     def __init__(
         self,
@@ -36,16 +36,18 @@ class CollectorProcess:
         environ: Mapping[str, str] | None = None,
         *,
         agenteval: Sequence[str] = (str(SCRIPT),),
+        options: Sequence[str] = (),
         stderr: Path | None = None,
     ) -> None:
         self._data_dir = data_dir
         self._stderr = stderr or data_dir / "stderr"
         self._agenteval = agenteval
+        self._options = options
         self.addresses: dict[str, str] = {}
         self.start(environ)
 
     def start(self, environ: Mapping[str, str] | None = None) -> None:
-        command = [*self._agenteval, "collector", "--data-dir", str(self._data_dir)]
+        command = [*self._agenteval, "collector", "--data-dir", str(self._data_dir), *self._options]
         for port in ("grpc", "http", "web"):
             command += [f"--{port}-address", "127.0.0.1:0"]
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTEVAL_", "OPENAI_"))}

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,7 @@ class Server:
 
     folder: Path
     port: int = field(default_factory=free_port)
+    settings: Sequence[str] = ()
     _process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -54,7 +55,7 @@ class Server:
 
     def start(self) -> None:
         """Return once it answers."""
-        settings = [part for each in (f"port={self.port}", *_SETTINGS) for part in ("-c", each)]
+        settings = [part for each in (f"port={self.port}", *_SETTINGS, *self.settings) for part in ("-c", each)]
         with self.log.open("ab") as log:
             command = [program("postgres"), "-D", str(self.folder / "data"), *settings]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, **_as_somebody_else())
@@ -87,12 +88,13 @@ class Server:
 
 
 @contextmanager
-def server() -> Iterator[Server]:
-    """A new server; it is gone afterwards, with all its data."""
+def server(folder: Path | None = None, settings: Sequence[str] = ()) -> Iterator[Server]:
+    """A new server in a new folder below `folder`, else in memory; it is gone afterwards, with all its data."""
     memory = Path("/dev/shm")
     # Not a folder of pytest's: nobody but their owner looks into those, and the server may be somebody else.
-    with tempfile.TemporaryDirectory(prefix="agenteval-pg-", dir=memory if memory.is_dir() else None) as name:
-        made = Server(Path(name))
+    below = folder or (memory if memory.is_dir() else None)
+    with tempfile.TemporaryDirectory(prefix="agenteval-pg-", dir=below) as name:
+        made = Server(Path(name), settings=settings)
         somebody = _as_somebody_else()
         if somebody:
             os.chown(name, somebody["user"], somebody["group"])

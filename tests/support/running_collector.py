@@ -24,11 +24,12 @@ from tests.support.eventually import eventually
 ANY_PORT = {"grpc_address": "127.0.0.1:0", "http_address": "127.0.0.1:0", "web_address": "127.0.0.1:0"}
 
 
-def settings(data_dir: Path, **sections: Mapping[str, Any]) -> Settings:
+def settings(data_dir: Path, *, role: str = "all", **sections: Mapping[str, Any]) -> Settings:
     """Settings on free ports; a trace without a marker is complete 0.1 s after its root, and 0.5 s after its last span
     without one, unless `sections` say otherwise."""
     flags = {
         "data_dir": str(data_dir),
+        "role": role,
         **sections,
         "store": {**store_settings(), **sections.get("store", {})},
         "server": {**ANY_PORT, **sections.get("server", {})},
@@ -40,8 +41,10 @@ def settings(data_dir: Path, **sections: Mapping[str, Any]) -> Settings:
 class RunningCollector:
     """Started when it is made, stopped by `stop` or at the end of a `with`; its time is `clock`'s."""
 
-    def __init__(self, data_dir: Path, clock: Clock | None = None, **sections: Mapping[str, Any]) -> None:
-        self.service = Collector(settings(data_dir, **sections), clock)
+    def __init__(
+        self, data_dir: Path, clock: Clock | None = None, *, role: str = "all", **sections: Mapping[str, Any]
+    ) -> None:
+        self.service = Collector(settings(data_dir, role=role, **sections), clock)
         try:
             self.addresses = self.service.start()
             eventually(lambda: self.service.ready)

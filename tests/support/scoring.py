@@ -9,7 +9,7 @@ from typing import Any
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings, load
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, Judging
+from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, Judging
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
@@ -84,7 +84,14 @@ class Scoring:
 
     def restart(self) -> None:
         self.core = EvaluationCore(
-            self.settings, self.store, self.clock, self.telemetry, self.judging, self.earlier, self._plugged
+            self.settings,
+            self.store,
+            self.clock,
+            self.telemetry,
+            self.judging,
+            self.earlier,
+            EverySession(),
+            self._plugged,
         )
         self.inbox = EvaluationInbox()
         self.stage = EvaluationStage(

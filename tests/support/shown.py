@@ -88,6 +88,7 @@ def samples() -> Sequence[Sample]:
     telemetry.versions.observe_regressions(_Worse().figures)
     telemetry.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
     telemetry.collector.observe_assembly(_Assembling())
+    telemetry.collector.observe_partitions({"traces": lambda: {3: 1}})
     telemetry.collector.count(Counted.REFUSED, which="Overloaded")
     _feed_judge(telemetry)
     telemetry.evaluations.take_news(News(evaluations=[_over()]))

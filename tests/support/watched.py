@@ -40,8 +40,8 @@ class Watched(SpanProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         self.ended.append(ended_span(span, self.identity))
+        self.watch.ended(self.ended[-1])
         if self.watch.is_heard:
-            self.watch.ended(self.ended[-1])
             self._every(self.watch)
 
     def kinds(self) -> list[str]:

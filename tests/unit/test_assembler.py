@@ -168,9 +168,9 @@ def test_a_repetition_while_scoring_does_not_let_the_checkpoint_pass() -> None:
     bench.send(request)
     bench.send(request)
     assert bench.advance(SETTLE) == []
-    assert bench.assembler.checkpoint() == 1
+    assert bench.assembler.checkpoints() == {0: 1}
     bench.score()
-    assert bench.assembler.checkpoint() == 3
+    assert bench.assembler.checkpoints() == {0: 3}
 
 
 def test_a_late_span_while_scoring_makes_the_next_revision() -> None:
@@ -180,9 +180,9 @@ def test_a_late_span_while_scoring_makes_the_next_revision() -> None:
     assert numbers(bench.advance(SETTLE)) == [(1, 2, [1, 2])]
     assert bench.telemetry.counts["spans.late"] == 1
     bench.score(1)
-    assert bench.assembler.checkpoint() == 2
+    assert bench.assembler.checkpoints() == {0: 2}
     bench.score()
-    assert bench.assembler.checkpoint() == 3
+    assert bench.assembler.checkpoints() == {0: 3}
 
 
 def test_a_late_span_after_scoring_brings_the_trace_back_from_the_log() -> None:
@@ -191,11 +191,11 @@ def test_a_late_span_after_scoring_brings_the_trace_back_from_the_log() -> None:
     bench.advance(SETTLE)
     bench.score()
     bench.send(traces(span(1, 2)))
-    assert bench.assembler.checkpoint() == 2
+    assert bench.assembler.checkpoints() == {0: 2}
     assert numbers(bench.advance(SETTLE)) == [(1, 2, [1, 2])]
     bench.score()
     assert bench.store[trace_id(1).hex()].offsets == [1, 2]
-    assert bench.assembler.checkpoint() == 3
+    assert bench.assembler.checkpoints() == {0: 3}
 
 
 def test_a_late_span_after_the_log_was_trimmed_leaves_the_whole_revision_in_place() -> None:
@@ -208,7 +208,7 @@ def test_a_late_span_after_the_log_was_trimmed_leaves_the_whole_revision_in_plac
     assert bench.advance(700) == []
     assert spans_of(bench.store[trace_id(1).hex()]) == [1]
     assert bench.telemetry.counts["spans.late"] == 2
-    assert bench.assembler.checkpoint() == 3
+    assert bench.assembler.checkpoints() == {0: 3}
 
 
 def test_the_oldest_traces_are_released_early_when_memory_is_short() -> None:
@@ -257,7 +257,7 @@ def test_log_records_without_genai_content_or_trace_are_passed_over(record: Any)
     bench = Bench()
     bench.send(logs(record))
     assert bench.assembler.open_traces == 0
-    assert bench.assembler.checkpoint() == 2
+    assert bench.assembler.checkpoints() == {0: 2}
 
 
 def test_log_records_alone_wait_for_their_spans() -> None:
@@ -270,15 +270,15 @@ def test_log_records_alone_wait_for_their_spans() -> None:
 
 def test_the_checkpoint_never_passes_what_is_not_scored() -> None:
     bench = Bench()
-    assert bench.assembler.checkpoint() == 0
+    assert bench.assembler.checkpoints() == {}
     bench.send(traces(span(1, 1)))
     bench.send(traces(marked(span(2, 1), 1), process="p"))
     bench.score()
-    assert bench.assembler.checkpoint() == 1
+    assert bench.assembler.checkpoints() == {0: 1}
     bench.advance(SETTLE)
-    assert bench.assembler.checkpoint() == 1
+    assert bench.assembler.checkpoints() == {0: 1}
     bench.score()
-    assert bench.assembler.checkpoint() == 3
+    assert bench.assembler.checkpoints() == {0: 3}
 
 
 def test_the_age_of_what_is_not_scored_is_counted_from_its_receipt_also_after_a_crash() -> None:

@@ -126,7 +126,7 @@ def test_a_trace_of_which_nothing_has_arrived_is_complete_and_holds_nothing_back
     bench.assembler.scored(trace_id(2).hex(), 1)
     [trace] = bench.dies(1)
     assert (trace.revision, spans_of(trace), trace.offsets) == (1, [], [])
-    assert bench.assembler.checkpoint() == 2
+    assert bench.assembler.checkpoints() == {0: 2}
     bench.assembler.scored(trace.trace_id, 1)
     assert bench.assembler.peek(trace.trace_id) is None
 

@@ -345,7 +345,7 @@ def test_what_is_sent_again_for_a_trace_in_memory_opens_nothing() -> None:
     bench.advance(SETTLE)
     bench.score()
     assert bench.send(request) == []
-    assert (bench.assembler.open_traces, bench.reloaded, bench.assembler.checkpoint()) == (0, 0, 3)
+    assert (bench.assembler.open_traces, bench.reloaded, bench.assembler.checkpoints()) == (0, 0, {0: 3})
 
 
 def test_traces_are_kept_in_memory_up_to_a_bound_the_last_ones() -> None:

@@ -98,7 +98,8 @@ def ended(span: ReadableSpan, identity: Identity | None = None, span_count: int 
 
 
 def encoded(encoder: Encoder, batch: Sequence[EndedSpan]) -> ExportTraceServiceRequest:
-    return ExportTraceServiceRequest.FromString(encoder.request((item.span, encoder.span(item)) for item in batch))
+    spans = [(item.span.resource, item.span.instrumentation_scope, encoder.span(item)) for item in batch]
+    return ExportTraceServiceRequest.FromString(encoder.request(spans))
 
 
 def same_meaning(ours: ExportTraceServiceRequest, theirs: ExportTraceServiceRequest) -> bool:

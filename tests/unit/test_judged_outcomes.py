@@ -13,6 +13,8 @@ from tests.support.scoring import Scoring, assembled
 
 pytestmark = pytest.mark.databases
 
+FORGOTTEN_AFTER = 29 * 3600.0
+"""Seconds: a day, and the hours that a database may take to let a part go."""
 BOTH = {"confidence": PENDING, "tool_correctness": PENDING}
 JUDGE: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1"}}
 
@@ -276,7 +278,7 @@ def test_exchanges_are_kept_for_a_time(scoring: Scoring) -> None:
     now = scoring.clock.now()
     day = 24 * 3600 * 10**9
     scoring.stage.process_judgements([judgement(old, judged(0.5), exchange(asked_at=now), exchange(asked_at=now))])
-    scoring.clock.advance(25 * 3600)
+    scoring.clock.advance(FORGOTTEN_AFTER)
     scoring.stage.process_judgements([judgement(new, judged(0.5), exchange(asked_at=now + day, data="\ud800"))])
     with scoring.store.snapshot() as records:
         assert records.exchanges(Subject.TRACE, old.trace_id) == []
@@ -288,7 +290,7 @@ def test_exchanges_are_forgotten_also_where_nothing_more_is_judged(scoring: Scor
     put(scoring, 1)
     [job] = scoring.referred
     scoring.stage.process_judgements([judgement(job, judged(0.5), exchange(asked_at=scoring.clock.now()))])
-    scoring.clock.advance(25 * 3600)
+    scoring.clock.advance(FORGOTTEN_AFTER)
     put(scoring, 2)
     assert scoring.queries.judgements(job.trace_id) == []
 

@@ -1,7 +1,7 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -29,6 +29,12 @@ class Table:
 
     def spend(self, hour: int, model: str, spend: Spend) -> None:
         self.hours[hour] = added(self.hours[hour], spend)
+
+    def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
+        has_room = fits(self.spent_since)
+        if has_room:
+            self.spend(hour, model, spend)
+        return has_room
 
     def spent_since(self, hour: int) -> Spend:
         total = Spend()

@@ -33,9 +33,28 @@ def summary(result: MetricResult) -> MetricResult:
     return replace(result, metadata={k: v for k, v in result.metadata.items() if k not in PER_TRACE})
 
 
-def assert_current(scores: SessionScores, session: Mapping[str, Mapping[str, float]], weights: Any) -> None:
-    assert scores.reliability() == summary(agent_reliability(list(session.values()), weights))
-    assert scores.consistency() == summary(agent_consistency(list(session.values()), weights))
+class Scores:
+    """The scores of a session whose traces are put and replaced by name."""
+
+    def __init__(self, weights: Any = None) -> None:
+        self.weights = weights
+        self.made = SessionScores(weights)
+        self.put_before: dict[str, tuple[Mapping[str, float], Any]] = {}
+
+    def put(self, trace: str, signals: Mapping[str, float], not_applicable: Any = ()) -> None:
+        contribution = SessionScores(self.weights).add(trace, signals, not_applicable)
+        if trace in self.put_before:
+            self.made.remove(trace, *self.put_before[trace])
+        assert self.made.add(trace, signals, not_applicable) == contribution
+        self.put_before[trace] = (signals, not_applicable)
+
+    def take_up_again(self) -> None:
+        self.made = SessionScores(self.weights, self.made.saved)
+
+
+def assert_current(scores: Scores, session: Mapping[str, Mapping[str, float]], weights: Any) -> None:
+    assert scores.made.reliability() == summary(agent_reliability(list(session.values()), weights))
+    assert scores.made.consistency() == summary(agent_consistency(list(session.values()), weights))
 
 
 class PutsAndReplacements(RuleBasedStateMachine):
@@ -44,7 +63,7 @@ class PutsAndReplacements(RuleBasedStateMachine):
     @initialize(weights=weightings)
     def start(self, weights: dict[str, float] | None) -> None:
         self.weights = weights
-        self.scores = SessionScores(weights)
+        self.scores = Scores(weights)
         self.session: dict[str, dict[str, float]] = {}
 
     @rule(trace=st.integers(0, 60), signals=signals)
@@ -63,6 +82,10 @@ class PutsAndReplacements(RuleBasedStateMachine):
             self.scores.put(trace, {})
         self.session = {trace: {} for trace in self.session}
 
+    @rule()
+    def put_down_and_take_up_again(self) -> None:
+        self.scores.take_up_again()
+
     @invariant()
     def is_the_plain_score(self) -> None:
         assert_current(self.scores, self.session, self.weights)
@@ -74,7 +97,7 @@ TestPutsAndReplacements = PutsAndReplacements.TestCase
 
 @given(session=st.lists(signals, min_size=1, max_size=60), weights=weightings)
 def test_every_length_of_a_growing_session(session: list[dict[str, float]], weights: Any) -> None:
-    scores, so_far = SessionScores(weights), {}
+    scores, so_far = Scores(weights), {}
     for index, each in enumerate(session):
         scores.put(str(index), each)
         so_far[str(index)] = each
@@ -83,21 +106,21 @@ def test_every_length_of_a_growing_session(session: list[dict[str, float]], weig
 
 def test_the_smallest_risks_are_not_rounded_away() -> None:
     weights = dict.fromkeys(SIGNAL_NAMES, 5e-324)
-    scores, session = SessionScores(weights), {str(trace): {"confidence": 0.0} for trace in range(20)}
+    scores, session = Scores(weights), {str(trace): {"confidence": 0.0} for trace in range(20)}
     for trace, signals in session.items():
         scores.put(trace, signals)
-    assert scores.reliability().metadata["mean_top_k_risk"] == 5e-324
+    assert scores.made.reliability().metadata["mean_top_k_risk"] == 5e-324
     assert_current(scores, session, weights)
 
 
 def test_no_drift_over_many_replacements() -> None:
-    scores = SessionScores()
+    scores = Scores()
     for step in range(3000):
         scores.put(f"{step % 7}", {"confidence": (step * 0.1234567) % 1.0, "coherence": (step * 0.7654321) % 1.0})
     for trace in range(7):
         scores.put(f"{trace}", {"confidence": 1.0, "coherence": 1.0})
-    assert (scores.reliability().score, scores.consistency().score) == (1.0, 1.0)
-    assert scores.reliability().metadata["max_risk"] == 0.0
+    assert (scores.made.reliability().score, scores.made.consistency().score) == (1.0, 1.0)
+    assert scores.made.reliability().metadata["max_risk"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -110,28 +133,28 @@ def test_no_drift_over_many_replacements() -> None:
     ],
 )
 def test_coverage_allows_for_what_cannot_exist(not_applicable: Any, coverage: float) -> None:
-    scores = SessionScores()
+    scores = Scores()
     scores.put("first", {"loop_detection": 0.75}, not_applicable)
     scores.put("second", {"loop_detection": 0.75, "coherence": 0.5})
-    assert scores.reliability().coverage == scores.consistency().coverage == coverage
+    assert scores.made.reliability().coverage == scores.made.consistency().coverage == coverage
 
 
 def test_a_replacement_replaces_what_was_not_applicable() -> None:
-    scores = SessionScores()
+    scores = Scores()
     scores.put("trace", {}, SIGNAL_NAMES)
-    assert scores.reliability().coverage is None
+    assert scores.made.reliability().coverage is None
     scores.put("trace", {"confidence": 0.5})
-    assert scores.reliability().coverage == 0.25
+    assert scores.made.reliability().coverage == 0.25
 
 
 def test_a_signal_of_weight_zero_is_expected_and_no_evidence() -> None:
-    scores = SessionScores({"coherence": 0.0})
+    scores = Scores({"coherence": 0.0})
     scores.put("trace", {"coherence": 0.1}, ["tool_correctness"])
-    assert (scores.reliability().evaluated, scores.reliability().coverage) == (0, 0.0)
-    assert "max_risk" not in scores.reliability().metadata
+    assert (scores.made.reliability().evaluated, scores.made.reliability().coverage) == (0, 0.0)
+    assert "max_risk" not in scores.made.reliability().metadata
     scores.put("trace", {"coherence": 0.1, "loop_detection": 0.5}, ["tool_correctness"])
-    assert (scores.reliability().evaluated, scores.reliability().coverage) == (1, 1 / 3)
-    assert scores.reliability().metadata["max_risk"] == 0.5
+    assert (scores.made.reliability().evaluated, scores.made.reliability().coverage) == (1, 1 / 3)
+    assert scores.made.reliability().metadata["max_risk"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -142,7 +165,7 @@ def test_a_signal_of_weight_zero_is_expected_and_no_evidence() -> None:
     ],
 )
 def test_a_refused_put_changes_nothing(signals: Any, not_applicable: Any, message: str) -> None:
-    scores, session = SessionScores(), {"t1": {"confidence": 0.25, "coherence": 1.0}}
+    scores, session = Scores(), {"t1": {"confidence": 0.25, "coherence": 1.0}}
     scores.put("t1", session["t1"])
     with pytest.raises(ValueError, match=message):
         scores.put("t1", signals, not_applicable)
@@ -155,14 +178,14 @@ def test_weights_are_checked() -> None:
 
 
 def test_an_empty_session_has_no_risk() -> None:
-    scores = SessionScores()
-    metadata = scores.reliability().metadata
+    scores = Scores()
+    metadata = scores.made.reliability().metadata
     assert (metadata["traces"], "max_risk" in metadata) == (0, False)
     assert metadata["weights"] == DEFAULT_WEIGHTS
 
 
 def test_replaced_risks_do_not_pile_up() -> None:
-    scores = SessionScores()
+    scores = Scores()
     for trace in range(40):
         scores.put(str(trace), {"confidence": 0.5})
     tracemalloc.start()

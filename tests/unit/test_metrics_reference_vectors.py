@@ -76,7 +76,7 @@ def test_consistency_agrees_with_the_authors_code(session: dict[str, Any]) -> No
 def test_the_incremental_scores_are_the_plain_ones(session: dict[str, Any]) -> None:
     scores = SessionScores(session["weights"])
     for index, signals in enumerate(session["signals"]):
-        scores.put(str(index), signals or {})
+        scores.add(index, signals or {})
     assert scores.reliability().score == agent_reliability(session["signals"], session["weights"]).score
     assert scores.consistency().score == agent_consistency(session["signals"], session["weights"]).score
 

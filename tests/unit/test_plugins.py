@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import ConfigError, load
+from agenteval_collector.evaluation import EverySession
 from agenteval_collector.evaluators import EvaluationContext, plugins
 from agenteval_collector.judge.referrals import NoJudge
 from agenteval_collector.runtime.clock import ManualClock
@@ -140,7 +141,14 @@ def core(tmp_path: Path, *entries: EntryPoint, **sections: Any) -> EvaluationCor
     store = Store(tmp_path / "agenteval.db", ManualClock())
     try:
         return EvaluationCore(
-            load(environ={}, flags=sections), store, ManualClock(), Counting(), NoJudge([]), EarlierTraces(), entries
+            load(environ={}, flags=sections),
+            store,
+            ManualClock(),
+            Counting(),
+            NoJudge([]),
+            EarlierTraces(),
+            EverySession(),
+            entries,
         )
     finally:
         store.shutdown()

@@ -127,6 +127,25 @@ def test_a_session_is_scored_once_for_all_its_traces_of_a_batch(tmp_path_factory
     one_by_one.close()
 
 
+def test_traces_of_one_commit_know_of_one_another_however_far_back_they_are(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    known = [assembled(said(number, f"Order {number} is on its way.")) for number in (*range(1, 30), *range(100, 130))]
+    # In the middle of what only the store has, twice as many as are compared.
+    late = [assembled(said(number, SAID[number % 2])) for number in (52, 50, 57, 51, 56, 53, 58, 55, 54)]
+    at_once, one_by_one = (Scoring(tmp_path_factory.mktemp("s")) for _ in range(2))
+    for each in (at_once, one_by_one):
+        each.put(*known)
+    at_once.put(*late)
+    for trace in late:
+        one_by_one.put(trace)
+    for trace in (*known, *late):
+        assert at_once.trace(trace.trace_id)["outcomes"] == one_by_one.trace(trace.trace_id)["outcomes"]
+    assert stable(at_once.session("s")) == stable(one_by_one.session("s"))
+    at_once.close()
+    one_by_one.close()
+
+
 def test_a_late_span_of_a_trace_far_back_changes_nothing_that_it_does_not_touch(scoring: Scoring) -> None:
     for number in range(1, 41):
         scoring.put(assembled(said(number, SAID[number % 2])))

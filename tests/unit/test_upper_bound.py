@@ -133,10 +133,10 @@ def test_judged_in_any_order_the_scores_are_the_published_ones(
 ) -> None:
     made = scores_of(*(signals(each, {"confidence": MISSING[1]}) for each in members))
     for number in data.draw(st.permutations(range(len(members)))):
-        made.put(str(number), signals(members[number]))
+        made.put(str(number), signals(members[number]), signals(members[number], {"confidence": MISSING[1]}))
     plain = SessionScores(DEFAULT_WEIGHTS)
     for number, each in enumerate(members):
-        plain.put(str(number), each)
+        plain.add(number, each)
     assert made.reliability() == BoundedScore(plain.reliability(), bound=False)
     assert made.consistency() == BoundedScore(plain.consistency(), bound=False)
     assert unjudged_reason(made) is None

@@ -30,7 +30,7 @@ from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.telemetry import Arrival, LoggedRequest, LogLag
+from agenteval_collector.model.telemetry import Arrival, LoggedRequest, LogLag, place_of
 from agenteval_collector.model.weights import ARRIVAL_BYTES, DECODED
 from agenteval_collector.runtime.clock import Clock
 
@@ -76,7 +76,8 @@ class Assembler:
         self._closed = ClosedTraces(max_recent_bytes)
         self._schedule = Schedule(waits.settle)
         self._open_bytes = 0
-        self._next_offset = 0
+        # The offset behind what was taken, by partition of the log.
+        self._next: dict[int, int] = {}
         self._newest_received = 0
 
     def take(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
@@ -110,7 +111,7 @@ class Assembler:
                         self._telemetry.count(Counted.LATE)
                     if isinstance(item, Span):
                         arrivals.append(Arrival(item, origin))
-            self._next_offset = request.offset + 1
+            self._next[place_of(request.offset)[0]] = request.offset + 1
             self._newest_received = max(self._newest_received, request.received_at)
         if known:
             self._closed.trim()
@@ -159,7 +160,7 @@ class Assembler:
         keys = [bytes.fromhex(trace_id) for trace_id in trace_ids]
         known = self._look_up({key for key in keys if key not in self._open})
         complete: list[AssembledTrace] = []
-        receipt = Receipt(self._next_offset, self._clock.now())
+        receipt = Receipt(self.last_offset + 1, self._clock.now())
         for key in keys:
             trace = self._open.get(key) or self._find(key, tenant, receipt, known, set())
             if trace is not None:
@@ -200,24 +201,33 @@ class Assembler:
 
     def begin_at(self, checkpoint: int) -> None:
         """Begin with everything below the offset `checkpoint` assembled and scored, by an earlier process."""
-        self._next_offset = checkpoint
+        self._next[place_of(checkpoint)[0]] = checkpoint
 
     @property
     def last_offset(self) -> int:
-        """The offset of the newest request that is assembled."""
-        return self._next_offset - 1
+        """The offset of the newest request that is assembled, of the last partition."""
+        return max(self._next.values(), default=0) - 1
 
-    def checkpoint(self) -> int:
-        """Return the offset below which everything is scored."""
-        return min((trace.unscored_from.offset for trace in self._pending()), default=self._next_offset)
+    def checkpoints(self) -> Mapping[int, int]:
+        """Return by partition of the log the offset below which everything is scored."""
+        return self._scored_below(trace.unscored_from for trace in self._pending())
+
+    def forget_partition(self, partition: int) -> None:
+        """Forget all traces that came in a partition of the log: another process assembles them now."""
+        self._next.pop(partition, None)
+        of_partition = (each for each in self._pending() if place_of(each.unscored_from.offset)[0] == partition)
+        self.forget([each.trace_id.hex() for each in of_partition])
+        self._closed.trim(0)
 
     def lag(self) -> LogLag:
         """Return how far scoring is behind the log. Safe from any thread."""
-        oldest = min((trace.unscored_from for trace in self._pending()), default=None)
-        if oldest is None:
+        unscored = [trace.unscored_from for trace in self._pending()]
+        if not unscored:
             return LogLag(requests=0, oldest_age=0.0)
-        age = max(0, self._clock.now() - oldest.received_at) / 1e9
-        return LogLag(requests=self._next_offset - oldest.offset, oldest_age=age)
+        below = self._scored_below(unscored)
+        requests = sum(offset - below[partition] for partition, offset in list(self._next.items()))
+        age = max(0, self._clock.now() - min(each.received_at for each in unscored)) / 1e9
+        return LogLag(requests=requests, oldest_age=age)
 
     def waiting_for_score(self) -> float:
         """Return the seconds for which the oldest complete trace has waited for its score. Safe from any thread."""
@@ -351,6 +361,14 @@ class Assembler:
 
     def _assembled(self, trace: OpenTrace) -> AssembledTrace:
         return assembled(trace, complete=False, death=self._open_spans.death(trace.trace_id.hex()))
+
+    def _scored_below(self, unscored: Iterable[Receipt]) -> dict[int, int]:
+        """Return by partition the offset below which nothing is, of what is not scored yet."""
+        below = dict(self._next)
+        for receipt in unscored:
+            partition, _ = place_of(receipt.offset)
+            below[partition] = min(below.get(partition, receipt.offset), receipt.offset)
+        return below
 
     def _pending(self) -> list[OpenTrace]:
         return [*list(self._open.values()), *self._closed.scoring()]

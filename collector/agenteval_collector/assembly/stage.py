@@ -1,6 +1,6 @@
 """The assembler on a thread of its own, between the log and the evaluation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from typing import Any, ParamSpec
 
@@ -9,7 +9,7 @@ from agenteval_collector.assembly.ports import AssemblyStore, Log, Memory, Repor
 from agenteval_collector.assembly.progress import Progress
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.telemetry import LoggedRequest
+from agenteval_collector.model.telemetry import LoggedRequest, place_of
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand, without_errands
@@ -68,15 +68,17 @@ class AssemblyStage(Component):
         self._telemetry = telemetry
         self._memory = memory
         self._retention = retention
-        self._checkpoint = 0
+        # By partition of the log.
+        self._checkpoints: dict[int, int] = {}
         self._replay_to = 0
         self._next_housekeeping = 0.0
         self._handing_over = False
 
     def start(self) -> None:
         """Assemble again what the log holds from the checkpoint on, then what it hands over; before the log starts."""
-        self._checkpoint = self._store.checkpoint()
-        self._assembler.begin_at(self._checkpoint)
+        checkpoint = self._store.checkpoint()
+        self._checkpoints[place_of(checkpoint)[0]] = checkpoint
+        self._assembler.begin_at(checkpoint)
         # Everything behind this offset is handed over by the log.
         self._replay_to = self._log.last_offset()
         super().start()
@@ -89,6 +91,20 @@ class AssemblyStage(Component):
         """Run it when all that was handed over before is assembled, and the traces that are complete by that are handed
         over. Nothing is assembled meanwhile."""
         self._inbox.put_regardless(errand, 0)
+
+    def give_up(self, partitions: Collection[int]) -> Errand[None]:
+        """Note how far these partitions of the log are scored, and forget their traces: another process goes on."""
+
+        def forget() -> None:
+            self._note_scored()
+            self._save_progress()
+            for partition in partitions:
+                self._assembler.forget_partition(partition)
+                self._checkpoints.pop(partition, None)
+
+        errand = Errand(forget)
+        self.run_errand(errand)
+        return errand
 
     def admit(self) -> None:
         """Raises Overloaded while more waits for assembly than the bound allows."""
@@ -118,7 +134,7 @@ class AssemblyStage(Component):
         self._assemble_deliveries()
 
     def _replay(self) -> None:
-        start = self._checkpoint
+        start = min(self._checkpoints.values())
         while not self._inbox.closed:
             page = self.insist(self._page, start)
             batch = [request for request in page if request.offset <= self._replay_to]
@@ -204,13 +220,13 @@ class AssemblyStage(Component):
             self._assembler.scored(trace_id, revision)
 
     def _save_progress(self) -> None:
-        checkpoint = self._assembler.checkpoint()
-        if checkpoint > self._checkpoint:
-            self._store.save_checkpoint(checkpoint)
-            self._checkpoint = checkpoint
+        for partition, checkpoint in self._assembler.checkpoints().items():
+            if checkpoint > self._checkpoints.get(partition, 0):
+                self._store.save_checkpoint(checkpoint)
+                self._checkpoints[partition] = checkpoint
         self._save_learned()
         older_than = self._clock.now() - round(self._retention * 1e9)
-        if self._log.trim(self._checkpoint, older_than, TRIMMED) == TRIMMED:
+        if self._log.trim(min(self._checkpoints.values(), default=0), older_than, TRIMMED) == TRIMMED:
             self._next_housekeeping = 0.0  # There may be more; what has come meanwhile is assembled first.
 
     def _save_learned(self) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from agenteval_collector.cli.settings import ConfigFile, effective
 from agenteval_collector.cli.terminal import fail
-from agenteval_collector.config import ConfigError
+from agenteval_collector.config import ConfigError, Role
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.runtime.machine import share_arenas
 
@@ -30,6 +30,9 @@ def collector(
     http_address: Annotated[str | None, typer.Option(help="OTLP/HTTP [127.0.0.1:4318].")] = None,
     web_address: Annotated[str | None, typer.Option(help="API, metrics, page [127.0.0.1:4319].")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder for the log and the store.")] = None,
+    role: Annotated[
+        Role | None, typer.Option(help="The part of the work that this process does, where several share it [all].")
+    ] = None,
     file: ConfigFile = None,
 ) -> None:
     """Take OTLP, score traces and sessions, serve the scores. Port 0 picks a free port.
@@ -46,6 +49,8 @@ def collector(
     flags: dict[str, Any] = {"server": {name: address for name, address in server.items() if address is not None}}
     if data_dir is not None:
         flags["data_dir"] = str(data_dir)
+    if role is not None:
+        flags["role"] = role.value
     settings = effective(file, flags)
     share_arenas()
     # No Event: its lock may be held by what the signal interrupts, here, and then nobody would ever stop.

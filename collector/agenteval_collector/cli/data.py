@@ -11,7 +11,7 @@ from agenteval_collector.cli.settings import ConfigFile, effective
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.runtime.errors import CollectorError
-from agenteval_collector.wiring.data_files import back_up_data, check_data, repair_data
+from agenteval_collector.wiring.data_files import back_up_data, check_data, check_stores, repair_data
 
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="The collector's folder.")]
 _DUMP = "copy it with `pg_dump --schema 'agenteval*'` before the log, which then has all that the copy still needs."
@@ -29,7 +29,7 @@ def backup(
     that, before this command.
     """
     try:
-        settings = _settings(file, data_dir)
+        settings = _with_files(_settings(file, data_dir))
         back_up_data(settings.data_dir, folder, settings.store.url)
     except ConfigError as error:
         fail(clean(str(error)))
@@ -43,7 +43,11 @@ def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = F
     """Find out whether the files are whole, and fit together. The collector may run. Exits with 1 where they do not."""
     try:
         settings = _settings(file, data_dir)
-        troubles = check_data(settings.data_dir, settings.store.url)
+        url, is_elsewhere = settings.store.url, settings.log.url is not None
+        if url is not None and is_elsewhere:
+            troubles = check_stores(settings.data_dir, url)
+        else:
+            troubles = check_data(settings.data_dir, url)
     except (ConfigError, CollectorError) as error:
         fail(clean(str(error)))
     if as_json:
@@ -52,6 +56,8 @@ def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = F
         typer.echo("Nothing is wrong.")
     for trouble in troubles if not as_json else ():
         typer.echo(clean(f"{trouble.file}: {trouble.what}"))
+    if troubles and is_elsewhere:
+        fail("restore the store from a copy (docs/runbook-scale-out.md)")
     if troubles:
         fail("`agenteval repair` saves what can be read, while no collector runs")
 
@@ -62,7 +68,7 @@ def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = 
     The next start scores again what the log still holds. With store.url only the log is repaired.
     """
     try:
-        settings = _settings(file, data_dir)
+        settings = _with_files(_settings(file, data_dir))
         repairs = repair_data(settings.data_dir, settings.store.url)
     except (ConfigError, CollectorError, OSError) as error:
         fail(clean(str(error)))
@@ -80,3 +86,9 @@ def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = 
 
 def _settings(file: Path | None, data_dir: Path | None) -> Settings:
     return effective(file, {} if data_dir is None else {"data_dir": str(data_dir)})
+
+
+def _with_files(settings: Settings) -> Settings:
+    if settings.log.url is not None:
+        raise ConfigError("log.url: there is no file; the log is in Kafka, and pg_dump and pg_restore copy the store")
+    return settings

@@ -50,18 +50,34 @@ def delete(
         "author": by,
     }
     document: DeletionDocument = tell(url, PATH, {key: each for key, each in asked.items() if each}, api_key)
-    while document["done_at"] is None:
-        time.sleep(ASK_EVERY)
-        document = tell(url, PATH, {"deletion_id": document["deletion_id"]}, api_key)
+    document = _done(document, url, api_key)
     if as_json:
         typer.echo(json.dumps(document))
         return
     out = console()
-    out.print(content(f"Deleted {name} {value}: {document['deletion_id']}, done {document['done_at']}"))
+    done = f"{document['deletion_id']}, done {document['done_at']}"
+    if not any(document["removed"].values()):
+        out.print(content(f"Nothing of {name} {value} was found: {done}"))
+        return
+    out.print(content(f"Deleted {name} {value}: {done}"))
     listed = table("removed", "count")
     for what, count in document["removed"].items():
         listed.add_row(Text(what), str(count))
     out.print(listed)
+
+
+def _done(document: DeletionDocument, url: str, api_key: str | None) -> DeletionDocument:
+    """Return the receipt once it is complete; says on stderr for how long it takes."""
+    began = time.monotonic()
+    with console(stderr=True).status("") as shown:
+        while document["done_at"] is None:
+            shown.update(
+                f"The collector deletes, for {time.monotonic() - began:.0f} s now ({document['deletion_id']}). It goes "
+                "on if you stop here; where it takes long, its log says what holds it up."
+            )
+            time.sleep(ASK_EVERY)
+            document = tell(url, PATH, {"deletion_id": document["deletion_id"]}, api_key)
+    return document
 
 
 def _confirm(what: str, *, confirmed: bool) -> None:

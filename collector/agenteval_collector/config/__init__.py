@@ -10,7 +10,7 @@ from agenteval_collector.config.findings import FindingConfig, FindingsConfig
 from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, RubricConfig
 from agenteval_collector.config.keys import KeyConfig, digest_of
 from agenteval_collector.config.reliability import DEFAULT_CONSTRAINTS, ConstraintConfig, SafetyConfig
-from agenteval_collector.config.settings import ServerConfig, Settings
+from agenteval_collector.config.settings import Role, ServerConfig, Settings
 from agenteval_collector.config.sources import ConfigError, load, load_keys
 from agenteval_collector.config.values import PriceConfig, Section
 
@@ -29,6 +29,7 @@ __all__ = [
     "JudgedConfig",
     "KeyConfig",
     "PriceConfig",
+    "Role",
     "RubricConfig",
     "SafetyConfig",
     "Section",

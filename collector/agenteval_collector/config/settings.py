@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
@@ -20,6 +21,21 @@ from otel_agenteval.loops.settings import LoopSettings, loop_settings
 DAY: Final = 24 * 3600.0
 """Seconds."""
 POSTGRESQL: Final = "postgresql+psycopg://"
+KAFKA: Final = "kafka://"
+
+
+class Role(StrEnum):
+    """The part of the work that a process does (docs/scaling.md)."""
+
+    ALL = "all"
+    RECEIVE = "receive"
+    ASSEMBLE = "assemble"
+    EVALUATE = "evaluate"
+    SERVE = "serve"
+
+    def does(self, part: "Role") -> bool:
+        """Return whether a process of this role does that part."""
+        return self in (Role.ALL, part)
 
 
 class ServerConfig(Section):
@@ -58,6 +74,18 @@ class LogConfig(Section):
     """Seconds that requests are kept after they are scored, so that late spans can join their trace."""
     max_pending_bytes: Bytes = Field(default=128 * MIB, gt=0)
     """Requests that are acknowledged and not assembled yet; above it new ones are told to come back later."""
+    url: Url = None
+    """`kafka://host:9092,host:9092`, for several processes; None: a file in `data_dir`."""
+    partitions: int = Field(default=12, ge=1, le=10_000)
+    """Of a new topic: as many processes can share it at most."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_of_kafka(cls, url: str | None) -> str | None:
+        # Without the value: it may hold a password.
+        if url is not None and not url.startswith(KAFKA):
+            raise ValueError(f"is not {KAFKA}host:9092")
+        return url
 
 
 class StoreConfig(Section):
@@ -132,6 +160,8 @@ class Settings(Section):
     """All settings of the collector."""
 
     data_dir: Path = Field(default_factory=lambda: _data_home() / "otel-agenteval")
+    role: Role = Role.ALL
+    """What this process does of the work; other than all of it takes `log.url`."""
     server: ServerConfig = ServerConfig()
     log: LogConfig = LogConfig()
     store: StoreConfig = StoreConfig()
@@ -154,6 +184,14 @@ class Settings(Section):
     def _bytes_are_of_files(self) -> Self:
         if self.store.url is not None and self.retention.max_bytes is not None:
             raise ValueError("retention.max_bytes counts files: with store.url, retention.content bounds what is kept")
+        return self
+
+    @model_validator(mode="after")
+    def _shares_what_others_need(self) -> Self:
+        if self.role is not Role.ALL and self.log.url is None:
+            raise ValueError(f"role {self.role} needs log.url, by which it works with the other roles")
+        if self.log.url is not None and self.store.url is None:
+            raise ValueError("log.url needs store.url: the processes that share a log share a store")
         return self
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 import grpc
 
 from agenteval_collector.doors.audit import Audit
+from agenteval_collector.doors.grpc_connections import KnownPeers
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.messages import Messages
 from agenteval_collector.doors.shares import SHARER, Shares, sharer_of
@@ -63,6 +64,8 @@ class Door(grpc.ServerInterceptor):
         self._places = Shares(places)
         self._messages = messages
         self._health = health
+        self.peers = KnownPeers()
+        """The connections of those who were let in."""
 
     def intercept_service(
         self,
@@ -118,6 +121,7 @@ class Door(grpc.ServerInterceptor):
                 place.give_back()
                 self._refuse(context, caller, method, refusal)
             assert caller is not None
+            self.peers.hear(context.peer())
             _CALLER.set(caller)
             SHARER.set(who)
             self._audit.allowed(caller, self._scopes_of(method), method, context.peer())

@@ -1,6 +1,6 @@
 """The collector's own telemetry: what it took, what it refused, and how far behind it is."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
@@ -123,6 +123,20 @@ class CollectorTelemetry:
             "s",
             "Age of the oldest acknowledged request that is not fully scored.",
             lambda: [(assembly.lag().oldest_age, {})],
+        )
+
+    def observe_partitions(self, lags: Mapping[str, Callable[[], Mapping[int, int]]]) -> None:
+        """Show how far this process is behind in each partition that it reads, by topic."""
+        show_level(
+            self._meter,
+            "agenteval.collector.partition.lag",
+            "{message}",
+            "Messages of a partition of Kafka that are not done with.",
+            lambda: [
+                (lag, {"agenteval.topic": topic, "agenteval.partition": str(partition)})
+                for topic, read in lags.items()
+                for partition, lag in read().items()
+            ],
         )
 
     def observe_memory(self, memory: Memory) -> None:

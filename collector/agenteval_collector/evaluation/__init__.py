@@ -3,8 +3,10 @@
 from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.evaluation.observation import TraceObservation
 from agenteval_collector.evaluation.outcomes import TraceOutcomes
-from agenteval_collector.evaluation.ports import EarlierTraces, Judging, Reader
+from agenteval_collector.evaluation.ports import EarlierTraces, Judging, Reader, Share
 from agenteval_collector.evaluation.running import Running
+from agenteval_collector.evaluation.session_key import SessionKey
+from agenteval_collector.evaluation.share import EverySession
 from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
 
@@ -12,9 +14,12 @@ __all__ = [
     "EarlierTraces",
     "EvaluationInbox",
     "EvaluationStage",
+    "EverySession",
     "Judging",
     "Reader",
     "Running",
+    "SessionKey",
+    "Share",
     "TraceEvaluation",
     "TraceObservation",
     "TraceOutcomes",

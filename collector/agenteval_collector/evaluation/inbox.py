@@ -1,6 +1,6 @@
 """The evaluation's inbox: traces from assembly, judgements from the judge, and reports from outside."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -31,7 +31,16 @@ class Again:
     done: Future[int] = field(default_factory=Future)
 
 
-Item: TypeAlias = AssembledTrace | Judgement | SessionEnd | Again | Errand[Any]
+@dataclass(frozen=True, slots=True)
+class ShareChange:
+    """Partitions of all sessions that this process evaluates from now on, or that another one does (`is_given_up`)."""
+
+    partitions: Collection[int]
+    is_given_up: bool
+    done: Future[None] = field(default_factory=Future)
+
+
+Item: TypeAlias = AssembledTrace | Judgement | SessionEnd | Again | ShareChange | Errand[Any]
 
 
 class EvaluationInbox(Inbox[Item]):
@@ -57,6 +66,16 @@ class EvaluationInbox(Inbox[Item]):
         again = Again(found)
         self.put_regardless(again, 0)
         return again.done
+
+    def take_share(self, partitions: Collection[int]) -> None:
+        """Go on with the sessions of these partitions."""
+        self.put_regardless(ShareChange(partitions, is_given_up=False), 0)
+
+    def give_up_share(self, partitions: Collection[int]) -> Future[None]:
+        """Forget the sessions of these partitions; done once all that was handed over before is committed."""
+        change = ShareChange(partitions, is_given_up=True)
+        self.put_regardless(change, 0)
+        return change.done
 
     def run_errand(self, errand: Errand[Any]) -> None:
         """Run it between two batches, when all that was handed over before is committed."""

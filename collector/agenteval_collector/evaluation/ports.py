@@ -1,6 +1,6 @@
 """The ports of the evaluation, to sessions, conversations, findings, the judge and the store."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from agenteval_collector.model.assembled import AssembledTrace
@@ -38,12 +38,15 @@ class SessionAggregation(Protocol):
         effort: Effort,
         seen: Seen,
         *,
+        before: tuple[int, str] | None,
         says_more: bool,
     ) -> SessionRecord: ...
 
+    def leave(self, session_id: str, trace_id: str) -> None: ...
+
     def found_unusual(self, session_id: str) -> None: ...
 
-    def rescore(self, session_id: str, member: Member) -> None: ...
+    def rescore(self, session_id: str, member: Member, evaluation: Evaluation) -> None: ...
 
     def judged(
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
@@ -54,6 +57,8 @@ class SessionAggregation(Protocol):
     def updates(self) -> Sequence[SessionUpdate]: ...
 
     def forget_all(self) -> None: ...
+
+    def keep(self, is_kept: Callable[[str], bool]) -> None: ...
 
     def over(self, *, closing: bool = False) -> list[str]: ...
 
@@ -160,6 +165,40 @@ class ScoredTaker(Protocol):
     """Takes note of what is stored, so that nothing of it is read from the log again. Must not block."""
 
     def take_scored(self, trace_id: str, revision: int) -> None: ...
+
+
+class Share(Protocol):
+    """The sessions that this process evaluates: all, or those of some partitions. On the evaluation's thread."""
+
+    def owns(self, session_id: str) -> bool:
+        """Return whether this process evaluates the session."""
+        ...
+
+    def is_in(self, session_id: str, partitions: Collection[int]) -> bool:
+        """Return whether the session is one of those partitions; where this process is alone, it always is."""
+        ...
+
+    def still_own(self, traces: Sequence[AssembledTrace]) -> Sequence[AssembledTrace]:
+        """Return those of the traces that did not go to another process since they came."""
+        ...
+
+    def not_stored(self, traces: Sequence[AssembledTrace]) -> Sequence[AssembledTrace]:
+        """Return those of the traces that the store does not have, each as a revision behind that of the store: a
+        trace may come again, and two processes may count its revisions. Raises RetryableError."""
+        ...
+
+    def hands_on(self, trace: AssembledTrace, session_of: Callable[[], str]) -> bool:
+        """Hand a trace to the process that evaluates its session; False where it is this one. Raises RetryableError."""
+        ...
+
+    def take(self, partitions: Collection[int]) -> None:
+        """Take over the sessions of partitions. Raises RetryableError."""
+
+    def give_up(self, partitions: Collection[int]) -> None:
+        """Leave the sessions of partitions to others."""
+
+    def superseded(self) -> None:
+        """Take note that others had taken over before this process knew: what it still has is taken again."""
 
 
 class TurnFinder(Protocol):

@@ -1,13 +1,13 @@
 """The evaluation on a thread of its own, between assembly and everything that leaves."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
-from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, SessionEnd
+from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, SessionEnd, ShareChange
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionAggregation
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
@@ -20,7 +20,7 @@ from agenteval_collector.model.sessions import StoredPlace
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand
-from agenteval_collector.runtime.errors import RetryableError, Unavailable
+from agenteval_collector.runtime.errors import RetryableError, Superseded, Unavailable
 from otel_agenteval.lru import Recent
 from otel_agenteval.outcome import Evaluation, Failure, Part, Status, Subject, Unscored
 
@@ -74,19 +74,16 @@ class EvaluationStage(Component):
         self._store = store
         self._judge = judge
         self._progress = progress
+        self._share = evaluation.share
         self._emission = emission
         self._clock = clock
         self._whole: Recent[str, bool] = Recent(SESSIONS)
         self._to_resume: deque[str] = deque()
+        self._taken_over: set[int] = set()
         # Where to go on with those that were pending before the start; None when all are handed over.
         self._pending_after: str | None = None
         self._pending_before = 0
         self._pending_subject = Subject.TRACE
-
-    def start(self) -> None:
-        """Take up what the last process left, and evaluate what comes."""
-        self._pending_after, self._pending_before = "", self._clock.now()
-        super().start()
 
     def process(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate and commit a batch."""
@@ -99,7 +96,9 @@ class EvaluationStage(Component):
 
     def process_judgements(self, judgements: Sequence[Judgement]) -> None:
         """Keep and emit a batch of what the judge says."""
-        for judgement, _ in self._defects(self._process_judgements, judgements):
+        # What others evaluate by now, they have asked the judge about, too.
+        own = [each for each in judgements if self._share.owns(each.job.session_id)]
+        for judgement, _ in self._defects(self._process_judgements, own):
             self._logger.error("trace %s stays pending until the next start", judgement.job.trace_id)
 
     def _defects(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Iterator[tuple[T, Failure]]:
@@ -115,17 +114,26 @@ class EvaluationStage(Component):
             step(items)
         except RetryableError:
             raise
+        except Superseded as error:
+            self._logger.warning("%d of %s are left to others: %s", len(items), type(items[0]).__name__, error)
+            self._leave_to_others()
         except Exception as error:
             self._logger.exception("%d of %s could not be worked off", len(items), type(items[0]).__name__)
             self._sessions.forget_all()
             return failure_of(error, "the trace could not be evaluated")
         return None
 
+    def _leave_to_others(self) -> None:
+        self._sessions.forget_all()
+        self._share.superseded()
+
     def _process(self, traces: Sequence[AssembledTrace], escalated: set[str], failure: Failure | None = None) -> None:
         """Evaluate and commit. Adds to `escalated` the sessions with a trace that is judged for its findings."""
         commit = Commit()
-        left = [self.insist(self._evaluation.evaluate, trace, commit, failure) for trace in traces]
-        self.insist(self._evaluation.look_again, traces, commit)
+        traces = self._share.still_own(traces)
+        new = self.insist(self._share.not_stored, traces)
+        left = [self.insist(self._evaluation.evaluate, trace, commit, failure) for trace in new]
+        self.insist(self._evaluation.look_again, new, commit)
         self._emit(self._committed(commit))
         for session_id in commit.sessions:
             if self._sessions.ending(session_id):
@@ -182,7 +190,12 @@ class EvaluationStage(Component):
         self._emit(self._committed(commit))
 
     def _finalize_over(self, *, closing: bool) -> None:
-        self.finalize(self._sessions.over(closing=closing))
+        over = [each for each in self._sessions.over(closing=closing) if self._share.owns(each)]
+        try:
+            self.finalize(over)
+        except Superseded as error:
+            self._logger.warning("%d sessions are left to others: %s", len(over), error)
+            self._leave_to_others()
 
     def finalize(self, session_ids: Sequence[str]) -> None:
         """Count sessions that are over, each once, and their scores once none of their traces waits for the judge."""
@@ -224,14 +237,33 @@ class EvaluationStage(Component):
                 self.survive(self._end, item)
             elif isinstance(item, Again):
                 self.survive(self._judge_again, item)
+            elif isinstance(item, ShareChange):
+                self.survive(self._change_share, item)
             elif isinstance(item, Errand):
                 item.run()
         return bool(items)
 
     def find_what_the_last_run_left(self) -> None:
         """Find the sessions that go on, and remember the efforts of those that are over."""
-        self._to_resume.extend(self.insist(self._store.live_sessions))
+        self._go_on(())
         self._evaluation.remember_efforts(self.insist(self._store.efforts, EFFORTS))
+
+    def _go_on(self, partitions: Collection[int]) -> None:
+        """Go on with the sessions and jobs of these partitions, which an earlier process or another one left."""
+        self._taken_over = {*partitions} | (set() if self._pending_after is None else self._taken_over)
+        left = self.insist(self._store.live_sessions)
+        self._to_resume.extend(each for each in left if self._share.is_in(each, partitions))
+        self._pending_after, self._pending_before = "", self._clock.now()
+        self._pending_subject = Subject.TRACE
+
+    def _change_share(self, change: ShareChange) -> None:
+        if change.is_given_up:
+            self._share.give_up(change.partitions)
+            self._sessions.keep(self._share.owns)
+            change.done.set_result(None)
+        else:
+            self.insist(self._share.take, change.partitions)
+            self._go_on(change.partitions)
 
     def _resume_some(self) -> None:
         """Take up a few of the sessions and jobs of the last process, so that no new trace waits for all of them."""
@@ -243,7 +275,8 @@ class EvaluationStage(Component):
             subject = self._pending_subject
             jobs = self.insist(self._store.pending_jobs, before=before, after=after, limit=limit, subject=subject)
             for job in jobs:
-                self._judge.take_job(job)
+                if self._share.is_in(job.session_id, self._taken_over):
+                    self._judge.take_job(job)
             self._pending_after = jobs[-1].trace_id if jobs else None
             if not jobs and subject is Subject.TRACE:
                 self._pending_subject, self._pending_after = Subject.SESSION, ""

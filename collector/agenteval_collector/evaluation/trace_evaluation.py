@@ -15,6 +15,7 @@ from agenteval_collector.evaluation.ports import (
     EvaluationStore,
     Reader,
     SessionAggregation,
+    Share,
     TurnFinder,
 )
 from agenteval_collector.evaluation.reading import why_partial
@@ -76,6 +77,7 @@ class TraceEvaluation:
     conversations: ConversationFinder
     turns: TurnFinder
     earlier: EarlierTraces
+    share: Share
     readings: Readings = field(init=False, default_factory=Readings)
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> StoredPlace | None:
@@ -87,6 +89,8 @@ class TraceEvaluation:
         # Everything that may have to be tried again comes before anything is changed.
         before = self._stored_place(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
+        if self.share.hands_on(assembled, lambda: self._session_of(trace, assembled)):
+            return None
         # Called for the first revision too: this remembers it.
         is_same = unreadable is None and self.readings.same(assembled, trace, before)
         if before is not None and is_same:
@@ -100,6 +104,9 @@ class TraceEvaluation:
             self.telemetry.count(Counted.PARTIAL, which=why)
         session_id = self.conversations.session_of(trace, assembled.revision, commit)
         trace = self.turns.joined(trace, session_id, commit)
+        if before is not None and before.session_id != session_id:
+            self.sessions.leave(before.session_id, trace.trace_id)
+            commit.left.add(before.session_id)
         evaluated = self._evaluated(trace, assembled, session_id, unreadable)
         commit.evaluations += evaluated.evaluations
         # Telemetry of no agent is stored with its status, but belongs to no session.
@@ -111,6 +118,10 @@ class TraceEvaluation:
             return None
         commit.overtaken.append((trace.trace_id, before.session_id))
         return before
+
+    def _session_of(self, trace: Trace, assembled: AssembledTrace) -> str:
+        """Return the session of a trace as it is known now, with nothing kept of that."""
+        return trace.session_id or self.conversations.session_of(trace, assembled.revision, Commit())
 
     def forget(self, trace_ids: Iterable[str]) -> None:
         """Forget what was read of these traces."""
@@ -183,7 +194,14 @@ class TraceEvaluation:
         added = evaluated.effort if stayed is None else evaluated.effort - stayed.effort
         says_more = stayed is None or not self.store.says_the_same(evaluated.view)
         session = self.sessions.put(
-            session_id, trace, member, assembled.received_at, added, evaluated.seen, says_more=says_more
+            session_id,
+            trace,
+            member,
+            assembled.received_at,
+            added,
+            evaluated.seen,
+            before=None if stayed is None else stayed.place,
+            says_more=says_more,
         )
         if not session.is_unusual and (unusual := self.observation.unusual_effort(trace, session)):
             evaluated.findings += unusual
@@ -323,9 +341,8 @@ class TraceEvaluation:
             if outcome == known.outcome:
                 continue
             rescored = replace(known, outcome=outcome, evaluated_at=self.clock.now())
-            follower.signals[LoopDetection.name] = rescored
             commit.evaluations.append(rescored)
-            self.sessions.rescore(session_id, follower)
+            self.sessions.rescore(session_id, follower, rescored)
         return bool(followers)
 
 

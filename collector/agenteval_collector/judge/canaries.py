@@ -80,6 +80,11 @@ class Canaries:
         else:
             self._evaluation.take_judgement(judgement)
 
+    def stored_drifts(self) -> tuple[Drift, ...]:
+        """Return the drifts by all answers that are stored, whichever process asked. From any thread. Raises
+        Unavailable."""
+        return find_drifts([each for each in self._store.answers() if each.name in self._evaluators])
+
     def _unless_unavailable(self, step: Callable[[], list[JudgeJob] | None]) -> list[JudgeJob] | None:
         try:
             return step()
@@ -161,7 +166,7 @@ class Canaries:
 
     def _compare(self) -> None:
         before = {each.name for each in self.drifts if each.drifted}
-        self.drifts = find_drifts([each for each in self._store.answers() if each.name in self._evaluators])
+        self.drifts = self.stored_drifts()
         for each in self.drifts:
             if each.drifted and each.name not in before:
                 logger.warning(

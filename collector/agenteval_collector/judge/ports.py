@@ -90,6 +90,11 @@ class LedgerStore(Protocol):
     def spend(self, hour: int, model: str, spend: Spend) -> None:
         """Add to what was spent. It holds when the call returns, also where the process is killed right after."""
 
+    def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
+        """Add to what was spent where `fits` says so, by what was spent since an hour; return that. What it raises is
+        raised, and nothing is added. Nobody spends in between, in this process or another one."""
+        ...
+
     def spent_since(self, hour: int) -> Spend:
         """Sum up what was spent from the beginning of that hour to now, over all models."""
 

@@ -5,10 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, TypeAlias
 
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
-
 from agenteval_collector.log.request_file import RequestFile
+from agenteval_collector.log.trace_ids import trace_of
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 
@@ -47,7 +45,7 @@ def without(request: LoggedRequest, trace_ids: Collection[bytes], removed: Count
     name = "spans" if request.signal is Signal.TRACES else "log_records"
     for resource in frame.resources:
         for scope in resource.scopes:
-            kept = [raw for raw in scope.items if _trace_of(request.signal, raw) not in trace_ids]
+            kept = [raw for raw in scope.items if trace_of(request.signal, raw) not in trace_ids]
             removed[name] += len(scope.items) - len(kept)
             scope.items[:] = kept
         _drop(resource.scopes, lambda scope: not scope.items)
@@ -66,13 +64,8 @@ def _drop(field: Any, is_empty: Callable[[Any], bool]) -> None:
 
 def _traces_of(request: LoggedRequest) -> set[bytes]:
     return {
-        _trace_of(request.signal, raw)
+        trace_of(request.signal, raw)
         for resource in Frame.FromString(request.body).resources
         for scope in resource.scopes
         for raw in scope.items
     }
-
-
-def _trace_of(signal: Signal, raw: bytes) -> bytes:
-    kind = Span if signal is Signal.TRACES else LogRecord
-    return kind.FromString(raw).trace_id

@@ -3,10 +3,13 @@
 The offset of a request is its row id: it grows, and nothing is ever written before it.
 """
 
+import logging
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from sqlalchemy import (
     BigInteger,
@@ -15,6 +18,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Row,
     Select,
     String,
     Table,
@@ -37,6 +41,8 @@ from agenteval_collector.runtime.database import (
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.runtime.scrubbing import Scrubber
 
+logger = logging.getLogger(__name__)
+
 PAGE_SIZE = 32_768
 """Bytes. A request of 64 spans has about 300 KB: in pages of 4 KB its commit costs twice the CPU."""
 
@@ -49,8 +55,12 @@ _requests = Table(
     Column("signal", Integer, nullable=False),
     Column("received_at", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
+    Column("crc", BigInteger, nullable=False, comment="CRC-32 of the body"),
     sqlite_autoincrement=True,
 )
+
+
+_PROBE = {"tenant": "", "signal": 0, "received_at": 0, "crc": 0}
 
 
 class NewRequest(NamedTuple):
@@ -85,7 +95,7 @@ class RequestFile:
     def commit(self, requests: Sequence[NewRequest]) -> list[LoggedRequest]:
         """Write the requests in one commit, from one thread. Return them with their offsets, once they are on disk."""
         with self._connected("written") as connection:
-            connection.execute(insert(_requests), [each._asdict() for each in requests])
+            connection.execute(insert(_requests), [{**each._asdict(), "crc": crc32(each.body)} for each in requests])
             last = _last_id(connection)
         # One thread writes rows and ids only grow, so the ids of these end at the last one.
         return [LoggedRequest(offset, *each) for offset, each in enumerate(requests, last - len(requests) + 1)]
@@ -93,7 +103,9 @@ class RequestFile:
     def probe(self, size: int) -> None:
         """Write a request of `size` bytes and forget it: raises Unavailable where that cannot be written."""
         with self._connected("written") as connection:
-            connection.execute(insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": bytes(size)})
+            connection.execute(
+                insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": bytes(size), "crc": 0}
+            )
             connection.execute(delete(_requests).where(_requests.c.offset == _last_id(connection)))
 
     def read(self, start: int, page: int = 16) -> Iterator[LoggedRequest]:
@@ -111,7 +123,7 @@ class RequestFile:
     def _look_up(self, query: Select[Any]) -> list[LoggedRequest]:
         with self._connected("read") as connection:
             rows = connection.execute(query.order_by(_requests.c.offset)).all()
-        return [LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, row.body) for row in rows]
+        return [LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, _whole(row)) for row in rows]
 
     def last_offset(self) -> int:
         """Return the newest offset; 0 for an empty log."""
@@ -131,7 +143,7 @@ class RequestFile:
         with self._connected("rewritten") as connection:
             for offset, body in bodies.items():
                 at = _requests.c.offset == offset
-                changed = delete(_requests) if body is None else update(_requests).values(body=body)
+                changed = delete(_requests) if body is None else update(_requests).values(body=body, crc=crc32(body))
                 connection.execute(changed.where(at))
 
     def scrub(self, start: int) -> int | None:
@@ -162,6 +174,23 @@ class RequestFile:
         except DATABASE_ERRORS as error:
             cause = getattr(error, "orig", None) or error  # Without SQLAlchemy's statement and parameters.
             raise Unavailable(f"the collector's log cannot be {done}: {cause}") from error
+
+
+def _whole(row: Row[Any]) -> bytes:
+    """Return the body of a row; none of it where it is not what was written."""
+    body: bytes = row.body
+    if crc32(body) == row.crc:
+        return body
+    logger.error("request %d of the log is damaged and is passed over; `agenteval check` names all", row.offset)
+    return b""
+
+
+def damaged(path: Path) -> Iterator[int]:
+    """Yield the offsets of requests in a file whose bodies are not what was written. Raises sqlite3.Error."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        for offset, body, crc in connection.execute('SELECT "offset", body, crc FROM requests'):
+            if crc32(body) != crc:
+                yield offset
 
 
 def _last_id(connection: Connection) -> int:

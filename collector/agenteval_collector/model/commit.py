@@ -85,11 +85,11 @@ class Commit:
     """The results of one pass of the evaluation, stored as a whole or not at all.
 
     `findings` are loops that showed in traces that were kept before. `emptied` are sessions whose only trace turned
-    out to belong to another session. `links` join traces to conversations, `moves` are traces that are in other
-    sessions by that, both by trace id. `overtaken` are traces, each with a session, whose last turns may go on in later
-    traces of it that came before them; `retold` are those of these that are told something else by that. `judgements`
-    are those whose outcomes are among the evaluations: what they cost is not found again for nothing, so with any of
-    them all is on disk when it is committed.
+    out to belong to another session, `left` those that a newer revision has left for another one. `links` join traces
+    to conversations, `moves` are traces that are in other sessions by that, both by trace id. `overtaken` are traces,
+    each with a session, whose last turns may go on in later traces of it that came before them; `retold` are those of
+    these that are told something else by that. `judgements` are those whose outcomes are among the evaluations: what
+    they cost is not found again for nothing, so with any of them all is on disk when it is committed.
     """
 
     traces: list[TraceRecord] = field(default_factory=list)
@@ -97,12 +97,18 @@ class Commit:
     evaluations: list[Evaluation] = field(default_factory=list)
     sessions: dict[str, SessionUpdate] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
     links: dict[str, Link] = field(default_factory=dict)
     moves: dict[str, Move] = field(default_factory=dict)
     overtaken: list[tuple[str, str]] = field(default_factory=list)
     retold: list[Retold] = field(default_factory=list)
     judgements: list["Judgement"] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def unsettled(self) -> set[str]:
+        """The sessions that traces leave or join by it otherwise than new: their traces have to be added up again."""
+        return self.left.union(*((each.left, each.joined) for each in self.moves.values()))
 
     def add(self, update: SessionUpdate) -> None:
         """Add a session as it is now, in place of what this pass knew of it before."""

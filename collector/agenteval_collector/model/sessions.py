@@ -62,15 +62,26 @@ class StoredTrace:
     started_at: int
     signals: dict[str, Evaluation]
     effort: Effort = NO_EFFORT
-    turns: Sequence[TurnView] | None = None
+    turns: Sequence[TurnView] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSums:
+    """What the traces of a session add up to, so that none of them has to be read to go on with it. The sessions alone
+    know what is in it."""
+
+    sums: str
+    risks: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """A session as the store holds it: its traces by start, the newest of them with their answers."""
+    """A session as the store holds it, with its `newest` traces by start and their answers. `sums`: None where its
+    traces have to be added up again."""
 
     record: SessionRecord
-    traces: Sequence[StoredTrace]
+    newest: Sequence[StoredTrace]
+    sums: SessionSums | None
 
 
 class SessionEnd(NamedTuple):
@@ -101,10 +112,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdate:
-    """A session after one of its traces: the record to store, and its scores."""
+    """A session after one of its traces: the record to store, its scores, and what these were made from."""
 
     record: SessionRecord
     evaluations: Sequence[Evaluation]
+    sums: SessionSums | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -14,6 +14,20 @@ class Signal(IntEnum):
 
     TRACES = 1
     LOGS = 2
+
+
+_OFFSET_BITS: Final = 48
+
+
+def offset_in(partition: int, number: int) -> int:
+    """Return the offset of a request that is the `number`th of its partition of the log. A file has one partition, 0,
+    in which both are the same."""
+    return partition << _OFFSET_BITS | number
+
+
+def place_of(offset: int) -> tuple[int, int]:
+    """Return the partition of an offset, and the number of the request there."""
+    return offset >> _OFFSET_BITS, offset & ((1 << _OFFSET_BITS) - 1)
 
 
 class LoggedRequest(NamedTuple):

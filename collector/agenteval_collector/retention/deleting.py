@@ -47,4 +47,4 @@ class Deleting:
             at, removed = insist(self._pipeline.erase_from_log, at)
             if removed:
                 insist(self._deletions.removed, deletion_id, removed)
-        insist(self._deletions.erased)
+        insist(self._pipeline.erased)

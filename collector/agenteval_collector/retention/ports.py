@@ -29,10 +29,6 @@ class Deletions(Protocol):
         """Add to what a deletion has removed."""
         ...
 
-    def erased(self) -> None:
-        """Note that the log holds nothing any more of what was deleted so far."""
-        ...
-
     def forget_pieces(self) -> None:
         """Take the pieces of deleted texts out of the index of what was said."""
         ...
@@ -83,6 +79,10 @@ class Pipeline(Protocol):
     def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
         """Erase what was erased from the store from some requests of the log, from offset `start` on. Returns where to
         go on, None at the end, and what was removed."""
+        ...
+
+    def erased(self) -> None:
+        """Note that the log holds nothing any more of what was deleted so far."""
         ...
 
     def erase_older(self, before: int) -> bool:

@@ -54,7 +54,9 @@ class RetentionStage(Component):
         clock: Clock,
         telemetry: Telemetry,
         new_id: Callable[[], str],
+        elsewhere: Callable[[], None] | None = None,
     ) -> None:
+        """`elsewhere` tells the process that deletes, where this one does not, that there is something to delete."""
         self._inbox: Inbox[str] = Inbox(MAX_WAITING)
         super().__init__("retention", self._inbox)
         self._deletions = deletions
@@ -65,6 +67,7 @@ class RetentionStage(Component):
         self._clock = clock
         self._telemetry = telemetry
         self._new_id = new_id
+        self._elsewhere = elsewhere
         self._next_look = 0.0
         self._is_done = threading.Condition()
 
@@ -77,9 +80,15 @@ class RetentionStage(Component):
         """Have this deleted: what has arrived of it until now. Durable when it returns, and done within `WITHIN`
         seconds or later. The same again, while it goes on, is the same deletion."""
         deletion_id = self._deletions.ask(self._new_id(), doomed, by)
-        if not self._inbox.put(deletion_id) and not self._inbox.closed:
+        if self._elsewhere is not None:
+            self._elsewhere()
+        elif not self._inbox.put(deletion_id) and not self._inbox.closed:
             raise Overloaded(f"{MAX_WAITING} deletions wait already; this one comes after them", retry_after=5.0)
         return self.receipt(deletion_id)
+
+    def wake(self) -> None:
+        """Look for deletions that another process was asked for. From any thread."""
+        self._inbox.put("")  # Where there is no room, it looks anyway.
 
     def receipt(self, deletion_id: str) -> Receipt:
         """Return what a deletion has removed; waits `WITHIN` seconds for it to be done. Raises NotFound."""

@@ -10,8 +10,9 @@ CollectorError
 |  |  + NotAllowed         the caller has not the scope
 |  + Unauthenticated    nobody knows who calls
 + RetryableError      the same input may succeed later: back off, by `retry_after` seconds
-   + Overloaded          a bound was reached; nothing was taken
-   + Unavailable         starting, stopping, or the disk refuses writes
+|  + Overloaded          a bound was reached; nothing was taken
+|  + Unavailable         starting, stopping, or the disk refuses writes
++ Superseded          another process does this work by now: drop what was done of it
 """
 
 
@@ -57,6 +58,10 @@ class RetryableError(CollectorError):
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class Superseded(CollectorError):
+    """Another process does this work by now; nothing of it was kept here."""
 
 
 class Overloaded(RetryableError):

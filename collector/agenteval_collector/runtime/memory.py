@@ -76,6 +76,11 @@ class MemoryGuard:
             return self._used
 
     @property
+    def is_short(self) -> bool:
+        """True while requests would be refused, whatever takes the memory."""
+        return self.used > REFUSE * self.limit
+
+    @property
     def excess(self) -> int:
         """Bytes that have to be released early; 0 while refusals are enough."""
         return max(0, round(self.used - RELEASE * self.limit)) if self._holds_much else 0

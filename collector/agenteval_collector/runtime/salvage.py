@@ -2,10 +2,15 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 CHUNK: Final = 1024
 """Row ids that are read together, as long as none of them is damaged."""
+
+
+GIVEN_UP: Final = 64
+"""Chunks in a row of which nothing can be read, after which there is no more, where the end of a table is damaged."""
 
 
 class Salvaged(NamedTuple):
@@ -51,23 +56,46 @@ def tables(connection: sqlite3.Connection) -> list[tuple[str, bool]]:
 def _by_rowid(damaged: sqlite3.Connection, name: str, listed: str) -> Iterator[Sequence[Any] | None]:
     """Yield rows, and None for each row id at which there may be one that cannot be read."""
     # Without an index: one that is damaged must not hide what the table has.
-    ends = f'SELECT min(rowid), max(rowid) FROM "{name}" NOT INDEXED'
-    try:
-        first, last = damaged.execute(ends).fetchone()
-    except sqlite3.DatabaseError:
-        yield None
-        yield from _until_damage(damaged, f'SELECT {listed} FROM "{name}" NOT INDEXED ORDER BY rowid')
-        return
+    query = f'SELECT {listed} FROM "{name}" NOT INDEXED WHERE rowid'
+    first, last = _end(damaged, name, "min"), _end(damaged, name, "max")
     if first is None:
         return
-    query = f'SELECT {listed} FROM "{name}" NOT INDEXED WHERE rowid BETWEEN ? AND ? ORDER BY rowid'
-    ranges = [(start, min(start + CHUNK - 1, last)) for start in range(last - last % CHUNK, first - CHUNK, -CHUNK)]
+    start, unread = first - first % CHUNK, 0
+    while start <= last if last is not None else unread < GIVEN_UP:
+        rows = 0
+        for part in _halved(damaged, query, start, start + CHUNK - 1):
+            rows += len(part or ())
+            yield part
+        unread = 0 if rows else unread + 1
+        start += CHUNK
+
+
+def _end(damaged: sqlite3.Connection, name: str, which: str) -> int | None:
+    """Return the first (`min`) or last (`max`) row id of a table; None where it is empty, or that cannot be told of its
+    last one. The first may be anything from 1 on where it is damaged."""
+    with suppress(sqlite3.DatabaseError):
+        [found] = damaged.execute(f'SELECT {which}(rowid) FROM "{name}" NOT INDEXED').fetchone()
+        return None if found is None else int(found)
+    if which == "min":
+        return 1
+    with suppress(sqlite3.DatabaseError):
+        if row := damaged.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone():
+            return int(row[0])
+    return None
+
+
+def _halved(damaged: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[Sequence[Any] | None]:
+    """Yield the rows between two row ids, which are read together as long as none of them is damaged."""
+    ranges = [(first, last)]
     while ranges:
         start, end = ranges.pop()
         try:
-            yield damaged.execute(query, (start, end)).fetchall()
+            if start == end:  # A search for one looks at no row behind it, which may be damaged.
+                yield damaged.execute(f"{query} = ?", (start,)).fetchall()
+            else:
+                yield damaged.execute(f"{query} BETWEEN ? AND ? ORDER BY rowid", (start, end)).fetchall()
         except sqlite3.DatabaseError:
-            if start >= end:
+            if start == end:
                 yield None
                 continue
             middle = (start + end) // 2

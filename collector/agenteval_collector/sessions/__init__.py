@@ -4,5 +4,6 @@ from agenteval_collector.sessions.in_memory import Sessions
 from agenteval_collector.sessions.live import LiveSessions
 from agenteval_collector.sessions.past import PastSessions
 from agenteval_collector.sessions.scores import SessionEvaluators
+from agenteval_collector.sessions.stored import StoredSessions
 
-__all__ = ["LiveSessions", "PastSessions", "SessionEvaluators", "Sessions"]
+__all__ = ["LiveSessions", "PastSessions", "SessionEvaluators", "Sessions", "StoredSessions"]

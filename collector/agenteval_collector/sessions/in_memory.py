@@ -1,11 +1,12 @@
 """Sessions whose traces are arriving: their windows of answers and their scores, current after every trace."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from agenteval_collector.model.effort import NO_EFFORT, Effort
+from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, Signals, StoredSession, StoredTrace
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
@@ -13,62 +14,24 @@ from agenteval_collector.sessions.endings import Endings
 from agenteval_collector.sessions.live import LiveSessions
 from agenteval_collector.sessions.ports import SessionStore
 from agenteval_collector.sessions.scores import SessionEvaluators
-from agenteval_collector.sessions.signals import signals_of
+from agenteval_collector.sessions.session import Session, added_up, put_down, taken_up
 from agenteval_collector.sessions.upper_bound import BoundedScores
-from agenteval_collector.sessions.window import AnswerWindow
+from agenteval_collector.sessions.window import AnswerWindow, Place
 from otel_agenteval.finding import Seen
 from otel_agenteval.lru import Recent
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.metrics.signals import merge_weights
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Part
-
-_SESSION_BYTES: Final = 4_000
-"""A session in memory, without its traces: measured."""
-_TRACE_BYTES: Final = 12_000
-"""A trace of a session in memory, with what its turns are compared by: measured."""
+from otel_agenteval.outcome import Evaluation
 
 MEMBERS: Final = 2048
 """Traces that came last, of all sessions: those that come out of order mostly stand beside these."""
+EARLIER: Final = 7
+LATER: Final = 8
+"""Neighbours of a trace far back: enough to compare it and those behind it, traces without an answer included."""
 
 MAX_SERVICES = 100
 """Services, and versions, that are listed of one session. An id that a thousand services share is no session."""
-
-
-_PARTS: Final = (None, Part.RANDOM, Part.ESCALATED)
-
-
-@dataclass(slots=True)
-class _Session:
-    """One session in memory.
-
-    `last_turn` is where events of session scores are attached, `first_agent` the one that the session is known by:
-    the first by time, whichever trace arrived first. Both with the place of their trace. `part` says why the
-    judge looks at it.
-    """
-
-    record: SessionRecord
-    scores: BoundedScores
-    window: AnswerWindow
-    service_version: str | None = None
-    last_turn: tuple[tuple[int, str], str | None] = ((0, ""), None)
-    first_agent: tuple[tuple[int, str], str] | None = None
-    part: Part | None = None
-
-    def weight(self) -> int:
-        """Return the bytes that it takes, estimated."""
-        return _SESSION_BYTES + _TRACE_BYTES * len(self.window)
-
-    def put(self, trace_id: str, signals: Signals, weights: Mapping[str, float]) -> None:
-        """Insert the signals of a trace, or replace them."""
-        self.scores.put(trace_id, signals_of(signals, weights))
-        # A trace of another part is rare, and came from another session: then the escalated part counts.
-        self.part = max((self.part, *(each.part for each in signals.values())), key=_PARTS.index)
-
-    def met(self, agent: str | None, place: tuple[int, str]) -> None:
-        """Note the outermost agent of the trace at `place`."""
-        if agent is not None and (self.first_agent is None or place < self.first_agent[0]):
-            self.first_agent = (place, agent)
 
 
 class Sessions:
@@ -97,22 +60,27 @@ class Sessions:
         self._answer = answer
         self._clock = clock
         self._weights = merge_weights(weights)
-        self._sessions: Recent[str, _Session] = Recent(max_bytes, _Session.weight)
-        self._changed: dict[str, _Session] = {}
+        self._sessions: Recent[str, Session] = Recent(max_bytes, Session.weight)
+        # Those that the store does not have as they are now stay here, whatever room there is in memory.
+        self._held: dict[str, Session] = {}
+        # Those of them that are scored with the next commit.
+        self._changed: dict[str, Session] = {}
         self._members: Recent[str, Member] = Recent(MEMBERS)
-        # The window around a place far back that was looked at last: until the next trace it is looked at again.
-        self._far: tuple[str, tuple[int, str], AnswerWindow] | None = None
+        # The windows around places far back that the trace in hand looks at.
+        self._far: dict[tuple[str, Place], AnswerWindow] = {}
+        # After a defect of ours no sums are believed before the next commit.
+        self._doubts = False
         # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
         self._absent: str | None = None
 
-    def previous(self, session_id: str, place: tuple[int, str]) -> list[TurnSummary]:
+    def previous(self, session_id: str, place: Place) -> list[TurnSummary]:
         """Return the last turns of the session before `place`, oldest first."""
-        self._far = None
+        self._far.clear()
         session = self._open(session_id)
         return self._window(session, place).before(place) if session else []
 
     def followers(
-        self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
+        self, session_id: str, places: Sequence[Place], trace: Member | None
     ) -> list[tuple[Member, list[TurnSummary]]]:
         """Return the traces of the session whose windows reach back to one of `places`, each with the turns before it.
 
@@ -140,24 +108,30 @@ class Sessions:
         effort: Effort,
         seen: Seen,
         *,
+        before: Place | None,
         says_more: bool,
     ) -> SessionRecord:
         """Add a trace to its session, or replace it by its newer revision; `updates` gives what comes of it. Returns
         the session then, last seen when the newest of its traces was received.
 
-        `effort` is what the trace takes more than its earlier revision there, `seen` what could be seen of it.
-        `says_more`: something was said in it that was not in that revision.
+        `before` is the place of its earlier revision there, `effort` what it takes more than that, `seen` what could be
+        seen of it. `says_more`: something was said in it that was not in that revision.
         """
         session = self._open(session_id)
         if session is None:
-            session = _Session(
-                _new_record(session_id, trace, received_at), BoundedScores(self._weights), AnswerWindow()
-            )
+            session = Session(_new_record(session_id, trace, received_at), BoundedScores(self._weights), AnswerWindow())
             self._absent = None
+        # What may have to be tried again comes before anything is changed: the store is read here, if at all.
+        known = session.changed.get(member.trace_id)
+        if known is None and before is not None:
+            known = self._window(session, before).find(member.trace_id)
+        self._window(session, member.place)
+        session.score(member.trace_id, member.signals, self._weights, None if known is None else known.signals)
+        if before is not None and before != member.place:
+            session.gone.add(member.trace_id)
         session.window.put(member)
-        self._members.put(member.trace_id, member)
         self._sessions.put(session_id, session)
-        session.put(member.trace_id, member.signals, self._weights)
+        self._change(session, member)
         session.met(trace.agent, member.place)
         record = session.record
         session.record = replace(
@@ -182,31 +156,43 @@ class Sessions:
         self._changed[session_id] = session
         return session.record
 
+    def leave(self, session_id: str, trace_id: str) -> None:
+        """Note that a newer revision of the trace is in another session, though the store has it here still: whoever
+        comes later in the same commit does not find it. The session is read again after that (`reload`)."""
+        session = self._open(session_id)
+        if session is not None:
+            session.window.remove(trace_id)
+            session.changed.pop(trace_id, None)
+            session.gone.add(trace_id)
+            self._held[session_id] = session
+            self._far.clear()
+
     def found_unusual(self, session_id: str) -> None:
         """Note that the session was found to take more than usual."""
         session = self._open(session_id)
         if session is not None:
             session.record = replace(session.record, is_unusual=True)
 
-    def rescore(self, session_id: str, member: Member) -> None:
-        """Replace the signals of a member that `followers` gave. `updates` returns the result."""
+    def rescore(self, session_id: str, member: Member, evaluation: Evaluation) -> None:
+        """Replace a signal of a member that `followers` gave. `updates` returns the result."""
         session = self._open(session_id)
         if session is not None:
-            session.put(member.trace_id, member.signals, self._weights)
+            self._replace(session, member, {evaluation.name: evaluation})
             self._changed[session_id] = session
 
     def updates(self) -> list[SessionUpdate]:
         """Return the sessions that have changed since the last call, each scored once, however many of its traces
         came."""
-        changed, self._changed, self._far = self._changed, {}, None
-        for session in changed.values():
-            session.window.trim()
+        changed, self._changed = self._changed, {}
+        for session in self._held.values():
+            session.settle()
+        self._held.clear()
+        self._far.clear()
+        self._doubts = False
         # More of a session may be on the way when it is scored late: it is quiet from now on, not since the receipt.
         return [self._update(session, seen=self._clock.monotonic()) for session in changed.values()]
 
-    def judged(
-        self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
-    ) -> SessionUpdate | None:
+    def judged(self, session_id: str, place: Place, evaluations: Sequence[Evaluation]) -> SessionUpdate | None:
         """Take over the judge's answer on the trace at `place`, and return the session then. None where nothing of it
         is a signal, and where the trace is in no session."""
         signals = {each.name: each for each in evaluations if each.name in SIGNAL_NAMES}
@@ -214,13 +200,13 @@ class Sessions:
         member = self._window(session, place).find(place[1]) if session else None
         if session is None or member is None:
             return None
-        member.signals.update(signals)
-        session.put(member.trace_id, member.signals, self._weights)
+        self._replace(session, member, signals)
         return self._update(session, revive=False)
 
     def reload(self, session_id: str) -> SessionUpdate | None:
         """Read a session again that a trace has left; None where no trace is left in it."""
         self._sessions.pop(session_id)
+        self._held.pop(session_id, None)
         self._changed.pop(session_id, None)
         self._live.forget(session_id)
         session = self._open(session_id)
@@ -229,6 +215,7 @@ class Sessions:
     def forget(self, session_id: str) -> None:
         """Forget a session that was deleted: what comes of it begins it anew."""
         self._sessions.pop(session_id)
+        self._held.pop(session_id, None)
         self._changed.pop(session_id, None)
         self._live.forget(session_id)
         self._endings.forget(session_id)
@@ -237,9 +224,18 @@ class Sessions:
     def forget_all(self) -> None:
         """Read every session from the store again when it goes on, because memory may be ahead of the store."""
         self._sessions.clear()
+        self._held.clear()
         self._changed.clear()
         self._members.clear()
-        self._far = self._absent = None
+        self._far.clear()
+        self._absent = None
+        self._doubts = True
+
+    def keep(self, is_kept: Callable[[str], bool]) -> None:
+        """Forget what is in memory, and let go of the sessions that go on elsewhere: those for which `is_kept` returns
+        false."""
+        self.forget_all()
+        self._live.keep(is_kept)
 
     def over(self, *, closing: bool = False) -> list[str]:
         """Return the sessions that have become idle or ended since the last call. `closing`: nothing more will come,
@@ -256,7 +252,7 @@ class Sessions:
         """Return whether the session was reported ended, so that what comes now was on the way."""
         return session_id in self._endings
 
-    def _update(self, session: _Session, *, revive: bool = True, seen: float | None = None) -> SessionUpdate:
+    def _update(self, session: Session, *, revive: bool = True, seen: float | None = None) -> SessionUpdate:
         """Return the session's scores now. Without `revive` a session that was over stays over. `seen` is the monotonic
         time since when it is quiet, by default the receipt of its newest trace."""
         (_, trace_id), span_id = session.last_turn
@@ -280,12 +276,23 @@ class Sessions:
                 scores=self._evaluators.levels(evaluations),
                 now=seen,
             )
-        return SessionUpdate(record=session.record, evaluations=evaluations)
+        return SessionUpdate(record=session.record, evaluations=evaluations, sums=put_down(session, self._weights))
 
-    def _open(self, session_id: str) -> _Session | None:
+    def _change(self, session: Session, member: Member) -> None:
+        """Note that a trace of the session is not in the store as it is now."""
+        self._members.put(member.trace_id, member)
+        session.changed[member.trace_id] = member
+        self._held[session.record.session_id] = session
+
+    def _replace(self, session: Session, member: Member, signals: Signals) -> None:
+        """Replace signals of a trace of the session."""
+        session.score(member.trace_id, {**member.signals, **signals}, self._weights, member.signals)
+        member.signals.update(signals)
+        self._change(session, member)
+
+    def _open(self, session_id: str) -> Session | None:
         """Return the session from memory or from the store. None where it is new."""
-        # One that is not stored yet stays here, whatever room there is in memory.
-        session = self._sessions.get(session_id) or self._changed.get(session_id)
+        session = self._sessions.get(session_id) or self._held.get(session_id)
         if session is None:
             stored = self._store.session(session_id) if session_id != self._absent else None
             if stored is None:
@@ -295,57 +302,65 @@ class Sessions:
             self._sessions.put(session_id, session)
         return session
 
-    def _restored(self, stored: StoredSession) -> _Session:
-        effort = sum((trace.effort for trace in stored.traces), NO_EFFORT)
-        count = len(stored.traces)
-        # Traces have left or joined it since it was stored.
-        has_changed = count != stored.record.trace_count
-        revision = stored.record.revision + has_changed
-        record = replace(stored.record, trace_count=count, revision=revision, effort=effort)
-        if stored.traces:
-            record = replace(record, started_at=stored.traces[0].started_at)
-        session = _Session(record, BoundedScores(self._weights), AnswerWindow())
-        for trace in stored.traces:
-            member = self._member(trace)
-            session.put(member.trace_id, member.signals, self._weights)
-            if trace.turns is None:
-                session.window.cut()
-            else:
-                session.window.put(member)
-            for evaluation in trace.signals.values():
-                session.service_version = evaluation.service_version
-                session.last_turn = (member.place, evaluation.span_id)
-                session.met(evaluation.agent, member.place)
+    def _restored(self, stored: StoredSession) -> Session:
+        session = None
+        if stored.sums is not None and not self._doubts:
+            session = taken_up(stored.record, stored.sums, self._weights)
+        if session is None:
+            session = added_up(stored.record, self._store.session_traces(stored.record.session_id), self._weights)
+        members = [self._member(each) for each in stored.newest]
+        if len(members) < session.scores.traces:
+            session.window = AnswerWindow(members[0].place)
+        for member in members:
+            session.window.put(member)
         return session
 
     def _member(self, trace: StoredTrace) -> Member:
+        """Return what is known of the trace: each has one object, so that what changes there is known everywhere."""
+        known = self._members.get(trace.trace_id)
+        if known is not None and known.started_at == trace.started_at:
+            return known
         return Member(
             trace_id=trace.trace_id,
             started_at=trace.started_at,
-            said=[said_in(turn, self._answer(turn.output)) for turn in trace.turns or ()],
+            said=[said_in(turn, self._answer(turn.output)) for turn in trace.turns],
             signals=trace.signals,
         )
 
-    def _window(self, session: _Session, place: tuple[int, str]) -> AnswerWindow:
+    def _window(self, session: Session, place: Place) -> AnswerWindow:
         """Return the newest traces from memory. For a place far back, return those around it from the store."""
         if session.window.reaches(place):
             return session.window
-        session_id = session.record.session_id
-        if self._far is None or self._far[:2] != (session_id, place):
-            self._far = session_id, place, self._window_around(session_id, place)
-        return self._far[2]
+        key = session.record.session_id, place
+        if key not in self._far:
+            self._far[key] = self._window_around(session, place)
+        return self._far[key]
 
-    def _window_around(self, session_id: str, place: tuple[int, str]) -> AnswerWindow:
-        places = self._store.neighbours(session_id, place)
-        known = [member for at in places if (member := self._members.get(at[1])) is not None and member.place == at]
-        unknown = {trace_id for _, trace_id in places} - {member.trace_id for member in known}
+    def _window_around(self, session: Session, place: Place) -> AnswerWindow:
+        changed = session.changed
+        # For each that does not stand any more where the store has it, one more is asked for.
+        stored = self._store.neighbours(
+            session.record.session_id, place, EARLIER + len(session.gone), LATER + len(session.gone)
+        )
+        elsewhere = session.gone | changed.keys()
+        places = [at for at in stored if at[1] not in elsewhere] + [each.place for each in changed.values()]
+        places.sort()
+        here = bisect_left(places, place)
+        near = places[max(0, here - EARLIER) : here + LATER]
+        known = [member for at in near if (member := self._known(session, at)) is not None]
+        unknown = {trace_id for _, trace_id in near} - {member.trace_id for member in known}
         read = [self._member(trace) for trace in (self._store.traces([*unknown]) if unknown else ())]
         window = AnswerWindow()
-        window.cut()
         for member in (*known, *read):
             self._members.put(member.trace_id, member)
             window.put(member)
         return window
+
+    def _known(self, session: Session, place: Place) -> Member | None:
+        """Return the trace at `place`, where it is in memory."""
+        _, trace_id = place
+        known = session.changed.get(trace_id) or session.window.find(trace_id) or self._members.get(trace_id)
+        return known if known is not None and known.place == place else None
 
 
 def _new_record(session_id: str, trace: Trace, received_at: int) -> SessionRecord:

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from agenteval_collector.model.sessions import SessionLevel
@@ -60,6 +60,11 @@ class LiveSessions:
         live = self._sessions.pop(session_id, None)
         if live is not None:
             self._count(live, -1)
+
+    def keep(self, is_kept: Callable[[str], bool]) -> None:
+        """Remove all sessions but those for which `is_kept` returns true."""
+        for session_id in [each for each in self._sessions if not is_kept(each)]:
+            self.forget(session_id)
 
     def idle(self, now: float) -> list[str]:
         """Remove and return the sessions that are idle at `now`."""

@@ -8,9 +8,10 @@ that are completely judged. Where none is, that highest score is all there is to
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from agenteval_collector.sessions.signals import UNJUDGED, TraceSignals
-from otel_agenteval.metrics import SIGNAL_NAMES, MetricResult, SessionScores
+from otel_agenteval.metrics import SIGNAL_NAMES, MetricResult, SavedScores, SessionScores
 from otel_agenteval.outcome import Status
 
 
@@ -32,36 +33,58 @@ class BoundedScores:
         self._weighted = frozenset(name for name, weight in weights.items() if weight > 0.0)
         self._best = SessionScores(weights)
         self._judged = SessionScores(weights)
-        self._traces: dict[str, TraceSignals] = {}
         self._unjudged: Counter[Status] = Counter()
         self._missing: Counter[tuple[str, Status]] = Counter()
         self._present = 0
         self._expected = 0
+        self.traces = 0
+        """The number of traces that were put, with or without signals."""
 
-    def put(self, trace_id: str, signals: TraceSignals) -> None:
-        """Insert the signals of a trace, or replace them."""
-        awaited = (name for name, status in signals.missing.items() if status in UNJUDGED)
-        self._best.put(trace_id, {**dict.fromkeys(awaited, 1.0), **signals.values}, signals.not_applicable)
+    def put(self, trace_id: str, signals: TraceSignals, before: TraceSignals | None = None) -> None:
+        """Add the signals of a trace; where it has been put before, in place of those. Raises LookupError where those
+        were others."""
+        if before is not None:
+            self._best.remove(trace_id, _at_best(before), before.not_applicable)
+            if before.unjudged is None:
+                self._judged.remove(trace_id, before.values, before.not_applicable)
+            self._count(before, -1)
+        self._best.add(trace_id, _at_best(signals), signals.not_applicable)
         if signals.unjudged is None:
-            self._judged.put(trace_id, signals.values, signals.not_applicable)
-        else:
-            self._judged.remove(trace_id)
-        known = self._traces.get(trace_id)
-        if known is not None:
-            self._count(known, -1)
-        self._traces[trace_id] = signals
+            self._judged.add(trace_id, signals.values, signals.not_applicable)
         self._count(signals, +1)
+
+    def save(self) -> tuple[dict[str, Any], bytes]:
+        """Return the scores as they are now: what JSON can hold, and the rest."""
+        best = self._best.saved
+        # Where nothing is missing both are the same.
+        judged = self._judged.saved if self.unjudged else None
+        sums = {
+            "counts": [self.traces, self._present, self._expected],
+            "unjudged": self.unjudged,
+            "missing": [[*key, count] for key, count in self.missing.items()],
+            "best": _sums(best),
+            "judged": _sums(judged) if judged else None,
+        }
+        return sums, best.risks + (judged.risks if judged else b"")
+
+    @classmethod
+    def restored(cls, weights: Mapping[str, float], sums: Mapping[str, Any], risks: bytes) -> "BoundedScores":
+        """Make scores of the same weights again from what `save` returned."""
+        made = cls(weights)
+        made.traces, made._present, made._expected = sums["counts"]
+        made._unjudged.update({Status(status): count for status, count in sums["unjudged"].items()})
+        made._missing.update({(name, Status(status)): count for name, status, count in sums["missing"]})
+        size = sums["best"]["bytes"]
+        best = _saved(sums["best"], risks[:size])
+        judged = _saved(sums["judged"], risks[size:]) if sums["judged"] else best
+        made._best, made._judged = SessionScores(weights, best), SessionScores(weights, judged)
+        return made
 
     def reliability(self) -> BoundedScore:
         return self._lower(SessionScores.reliability)
 
     def consistency(self) -> BoundedScore:
         return self._lower(SessionScores.consistency)
-
-    @property
-    def traces(self) -> int:
-        """The number of traces that were put, with or without signals."""
-        return len(self._traces)
 
     @property
     def unjudged(self) -> Mapping[Status, int]:
@@ -74,6 +97,7 @@ class BoundedScores:
         return {key: count for key, count in self._missing.items() if count}
 
     def _count(self, signals: TraceSignals, sign: int) -> None:
+        self.traces += sign
         self._present += sign * len(self._weighted & signals.values.keys())
         self._expected += sign * (len(SIGNAL_NAMES) - len(signals.not_applicable))
         for key in signals.missing.items():
@@ -89,6 +113,20 @@ class BoundedScores:
         bound = best.evaluated > 0 and not judged.evaluated
         lower = judged if judged.evaluated and _score(judged) < _score(best) else best
         return BoundedScore(replace(lower, coverage=coverage), bound)
+
+
+def _at_best(signals: TraceSignals) -> dict[str, float]:
+    """Return the values of a trace, with perfect ones where the judge has not given them."""
+    awaited = (name for name, status in signals.missing.items() if status in UNJUDGED)
+    return {**dict.fromkeys(awaited, 1.0), **signals.values}
+
+
+def _sums(saved: SavedScores) -> dict[str, Any]:
+    return {"counts": saved.counts, "squares": saved.squares, "tail": saved.tail, "bytes": len(saved.risks)}
+
+
+def _saved(sums: Mapping[str, Any], risks: bytes) -> SavedScores:
+    return SavedScores(counts=sums["counts"], squares=sums["squares"], tail=sums["tail"], risks=risks)
 
 
 def _score(result: MetricResult) -> float:

@@ -1,10 +1,14 @@
 """The newest traces of a session, in the order in which they started."""
 
 from bisect import bisect_left, insort
+from typing import TypeAlias
 
 from agenteval_collector.model.sessions import Member
 from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW
+
+Place: TypeAlias = tuple[int, str]
+"""The place of a trace among those of its session: its start and its id."""
 
 TURNS = DEFAULT_WINDOW + 1
 """Turns before a trace that are looked at: those that its answer is compared with, and one more for the answer before
@@ -15,38 +19,43 @@ KEPT = 16
 
 
 class AnswerWindow:
-    """Finds the turns before a trace, and the traces that one affects, whatever order they arrive in."""
+    """Finds the turns before a trace, and the traces that one affects, whatever order they arrive in.
 
-    def __init__(self) -> None:
+    It has all traces of the session from the place `first` on; None: all. Those before it are passed over.
+    """
+
+    def __init__(self, first: Place | None = None) -> None:
         self._members: list[Member] = []
-        self._cut = False
+        self._first = first
 
     def __len__(self) -> int:
         return len(self._members)
 
     def put(self, member: Member) -> None:
         """Insert a trace, or replace it."""
-        self._members = [other for other in self._members if other.trace_id != member.trace_id]
-        insort(self._members, member, key=lambda other: other.place)
+        self.remove(member.trace_id)
+        if self._first is None or member.place >= self._first:
+            insort(self._members, member, key=lambda other: other.place)
+
+    def remove(self, trace_id: str) -> None:
+        """Remove a trace, if it is here."""
+        self._members = [member for member in self._members if member.trace_id != trace_id]
 
     def trim(self) -> None:
         """Forget all but the newest `KEPT`, once the store has the others."""
-        self._cut = self._cut or len(self._members) > KEPT
-        del self._members[:-KEPT]
-
-    def cut(self) -> None:
-        """Note that there are earlier traces than those that were put."""
-        self._cut = True
+        if len(self._members) > KEPT:
+            del self._members[:-KEPT]
+            self._first = self._members[0].place
 
     def find(self, trace_id: str) -> Member | None:
         """Return the trace, if it is here."""
         return next((member for member in self._members if member.trace_id == trace_id), None)
 
-    def reaches(self, place: tuple[int, str]) -> bool:
+    def reaches(self, place: Place) -> bool:
         """Return whether all turns that count before `place` are here."""
-        return not self._cut or len(self.before(place)) == TURNS
+        return self._first is None or len(self.before(place)) == TURNS
 
-    def before(self, place: tuple[int, str]) -> list[TurnSummary]:
+    def before(self, place: Place) -> list[TurnSummary]:
         """Return the last `TURNS` turns before `place`, oldest first."""
         said: list[TurnSummary] = []
         for member in reversed(self._members[: self._index(place)]):
@@ -57,7 +66,7 @@ class AnswerWindow:
                 break
         return said[-TURNS:]
 
-    def after(self, place: tuple[int, str]) -> list[Member]:
+    def after(self, place: Place) -> list[Member]:
         """Return the traces after `place` whose last `TURNS` turns reach back to it."""
         affected: list[Member] = []
         turns = 0
@@ -70,5 +79,5 @@ class AnswerWindow:
             turns += len(member.said)
         return affected
 
-    def _index(self, place: tuple[int, str]) -> int:
+    def _index(self, place: Place) -> int:
         return bisect_left(self._members, place, key=lambda member: member.place)

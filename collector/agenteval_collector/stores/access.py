@@ -35,6 +35,11 @@ class TenantConnection:
         if kept := [{**self._column, **row} for row in rows]:
             self.database.upsert(self._connection, table, kept)
 
+    def drop_old(self, table: Table, before: int) -> bool:
+        """Drop the parts of a table in which all rows are from before that time (ns); return whether it has parts. If
+        so, some of the old rows stay until the newest one beside them is old; else they are to be deleted."""
+        return self.database.drop_old(self._connection, table, before)
+
     def read_sql(self, sql: str, values: Values) -> Rows:
         """Run SQL that was made before: the driver does so in a fifth of the time that SQLAlchemy takes to."""
         return self._connection.exec_driver_sql(sql, {**self._bound, **values})
@@ -77,9 +82,10 @@ class TenantDatabase:
         try:
             yield
         except self._errors as error:
+            cause = getattr(error, "orig", None) or error  # Without SQLAlchemy's statement and parameters.
             if self.database.is_about_values(error):
-                raise PermanentError(f"the store could not be {done}: {error}") from error
-            raise Unavailable(f"the store could not be {done}: {error}") from error
+                raise PermanentError(f"the store could not be {done}: {cause}") from error
+            raise Unavailable(f"the store could not be {done}: {cause}") from error
 
 
 class Snapshots(Generic[T]):

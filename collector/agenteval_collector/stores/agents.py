@@ -17,12 +17,21 @@ from otel_agenteval.metrics import Clusters
 
 def read_agents(connection: TenantConnection, cursor: str | None, limit: int) -> Page[SeenAgent]:
     """Return the agents, those with the newest telemetry first. Raises InvalidRequest for a foreign cursor."""
-    newest = func.max(sessions.c.last_seen_at).label("last_seen_at")
-    query = select(sessions.c.agent, newest).where(own(sessions), sessions.c.agent.is_not(None))
-    seen = query.group_by(sessions.c.agent).subquery()
+    newest = select(func.max(sessions.c.last_seen_at)).where(own(sessions), sessions.c.agent == _NAMES.c.agent)
+    query = select(_NAMES.c.agent, newest.scalar_subquery().label("last_seen_at"))
+    seen = query.where(_NAMES.c.agent.is_not(None)).subquery()
     order = (seen.c.last_seen_at, seen.c.agent)
     page = read_page(connection, select(seen), order, limit=limit, cursor=cursor)
     return Page(items=[SeenAgent(**row) for row in page.items], next_cursor=page.next_cursor)
+
+
+_FIRST: Final = select(func.min(sessions.c.agent).label("agent")).where(own(sessions)).cte("names", recursive=True)
+_NAMES: Final = _FIRST.union_all(
+    select(
+        select(func.min(sessions.c.agent)).where(own(sessions), sessions.c.agent > _FIRST.c.agent).scalar_subquery()
+    ).where(_FIRST.c.agent.is_not(None))
+)
+"""The names of all agents, and none at the end: each leads to the next one by the index, past all its sessions."""
 
 
 def read_agent(connection: TenantConnection, agent: str) -> SeenAgent | None:

@@ -9,7 +9,7 @@ from agenteval_collector.model.reports import LabelSource
 from agenteval_collector.stores.access import TenantDatabase
 from agenteval_collector.stores.columns import SameNames
 from agenteval_collector.stores.judging import read_judged
-from agenteval_collector.stores.schema import canary_answers, judge_canaries, labels, outcomes, own, traces
+from agenteval_collector.stores.schema import CAME, canary_answers, judge_canaries, labels, outcomes, own, traces
 from otel_agenteval.outcome import Evaluation, Part, Status
 
 _CANARY = SameNames(Canary, judge_canaries)
@@ -65,7 +65,7 @@ class JudgeCanaryStore:
         else:
             of_outcome.append(or_(outcomes.c.part.is_(None), outcomes.c.part != Part.ESCALATED))
         with self._database.reading() as connection:
-            return read_judged(connection, of_trace, of_outcome, limit)
+            return read_judged(connection, of_trace, of_outcome, limit, newest=CAME)
 
 
 def _is(trace_id: str) -> tuple[ColumnElement[bool], ...]:

@@ -7,7 +7,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import ColumnElement, Table
 
 
 class SameNames:
@@ -24,6 +24,12 @@ class SameNames:
     def fields_in(self, row: Mapping[Any, Any]) -> dict[str, Any]:
         """Return these fields of the object that a row was made from."""
         return {name: row[name] for name in self.names}
+
+
+def has(column: ColumnElement[str], value: str | None) -> ColumnElement[bool]:
+    """Make the condition that a column has this value, or none. An index leads there in every database: for IS NOT
+    DISTINCT FROM it does not."""
+    return column.is_(None) if value is None else column == value
 
 
 def _plain(value: Any) -> Any:

@@ -119,6 +119,17 @@ class DeletionStore:
         with self._database.reading() as connection:
             return {row.trace_id: row.last for row in connection.execute(query, ids(trace_ids))}
 
+    def all_doomed(self) -> dict[str, int]:
+        """Return all traces that are to be erased from the log, each with the last offset to be looked at."""
+        with self._database.reading() as connection:
+            rows = connection.execute(select(erasures.c.trace_id, erasures.c.last).where(own(erasures)))
+            return {row.trace_id: row.last for row in rows}
+
+    def forget_doomed(self, last: int) -> None:
+        """Forget the traces whose last offset is below `last`: the log holds none of them any more."""
+        with self._database.writing() as connection:
+            connection.execute(delete(erasures).where(own(erasures), erasures.c.last < last))
+
     def removed(self, deletion_id: str, removed: Mapping[str, int]) -> None:
         """Add to what a deletion has removed."""
         with self._database.writing() as connection:

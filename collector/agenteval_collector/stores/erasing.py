@@ -22,6 +22,7 @@ from agenteval_collector.stores.schema import (
     sessions,
     traces,
 )
+from agenteval_collector.stores.stored_sessions import forget_sums
 from otel_agenteval.outcome import Subject
 
 _KEPT_BY_OTHERS: Final = {
@@ -66,6 +67,7 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
     refresh_problems(connection, {*trace_ids, *session_ids, *live})
     sums.forget()
     connection.execute(_COUNT_TRACES, ids(touched))
+    forget_sums(connection, touched)
     refresh_sessions(connection, touched)
     return +removed
 

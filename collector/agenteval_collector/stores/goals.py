@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, and_, exists, func, select
+from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, func, select
 
 from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.model.sessions import SessionRecord
@@ -27,7 +27,9 @@ def read_without_goal(connection: TenantConnection, session_ids: Sequence[str]) 
     return [session_record(row) for row in connection.execute(query, ids(session_ids)).mappings()]
 
 
-def read_goals(connection: TenantConnection, conditions: Sequence[ColumnElement[bool]], limit: int) -> list[Evaluation]:
+def read_goals(
+    connection: TenantConnection, conditions: Sequence[ColumnElement[bool] | TextClause], limit: int
+) -> list[Evaluation]:
     """Return what is said of the goals of sessions that have not gone on since, the newest first."""
     query = select(outcomes).join(sessions, _SAME).where(own(outcomes), *conditions)
     query = query.order_by(outcomes.c.evaluated_at.desc()).limit(limit)
@@ -36,14 +38,18 @@ def read_goals(connection: TenantConnection, conditions: Sequence[ColumnElement[
 
 def read_gone_on(connection: TenantConnection) -> list[str]:
     """Return the sessions that were over once, and have gone on since something was said of their goal."""
-    query = (
+    return list(connection.execute(gone_on()).scalars())
+
+
+def gone_on() -> Select[tuple[str]]:
+    """Make the query for these sessions."""
+    return (
         select(sessions.c.session_id)
         .join(outcomes, _GOAL)
         .where(own(sessions), sessions.c.finalized_at.is_not(None))
         .group_by(sessions.c.session_id)
         .having(func.max(outcomes.c.revision) < func.max(sessions.c.revision))
     )
-    return list(connection.execute(query).scalars())
 
 
 def read_session_revision(connection: TenantConnection, session_id: str) -> int | None:

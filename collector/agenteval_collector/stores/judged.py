@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import or_
+from sqlalchemy import ColumnElement, TextClause, or_
 
 from agenteval_collector.stores.access import TenantDatabase
 from agenteval_collector.stores.goals import read_goals
 from agenteval_collector.stores.judging import read_judged
-from agenteval_collector.stores.schema import outcomes, sessions, traces
+from agenteval_collector.stores.schema import CAME, JUDGED_FAILED, outcomes, sessions, traces
 from otel_agenteval.outcome import Evaluation, Part, Status
 
-_FAILED: Final = (Status.FAILED, Status.OVER_BUDGET)
-_LEFT_OUT: Final = (*_FAILED, Status.SAMPLED_OUT, Status.NO_JUDGE)
+_LEFT_OUT: Final = (Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE)
 
 
 class JudgedStore:
@@ -32,7 +31,7 @@ class JudgedStore:
     def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
         """Return the outcomes that failed, or had no budget, since that time (ns): of the newest traces, and of
         sessions."""
-        failed = [outcomes.c.status.in_(_FAILED), outcomes.c.evaluated_at >= time]
+        failed: list[ColumnElement[bool] | TextClause] = [JUDGED_FAILED, outcomes.c.evaluated_at >= time]
         with self._database.reading() as connection:
             found = read_judged(connection, [], failed, limit)
             goals = read_goals(connection, failed, limit - len(found))
@@ -44,4 +43,4 @@ class JudgedStore:
         scored = outcomes.c.status == Status.SCORED
         at_random = or_(outcomes.c.part.is_(None), outcomes.c.part != Part.ESCALATED)
         with self._database.reading() as connection:
-            return read_judged(connection, [], [scored, at_random], limit)
+            return read_judged(connection, [], [scored, at_random], limit, newest=CAME)

@@ -1,12 +1,13 @@
 """The judge in the store: its exchanges and what they have cost, what waits for it, and what it has not scored."""
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, TextClause, and_, bindparam, delete, exists, func, literal_column, or_, select
 
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Spend, job_of
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
@@ -17,6 +18,9 @@ from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
 from otel_agenteval.text import storable
 
 SPENT = [field.name for field in fields(Spend)]
+_SPENT_SINCE = select(*(func.coalesce(func.sum(judge_ledger.c[name]), 0).label(name) for name in SPENT)).where(
+    own(judge_ledger), judge_ledger.c.hour >= bindparam("hour")
+)
 
 _EXCHANGE = SameNames(Exchange, judge_exchanges)
 
@@ -34,11 +38,20 @@ class JudgeLedgerStore:
         with self._database.writing() as connection:
             connection.upsert(judge_ledger, [{"hour": hour, "model": model, **asdict(spend)}])
 
+    def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
+        with self._database.writing() as connection:
+            has_room = fits(partial(_spent_since, connection))
+            if has_room:
+                connection.upsert(judge_ledger, [{"hour": hour, "model": model, **asdict(spend)}])
+        return has_room
+
     def spent_since(self, hour: int) -> Spend:
-        sums = (func.coalesce(func.sum(judge_ledger.c[name]), 0).label(name) for name in SPENT)
-        query = select(*sums).where(own(judge_ledger), judge_ledger.c.hour >= hour)
         with self._database.reading() as connection:
-            return Spend(**connection.execute(query).one()._mapping)
+            return _spent_since(connection, hour)
+
+
+def _spent_since(connection: TenantConnection, hour: int) -> Spend:
+    return Spend(**connection.execute(_SPENT_SINCE, {"hour": hour}).one()._mapping)
 
 
 def write_exchanges(connection: TenantConnection, judgement: Judgement) -> None:
@@ -57,7 +70,8 @@ def forget_exchanges(connection: TenantConnection, subject: Subject, subject_id:
 
 def trim_exchanges(connection: TenantConnection, before: int) -> None:
     """Forget some of what was asked before that time (ns), the oldest first."""
-    connection.execute(_TRIM, {"before": before})
+    if not connection.drop_old(judge_exchanges, before):
+        connection.execute(_TRIM, {"before": before})
 
 
 _OLD = (own(judge_exchanges), judge_exchanges.c.asked_at < bindparam("before"))
@@ -135,13 +149,18 @@ def read_parts(connection: TenantConnection, session_id: str) -> frozenset[Part 
 def read_judged(
     connection: TenantConnection,
     of_trace: Sequence[ColumnElement[bool]],
-    of_outcome: Sequence[ColumnElement[bool]],
+    of_outcome: Sequence[ColumnElement[bool] | TextClause],
     limit: int,
+    *,
+    newest: ColumnElement[int] = traces.c.started_at,
 ) -> list[list[Evaluation]]:
-    """Return judged outcomes by trace: of the newest of these traces that have any, at most `limit`."""
+    """Return judged outcomes by trace: of the newest of these traces that have any, at most `limit`.
+
+    `newest` is `CAME` where these may be most of all traces: then no more of them are looked at than it takes.
+    """
     # By the traces: grouped outcomes would have SQLite walk those of all traces there are.
     some = select(traces.c.trace_id).where(own(traces), *of_trace, exists().where(_NEWEST, *_OF_JUDGE, *of_outcome))
-    some = some.order_by(traces.c.started_at.desc()).limit(limit)
+    some = some.order_by(newest.desc()).limit(limit)
     query = select(outcomes).where(*_OF_JUDGE, *of_outcome, outcomes.c.subject_id.in_(some))
     query = query.order_by(outcomes.c.subject_id)
     return list(_by_trace(connection.execute(query).mappings().all()))

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, TextClause, exists, func, select
 from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange
 from agenteval_collector.model.reports import LabelSource
 from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.columns import has
 from agenteval_collector.stores.labels import about, late_enough
 from agenteval_collector.stores.schema import JUDGED_AT_RANDOM, JUDGED_IN_VAIN, labels, outcomes, own
 from otel_agenteval.outcome import Method, Subject
@@ -102,6 +103,6 @@ def count_unscored(connection: TenantConnection, rated: Rated) -> int:
 def _is(rated: Rated) -> tuple[ColumnElement[bool], ...]:
     return (
         outcomes.c.name == rated.name,
-        outcomes.c.agent.is_not_distinct_from(rated.agent),
-        outcomes.c.service_version.is_not_distinct_from(rated.version),
+        has(outcomes.c.agent, rated.agent),
+        has(outcomes.c.service_version, rated.version),
     )

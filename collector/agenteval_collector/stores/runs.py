@@ -13,7 +13,7 @@ from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace, Viol
 from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.columns import SameNames, to_json
+from agenteval_collector.stores.columns import SameNames, has, to_json
 from agenteval_collector.stores.rows import evaluation_of
 from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions
 from otel_agenteval.model import RunIdentity
@@ -29,7 +29,7 @@ _FACTS = (
 
 def write_run_traces(connection: TenantConnection, traces: Sequence[TraceRecord]) -> None:
     """Keep what the traces add to their runs; a revision that names no run any more takes back what was added."""
-    connection.upsert(run_traces, (_trace_row(trace.run_trace) for trace in traces if trace.run_trace is not None))
+    connection.upsert(run_traces, (run_trace_row(trace.run_trace) for trace in traces if trace.run_trace is not None))
     for trace in traces:
         if trace.run_trace is None and trace.revision > 1:
             connection.execute(delete(run_traces).where(own(run_traces), run_traces.c.trace_id == trace.trace_id))
@@ -69,7 +69,8 @@ def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
     return RunTrace(**_SAME.fields_in(row), run=run, **facts)
 
 
-def _trace_row(trace: RunTrace) -> dict[str, Any]:
+def run_trace_row(trace: RunTrace) -> dict[str, Any]:
+    """Return the row of what a trace adds to its run."""
     return {
         **_SAME.columns_of(trace),
         "task_id": trace.run.task_id,
@@ -197,8 +198,8 @@ def _is_of(table: FromClause, version: AgentVersion) -> list[ColumnElement[bool]
     agent, service_version = version
     return [
         own(table),
-        table.c.agent.is_not_distinct_from(agent),
-        table.c.service_version.is_not_distinct_from(service_version),
+        has(table.c.agent, agent),
+        has(table.c.service_version, service_version),
     ]
 
 

@@ -20,6 +20,7 @@ from sqlalchemy import (
     TextClause,
     bindparam,
     event,
+    literal_column,
     text,
 )
 from sqlalchemy.schema import SchemaItem
@@ -37,6 +38,8 @@ JUDGED_AT_RANDOM = text("part = 'random' AND method = 'llm' AND success IS NOT N
 """A judge's pass or fail of what was drawn at random, likewise."""
 JUDGED_IN_VAIN = text("part = 'random' AND method = 'llm' AND status IN ('failed', 'over_budget')")
 """What was drawn at random and could not be scored, likewise."""
+JUDGED_FAILED: Final = text("method = 'llm' AND status IN ('failed', 'over_budget')")
+"""What the judge was to score and could not, however that was drawn, likewise."""
 
 ON_CONFLICT: Final = "on_conflict"
 """The key, in a column's `info`, of how a new row of the same key changes it; by default it replaces the value."""
@@ -48,6 +51,10 @@ ADD: Final = {ON_CONFLICT: "add"}
 """The sum of both."""
 FILL: Final = {ON_CONFLICT: "fill"}
 """The new value, unless it is null."""
+
+PARTED_BY: Final = "parted_by"
+"""The key, in a table's `info`, of the column with the time (ns) of a row, by which a database may keep old rows apart
+from new ones: what forgets by age asks it first (`TenantConnection.drop_old`)."""
 
 
 def own(table: FromClause) -> ColumnElement[bool]:
@@ -101,6 +108,9 @@ traces = _table(
     Index("traces_by_version", "tenant", "agent", "service_version", "session_id", "started_at"),
     Index("traces_died", "tenant", "session_id", "started_at", **_only(text("died IS NOT NULL"))),
 )
+
+CAME: Final = literal_column("traces.rowid", BigInteger)
+"""The number of a trace, in the order in which traces came. A revision keeps it."""
 
 SAID_INDEX: Final = "said_index"
 """In SQLite, an index of `traces.said` by pieces of three characters, kept by triggers. It knows traces by their
@@ -171,6 +181,15 @@ outcomes = _table(
     Index("outcomes_pending", "tenant", "subject", "subject_id", **_only(text("status = 'pending'"))),
 )
 
+# Who asks the judge again waits seconds without it at ten million traces; SQLite would take a tenth longer to commit.
+event.listen(
+    outcomes,
+    "after_create",
+    DDL(  # type: ignore[no-untyped-call]
+        f"CREATE INDEX outcomes_failed ON outcomes (tenant, evaluated_at) WHERE {JUDGED_FAILED}"
+    ).execute_if(dialect="postgresql"),
+)
+
 sessions = _table(
     "sessions",
     "session_id",
@@ -191,7 +210,19 @@ sessions = _table(
     Column("attention", Integer, nullable=False, comment="how soon it should be looked at"),
     Index("sessions_by_last_seen", "tenant", "last_seen_at", "session_id"),
     Index("sessions_by_end", "tenant", "finalized_at"),
+    Index("sessions_by_agent", "tenant", "agent", "last_seen_at"),
+    Index("sessions_by_user", "tenant", "user_id", **_only(text("user_id IS NOT NULL"))),
     Index("sessions_by_attention", "tenant", "attention", "last_seen_at", "session_id"),
+)
+
+# Apart, because lists read the rows of sessions. A row is what the stored traces of its session add up to: what takes
+# traces to a session, or from it, otherwise than new ones come deletes the row.
+session_sums = _table(
+    "session_sums",
+    "session_id",
+    *_required(String, "session_id"),
+    Column("sums", Text, nullable=False, comment="JSON: counts and exact sums"),
+    Column("risks", LargeBinary, nullable=False, comment="the risk of each of its traces, sorted"),
 )
 
 # What is said again of the same time adds to what was said. Empty agents and versions were not said.
@@ -232,6 +263,13 @@ progress = _table(
     Column("checkpoint", BigInteger, nullable=False, comment="offset of the log below which all is scored"),
 )
 
+claims = _table(
+    "claims",
+    "partition",
+    Column("partition", Integer, nullable=False, comment="of the topic of traces, whose sessions a process evaluates"),
+    Column("generation", BigInteger, nullable=False, comment="rises with each process that takes it over"),
+)
+
 deletions = _table(
     "deletions",
     "deletion_id",
@@ -260,9 +298,10 @@ judge_ledger = _table(
     *_required(Float, "usd", ADD),
 )
 
+# By far the most bytes of what is kept for a day. The time is in the key, as a database that parts rows by it wants.
 judge_exchanges = _table(
     "judge_exchanges",
-    "subject subject_id revision position",
+    "subject subject_id revision position asked_at",
     Column("subject", String, nullable=False, comment="trace or session"),
     *_required(String, "subject_id question version model"),
     *_required(Integer, "revision"),
@@ -275,6 +314,8 @@ judge_exchanges = _table(
     *_optional(Float, "usd seconds"),
     *_required(Boolean, "cached"),
     Index("judge_exchanges_by_age", "tenant", "asked_at"),
+    info={PARTED_BY: "asked_at"},
+    postgresql_partition_by="RANGE (asked_at)",
 )
 
 judge_canaries = _table(

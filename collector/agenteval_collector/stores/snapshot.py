@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import bindparam, select, text
+from sqlalchemy import bindparam, select
 
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.trace_view import TraceView
@@ -18,7 +18,7 @@ from agenteval_collector.stores.labels import read_labelled, read_session_labels
 from agenteval_collector.stores.problem_list import count_problems, read_problem, read_problems
 from agenteval_collector.stores.quality import count_unscored, read_judged, read_rated
 from agenteval_collector.stores.rows import effort_from, evaluation_of, session_record
-from agenteval_collector.stores.schema import OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
+from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.session_ends import read_ends
 from agenteval_collector.stores.session_list import read_sessions
 from agenteval_collector.stores.shown_findings import (
@@ -83,8 +83,7 @@ class Snapshot:
         """Return the traces that came last, the newest first, each with the time (ns) at which it was scored."""
         facts = (trace_views.c.view, traces.c.revised, traces.c.scored_at)
         query = select(*facts).join_from(traces, trace_views, OF_TRACE)
-        # Rows are numbered as they come, and keep their number when a revision replaces them: no index is needed.
-        rows = self.connection.execute(query.where(own(traces)).order_by(text("traces.rowid DESC")).limit(limit))
+        rows = self.connection.execute(query.where(own(traces)).order_by(CAME.desc()).limit(limit))
         return [(row.scored_at, view_from(row.view, row.revised)) for row in rows]
 
     def first_finding(self, trace_id: str) -> Finding | None:

@@ -30,6 +30,7 @@ from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.agent_sums import AgentSums, changed_by
 from agenteval_collector.stores.canaries import JudgeCanaryStore
+from agenteval_collector.stores.claims import Claims
 from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
 from agenteval_collector.stores.counted import counted_before, final_scores, with_counts
@@ -67,9 +68,16 @@ from agenteval_collector.stores.rows import (
 from agenteval_collector.stores.runs import RunStore, trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.schema import outcomes, own, progress, sessions, trace_views, traces
 from agenteval_collector.stores.session_counts import count_sessions
+from agenteval_collector.stores.session_levels import SessionLevelStore
 from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.snapshot import Snapshot
-from agenteval_collector.stores.stored_sessions import read_neighbours, read_session, read_traces
+from agenteval_collector.stores.stored_sessions import (
+    read_neighbours,
+    read_session,
+    read_session_traces,
+    read_traces,
+    write_sums,
+)
 from agenteval_collector.stores.trace_json import revision_json, says_the_same
 from agenteval_collector.stores.versions import VersionSnapshot
 from otel_agenteval.finding import Severity
@@ -126,11 +134,13 @@ class Store:
         self.past_sessions = PastSessionStore(self._pipeline)
         self.problems = ProblemMarks(self._durable, clock)
         self.deletions = DeletionStore(self._durable, clock)
+        self.claims = Claims(self._durable)
+        self.session_levels = SessionLevelStore(self.outside)
         self.versions = Snapshots(self.outside, VersionSnapshot)
         self.judged = JudgedStore(self.outside)
         self.snapshot = Snapshots(self.outside, Snapshot).snapshot
         """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
-        self.runs = RunStore(self.outside, lambda: self.writes)
+        self.runs = RunStore(self.outside, self._version)
         try:
             migrate(opened, self._durable.engine)
             opened.opened(self._durable.engine)
@@ -159,13 +169,20 @@ class Store:
         with self._durable.refusing("made smaller"):
             return self._database.give_back(self._durable.engine, most)
 
+    def reach(self) -> None:
+        """Raise Unavailable where the database does not answer."""
+        with self.outside.reading() as connection:
+            connection.execute(select(literal_column("1")))
+
     def commit(self, commit: Commit) -> News:
         """Keep all of `commit`. Its evaluations come back, each with whether it is its trace's first that is not
-        pending. With them come the scores of sessions that are over and only waited for these judgements."""
+        pending. With them come the scores of sessions that are over and only waited for these judgements. Raises
+        Superseded."""
         evaluations = list(commit.evaluations)
         for session in commit.sessions.values():
             evaluations += session.evaluations
         with self._writing(durable=bool(commit.judgements)) as connection:
+            self.claims.check(connection)
             known = counted_before(connection, evaluations)
             sums = AgentSums(connection, changed_by(commit))
             # First: a later revision of one of these in the same commit is newer.
@@ -187,6 +204,7 @@ class Store:
                 _forget_session(connection, session_id)
             write_links(connection, commit.links.values(), self._clock.now())
             write_moves(connection, commit.moves.values())
+            write_sums(connection, commit)
             if commit.links and self._is_due("links", TRIM_LINKS_EVERY):
                 trim_links(connection, self._clock.now())
             refresh_problems(connection, found.changed | _judged_otherwise(commit))
@@ -281,10 +299,16 @@ class Store:
         with self._pipeline.reading() as connection:
             return read_session(connection, session_id)
 
-    def neighbours(self, session_id: str, place: tuple[int, str]) -> list[tuple[int, str]]:
-        """Return the places of the traces of a session next to `place` (start, trace id), in order."""
+    def session_traces(self, session_id: str) -> list[StoredTrace]:
+        """Return all traces of a session without their answers, by start."""
         with self._pipeline.reading() as connection:
-            return read_neighbours(connection, session_id, place)
+            return read_session_traces(connection, session_id)
+
+    def neighbours(self, session_id: str, place: tuple[int, str], earlier: int, later: int) -> list[tuple[int, str]]:
+        """Return the places of the traces of a session next to `place` (start, trace id), in order: at most so many
+        that are earlier, and so many that are not."""
+        with self._pipeline.reading() as connection:
+            return read_neighbours(connection, session_id, place, earlier, later)
 
     def traces(self, trace_ids: Sequence[str]) -> list[StoredTrace]:
         """Return traces with their answers, by start."""
@@ -319,6 +343,7 @@ class Store:
             sessions.c.finalized_at.is_(None),
         )
         with self._writing() as connection:
+            self.claims.check(connection)
             over = connection.execute(select(sessions).where(*are_over), params).all()
             connection.execute(update(sessions).where(*are_over).values(finalized_at=self._clock.now()), params)
             final = count_sessions(connection, session_ids)
@@ -360,6 +385,10 @@ class Store:
                 write_label(connection, label, at=now)
             if self._is_due("labels", TRIM_REPORTS_EVERY):
                 trim_labels(connection, before=now - self._retention)
+
+    def _version(self) -> int:
+        """Return a number that rises where something was written; each second, where others write, too."""
+        return self.writes + (int(self._clock.monotonic()) if self._database.is_shared else 0)
 
     def _is_due(self, what: str, every: float) -> bool:
         """Return whether the last look for what is old was `every` seconds ago; the next one is from now on."""

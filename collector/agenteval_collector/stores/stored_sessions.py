@@ -1,33 +1,42 @@
-"""Reads what the pipeline needs to go on with a session: its traces, their signals and answers."""
+"""Keeps what the pipeline needs to go on with a session: what it adds up to, its traces, their signals and answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, bindparam, select, tuple_
+from sqlalchemy import ColumnElement, Row, bindparam, delete, select, tuple_
 
-from agenteval_collector.model.sessions import StoredSession, StoredTrace
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.sessions import SessionSums, StoredSession, StoredTrace
 from agenteval_collector.model.trace_view import TurnView
-from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.runtime.json_lists import among
+from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import effort_from, evaluation_of, session_record
-from agenteval_collector.stores.schema import outcomes, own, sessions, trace_views, traces
+from agenteval_collector.stores.schema import outcomes, own, session_sums, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import finished_turns
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Subject
 
-NEWEST: Final = 16
-"""Newest traces of a session whose answers are read again when the session is opened again."""
-BEFORE: Final = 7
-AFTER: Final = 8
-"""Neighbours of a trace far back: enough to compare it and those behind it, traces without an answer included."""
+NEWEST: Final = 8
+"""Newest traces of a session whose answers are read again when the session is opened again: as many as one needs that
+comes behind them, traces without an answer included."""
 
 # Made once: making one costs more than running it.
 _MEMBERS: Final = select(traces.c.trace_id, traces.c.started_at, traces.c.effort).where(own(traces))
 _PLACE: Final = traces.c.started_at, traces.c.trace_id
+_BACKWARDS: Final = [each.desc() for each in _PLACE]
+_ALL: Final = _MEMBERS.where(traces.c.session_id == bindparam("id")).order_by(*_PLACE)
+_NEWEST: Final = _MEMBERS.where(traces.c.session_id == bindparam("id")).order_by(*_BACKWARDS).limit(NEWEST)
 _OF_SESSION: Final = select(*_PLACE).where(own(traces), traces.c.session_id == bindparam("id"))
 _GIVEN: Final = tuple_(bindparam("started_at"), bindparam("trace_id"))
-_EARLIER: Final = _OF_SESSION.where(tuple_(*_PLACE) < _GIVEN).order_by(*(each.desc() for each in _PLACE)).limit(BEFORE)
-_LATER: Final = _OF_SESSION.where(tuple_(*_PLACE) >= _GIVEN).order_by(*_PLACE).limit(AFTER)
-_SESSION: Final = select(sessions).where(own(sessions), sessions.c.session_id == bindparam("id"))
+_EARLIER: Final = _OF_SESSION.where(tuple_(*_PLACE) < _GIVEN).order_by(*_BACKWARDS).limit(bindparam("most"))
+_LATER: Final = _OF_SESSION.where(tuple_(*_PLACE) >= _GIVEN).order_by(*_PLACE).limit(bindparam("most"))
+_SUMS_OF: Final = (session_sums.c.tenant == sessions.c.tenant) & (session_sums.c.session_id == sessions.c.session_id)
+_SESSION: Final = (
+    select(sessions, session_sums.c.sums, session_sums.c.risks)
+    .outerjoin(session_sums, _SUMS_OF)
+    .where(own(sessions), sessions.c.session_id == bindparam("id"))
+)
+_FORGET: Final = delete(session_sums).where(own(session_sums), among(session_sums.c.session_id, "ids"))
 
 
 def read_session(connection: TenantConnection, session_id: str) -> StoredSession | None:
@@ -35,17 +44,45 @@ def read_session(connection: TenantConnection, session_id: str) -> StoredSession
     row = connection.execute(_SESSION, {"id": session_id}).first()
     if row is None:
         return None
-    members = connection.execute(_MEMBERS.where(traces.c.session_id == session_id).order_by(*_PLACE)).all()
-    signals = _signals(connection, outcomes.c.session_id == session_id)
-    turns = _turns(connection, [member.trace_id for member in members[-NEWEST:]])
-    return StoredSession(record=session_record(row._mapping), traces=_with(members, signals, turns))
+    newest = [*reversed(connection.execute(_NEWEST, {"id": session_id}).all())]
+    trace_ids = [each.trace_id for each in newest]
+    signals = _signals(connection, outcomes.c.subject_id.in_(trace_ids))
+    return StoredSession(
+        record=session_record(row._mapping),
+        newest=_with(newest, signals, _turns(connection, trace_ids)),
+        sums=None if row.sums is None else SessionSums(sums=row.sums, risks=row.risks),
+    )
 
 
-def read_neighbours(connection: TenantConnection, session_id: str, place: tuple[int, str]) -> list[tuple[int, str]]:
-    """Return the places of the traces of a session next to `place` (start, trace id), in order."""
+def read_session_traces(connection: TenantConnection, session_id: str) -> list[StoredTrace]:
+    """Return all traces of a session without their answers, by start."""
+    members = connection.execute(_ALL, {"id": session_id}).all()
+    return _with(members, _signals(connection, outcomes.c.session_id == session_id), {})
+
+
+def read_neighbours(
+    connection: TenantConnection, session_id: str, place: tuple[int, str], earlier: int, later: int
+) -> list[tuple[int, str]]:
+    """Return the places of the traces of a session next to `place` (start, trace id), in order: at most so many that
+    are earlier, and so many that are not."""
     values = {"id": session_id, "started_at": place[0], "trace_id": place[1]}
-    earlier, later = connection.execute(_EARLIER, values).all(), connection.execute(_LATER, values).all()
-    return [(each.started_at, each.trace_id) for each in (*reversed(earlier), *later)]
+    before = connection.execute(_EARLIER, {**values, "most": earlier}).all()
+    behind = connection.execute(_LATER, {**values, "most": later}).all()
+    return [(each.started_at, each.trace_id) for each in (*reversed(before), *behind)]
+
+
+def write_sums(connection: TenantConnection, commit: Commit) -> None:
+    """Keep what sessions add up to after the commit, and forget it where only their traces can tell."""
+    kept = {key: each.sums for key, each in commit.sessions.items() if key not in commit.unsettled}
+    rows = ({"session_id": key, "sums": each.sums, "risks": each.risks} for key, each in kept.items() if each)
+    connection.upsert(session_sums, rows)
+    forget_sums(connection, commit.unsettled | commit.emptied | {key for key, each in kept.items() if each is None})
+
+
+def forget_sums(connection: TenantConnection, session_ids: Collection[str]) -> None:
+    """Forget what sessions add up to, as traces have left or joined them."""
+    if session_ids:
+        connection.execute(_FORGET, ids(session_ids))
 
 
 def read_traces(connection: TenantConnection, trace_ids: Sequence[str]) -> list[StoredTrace]:
@@ -75,7 +112,7 @@ def _with(
             started_at=member.started_at,
             signals=signals.get(member.trace_id, {}),
             effort=effort_from(member.effort),
-            turns=turns.get(member.trace_id),
+            turns=turns.get(member.trace_id, ()),
         )
         for member in members
     ]

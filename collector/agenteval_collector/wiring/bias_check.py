@@ -32,7 +32,7 @@ from agenteval_collector.wiring.judge import (
     trace_loader,
 )
 from agenteval_collector.wiring.scoring import trace_reader
-from agenteval_collector.wiring.storage import Storage
+from agenteval_collector.wiring.storage import Storage, request_file
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure, Outcome, Score, Status, Subject
 
@@ -65,7 +65,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         self._clock = clock
         self._seed = seed
         self._asked: list[Asked] = []
-        self._storage = Storage(settings, clock, is_guest=True)
+        self._storage = Storage(settings, clock, open_log=request_file, is_guest=True)
         try:
             self._drawn = self._draw(limit)
         except BaseException:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from agenteval_collector.api.service import SCOPES as SERVICE_SCOPES
 from agenteval_collector.config import Settings
 from agenteval_collector.doors.audit import Audit
+from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.messages import Messages
 from agenteval_collector.doors.rpc import Door
@@ -17,13 +18,14 @@ from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.receiver.grpc import SCOPES as OTLP_SCOPES
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.machine import memory_limit
-from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.runtime.memory import MIB, MemoryGuard
 from agenteval_collector.wiring.servers import (
     CALLS,
     GrpcServer,
     Health,
     HttpServers,
     Servers,
+    grpc_connections,
     messages_at_once,
     refuse_open_doors,
     under_way_bytes,
@@ -31,6 +33,13 @@ from agenteval_collector.wiring.servers import (
 from agenteval_collector.wiring.tenants import Pipelines
 
 logger = logging.getLogger(__name__)
+
+
+ROOM = 192 * 1024 * 1024
+"""Bytes that the collector takes with some work to do, beside what it takes at its start."""
+LARGEST_SHARE = 64
+"""Of the process's memory, a request takes at most one part in so many: read, checked and assembled it takes many times
+its bytes."""
 
 
 class Collector:
@@ -43,6 +52,7 @@ class Collector:
         refuse_open_doors(config)
         self._ring = KeyRing(config.keys, config.keys_file, clock)
         self._memory = MemoryGuard(config.memory_limit or memory_limit(), clock)
+        settings = _within(settings, self._memory)
         self.pipelines = Pipelines(settings, clock, self._ring.tenants, self._memory)
         self.pipeline = self.pipelines.of(DEFAULT_TENANT)
         """That of callers without a tenant of their own."""
@@ -66,7 +76,11 @@ class Collector:
             health=lambda: self._health.sentence(),  # noqa: PLW0108 - the ports are part of it
         )
         certificates = Certificates(config, clock) if config.tls_certificate else None
-        grpc, http = GrpcServer(config, certificates, door, self.pipelines), HttpServers(config, certificates)
+        connections = GrpcConnections(
+            grpc_connections(), None if self._ring.is_open else door.peers, lambda: self._memory.is_short
+        )
+        grpc = GrpcServer(config, certificates, door, connections, self.pipelines)
+        http = HttpServers(config, certificates)
         self._health = Health(self.pipelines, self._memory, grpc, http)
         self._servers = Servers(
             config=config,
@@ -96,3 +110,24 @@ class Collector:
         self.pipelines.close_feeds()
         self._servers.shutdown(2.0)
         self.pipelines.shutdown()
+
+
+def _within(settings: Settings, guard: MemoryGuard) -> Settings:
+    """Return settings whose largest request the process has the memory for; says where that is short."""
+    memory = guard.limit
+    server, fits = settings.server, memory // LARGEST_SHARE
+    if guard.used + ROOM > memory:
+        logger.warning(
+            "server.memory_limit is %.0f MiB, and the collector takes %.0f before the first span: give it %.0f or more",
+            memory / MIB,
+            guard.used / MIB,
+            (guard.used + ROOM) / MIB,
+        )
+    if server.max_request_bytes <= fits:
+        return settings
+    logger.warning(
+        "requests of more than %.1f MiB are refused, not of server.max_request_bytes: server.memory_limit is %.0f MiB",
+        fits / MIB,
+        memory / MIB,
+    )
+    return settings.model_copy(update={"server": server.model_copy(update={"max_request_bytes": fits})})

@@ -36,7 +36,7 @@ class State:
 def state_of(url: str, tenant: str) -> State:
     """Look at the store of a tenant in a database; a collector may use it meanwhile. Raises CollectorError where that
     cannot be done."""
-    database = schema_of(url, tenant, is_guest=True)
+    database = schema_of(url, tenant, is_alone=False)
     engine = database.engine(durable=False, pool_size=1)
     try:
         with engine.connect() as connection:

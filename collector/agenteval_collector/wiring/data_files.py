@@ -8,11 +8,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from agenteval_collector.config import ConfigError
 from agenteval_collector.log import RequestFile
+from agenteval_collector.log.request_file import damaged as damaged_requests
 from agenteval_collector.runtime.backup import back_up
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.files import sync_data
@@ -78,6 +80,13 @@ def check_data(data_dir: Path, url: str | None = None) -> list[Trouble]:
     ]
 
 
+def check_stores(data_dir: Path, url: str) -> list[Trouble]:
+    """Return what is wrong with the stores of all tenants of a process that has its log elsewhere, too. Raises
+    CollectorError where a store cannot be looked at."""
+    states = [state_of(url, tenant) for tenant, _ in tenant_folders(data_dir)]
+    return [Trouble(state.name, what) for state in states for what in state.troubles]
+
+
 def repair_data(data_dir: Path, url: str | None = None) -> list[Repair]:
     """Make each file anew that something is wrong with, of what can be read of it. What the log still holds of lost
     traces is scored again at the next start. Raises ConfigError where a collector runs."""
@@ -111,6 +120,8 @@ def _repair_folder(folder: Path, tenant: str, url: str | None) -> list[Repair]:
             [last] = log.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()
             # An offset is never given twice: the store would take the new request for the old one.
             used = max(known or 0, last or 0)
+            for offset in [*damaged_requests(folder / LOG)] if LOG in damaged else ():
+                log.execute('DELETE FROM requests WHERE "offset" = ?', (offset,))
             log.execute("DELETE FROM sqlite_sequence")
             log.execute("INSERT INTO sqlite_sequence VALUES ('requests', ?)", (used,))
         if STORE in damaged:
@@ -133,7 +144,8 @@ def _remade(path: Path, tenant: str) -> Repair:
 
 
 def _forget_lost(store: sqlite3.Connection) -> None:
-    """Delete what refers to lost rows: the log has its traces, or nobody has."""
+    """Delete what refers to lost rows: the log has its traces, or nobody has. Sums are made of what is left."""
+    store.execute("DELETE FROM session_sums")
     for rows in LOST.values():
         table, _, rest = rows.partition(" ")
         alias = rest.partition(" ")[0]
@@ -175,6 +187,8 @@ def _check_log(path: Path, checkpoint: int | None) -> Iterator[str]:
     with closing(_open(path)) as log:
         yield from _damage(log)
         [last] = log.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()
+    for offset in islice(damaged_requests(path), MOST_TOLD):
+        yield f"request {offset} is not what was written; what it holds is lost"
     if (checkpoint or 0) > (last or 0) + 1:
         yield f"the store knows of requests up to {checkpoint}, and this log ends at {last or 0}: it is an older one"
 

@@ -5,17 +5,15 @@ import uuid
 from importlib.metadata import version
 from pathlib import Path
 
-from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.config import ConfigError, Role, Settings
 from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.participants import Participants
 from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.findings.loops import LiveLoops, OpenSpans
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.sessions import PastSessions
-from agenteval_collector.stores import Store
 from agenteval_collector.wiring.storage import Storage
 
 
@@ -30,13 +28,12 @@ def make_output(settings: Settings, storage: Storage) -> TelemetryOutput:
     )
 
 
-def make_feed(output: TelemetryOutput, store: Store, live: LiveLoops, open_spans: OpenSpans, clock: Clock) -> Feed:
+def make_feed(output: TelemetryOutput, participants: Participants, clock: Clock) -> Feed:
     """Make the feed for all who watch sessions that their processes take part in."""
-    participants = Participants(store, live, open_spans)
     return Feed(output.collector, participants, clock)
 
 
-def make_fanout(output: TelemetryOutput, feed: Feed, past_sessions: PastSessions) -> Fanout:
+def make_fanout(output: TelemetryOutput, feed: NewsSink, past_sessions: PastSessions) -> Fanout:
     """Make the fan-out to all sinks that are told of commits, the feed first: a loop may still be stopped."""
     sinks: dict[str, NewsSink] = {
         "feed": feed,
@@ -63,7 +60,8 @@ def _push_target(settings: Settings) -> PushTarget | None:
             protocol=export.protocol,
             headers={name: value.get_secret_value() for name, value in export.headers.items()},
             certificate=export.certificate,
-            events=export.events,
+            # Of several processes one is enough, and others would send the same.
+            events=export.events and settings.role.does(Role.SERVE),
             interval=export.interval,
         )
     except (ValueError, OSError) as error:

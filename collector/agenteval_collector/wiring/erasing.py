@@ -12,6 +12,7 @@ from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.evaluation import EvaluationInbox
 from agenteval_collector.findings.loops import LoopStage
+from agenteval_collector.log import RequestFile
 from agenteval_collector.log.erasing import erase_page
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import Commit
@@ -42,6 +43,7 @@ class PipelineErasure:
     def __init__(
         self,
         storage: Storage,
+        requests: RequestFile,
         core: EvaluationCore,
         assembler: Assembler,
         assembly: AssemblyStage,
@@ -52,6 +54,7 @@ class PipelineErasure:
         telemetry: Telemetry,
     ) -> None:
         self._storage = storage
+        self._requests = requests
         self._deletions = storage.store.deletions
         self._core = core
         self._assembler = assembler
@@ -86,10 +89,13 @@ class PipelineErasure:
         last = self._deletions.last_erasure()
         if last is None:
             return None, {}
-        return erase_page(self._storage.requests, start, last, self._deletions.doomed)
+        return erase_page(self._requests, start, last, self._deletions.doomed)
+
+    def erased(self) -> None:
+        self._deletions.erased()
 
     def trim_log(self, received_before: int) -> bool:
-        return self._storage.requests.trim(self._storage.store.checkpoint(), received_before, BATCH) > 0
+        return self._requests.trim(self._storage.store.checkpoint(), received_before, BATCH) > 0
 
     def _standing_still(self, erase: Callable[[], tuple[Sequence[str], bool]]) -> bool:
         """Erase on the evaluation's thread, while the assembly waits for it."""

@@ -47,6 +47,7 @@ class NoJudgeStage:
     """Stands where no judge is configured. Has no room for jobs, as no outcome is left to it."""
 
     trouble = NO_JUDGE
+    name = "judge"
     health = None
     room = 0
     waiting = 0

@@ -8,7 +8,7 @@ from typing import Final
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage
+from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
@@ -57,6 +57,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
                 NoTelemetry(),
                 make_judging(settings, self.store, NoTelemetry()),
                 self,
+                EverySession(),
                 truth=truth,
             )
             self._inbox = EvaluationInbox()

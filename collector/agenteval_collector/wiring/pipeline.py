@@ -7,22 +7,35 @@ receiver -> log -> assembly -> evaluation -> store, emission
 """
 
 import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.assembly import AssemblyStage, Progress
+from agenteval_collector.assembly.ports import AssemblyStore, ReportedSpans, TraceTaker
 from agenteval_collector.config import Settings
-from agenteval_collector.emit.feed import MAX_ALARMS
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, Running
+from agenteval_collector.emit.feed import MAX_ALARMS, Feed
+from agenteval_collector.emit.participants import Participants
+from agenteval_collector.emit.ports import PastSessionCounts, SessionLevels
+from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, Running, Share
+from agenteval_collector.evaluation.ports import ReportedTraces, ScoredTaker
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.log import RequestLog
+from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.model.drift import Drift
+from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.prices import Prices
+from agenteval_collector.model.running import StartsReport
 from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.receiver.ports import Log
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.reliability import Regressions
 from agenteval_collector.retention import Ages, RetentionStage
+from agenteval_collector.retention.ports import File
+from agenteval_collector.retention.ports import Pipeline as ErasablePipeline
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions import PastSessions
@@ -40,11 +53,14 @@ from agenteval_collector.wiring.judge import (
     make_ledger,
     trace_loader,
 )
+from agenteval_collector.wiring.ports import LogStage, Part, SessionTaker
 from agenteval_collector.wiring.redaction import stored_redaction
 from agenteval_collector.wiring.reports import StoredReports
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
-from agenteval_collector.wiring.storage import Storage
+from agenteval_collector.wiring.storage import Storage, request_file
 
+STOPPED_WITHIN = 2.0
+"""Seconds for a stage to finish what waits for it."""
 REMEMBERED_SESSIONS = 20_000
 """Newest sessions of the last runs with whose scores new ones are compared."""
 
@@ -59,7 +75,7 @@ class Pipeline:
         self._settings = settings
         self._clock = clock
         self._memory = memory
-        self.storage = Storage(settings, clock, tenant)
+        self.storage = self._open_storage(tenant)
         try:
             self._build_emission()
             self._build_evaluation()
@@ -71,6 +87,13 @@ class Pipeline:
             self.storage.shutdown()
             raise
 
+    def _open_storage(self, tenant: str) -> Storage:
+        def open_log(folder: Path) -> RequestFile:
+            self.requests = request_file(folder)
+            return self.requests
+
+        return Storage(self._settings, self._clock, tenant, open_log=open_log)
+
     def _build_emission(self) -> None:
         """Make everything that hears of commits, and live detection, which tells of findings without one."""
         store, clock = self.storage.store, self._clock
@@ -78,17 +101,28 @@ class Pipeline:
         self._telemetry = self.output.collector
         self.open_spans = OpenSpans(clock, self._telemetry)
         live = LiveLoops(self._settings.loops.rule_book, session_naming(self._settings), clock)
-        self.feed = make_feed(self.output, store, live, self.open_spans, clock)
+        self.feed, told = self._make_feed(live)
         self._past_sessions = PastSessions()
-        self._emission = make_fanout(self.output, self.feed, self._past_sessions)
+        self._emission = make_fanout(self.output, told, self._past_sessions)
         self._announcer = Announcer(store.findings, self._settings.findings.apply, self._emission, clock)
         self.loops = LoopStage(live, self._announcer, self._telemetry)
+
+    def _make_feed(self, live: LiveLoops) -> tuple[Feed, NewsSink]:
+        """Make the feed of watchers, and return it with what is told for them: the feed itself."""
+        feed = make_feed(self.output, Participants(self.storage.store, live, self.open_spans), self._clock)
+        return feed, feed
 
     def _build_evaluation(self) -> None:
         """Make the evaluation, and the judge behind it, which hands its judgements back to the evaluation's inbox."""
         settings, store, clock = self._settings, self.storage.store, self._clock
         self._core = EvaluationCore(
-            settings, store, clock, self._telemetry, make_judging(settings, store, self._telemetry), self.storage
+            settings,
+            store,
+            clock,
+            self._telemetry,
+            make_judging(settings, store, self._telemetry),
+            self.storage,
+            self._make_share(),
         )
         self._inbox = EvaluationInbox()
         self._load = trace_loader(self.storage, store.turns, self._core.read)
@@ -101,10 +135,18 @@ class Pipeline:
             store,
             inbox=self._inbox,
             judge=self.judge,
-            progress=self._progress,
+            progress=self._make_scored_taker(),
             emission=self._emission,
             clock=clock,
         )
+
+    def _make_share(self) -> Share:
+        """Make what says which sessions are evaluated here: all."""
+        return EverySession()
+
+    def _make_scored_taker(self) -> ScoredTaker:
+        """Return who hears of what is stored: the assembly."""
+        return self._progress
 
     def _make_judge(self) -> JudgeStage:
         settings, storage = self._settings, self.storage
@@ -118,12 +160,20 @@ class Pipeline:
             load=canary_loader(storage.store, self._load),
             evaluation=self._canaries,
             capacity=settings.judge.backlog,
-            rechecks=self._canaries.due,
+            rechecks=self._rechecks,
         )
         instruments.observe_stage(judge)
-        instruments.observe_budget(ledger.levels)
-        instruments.observe_drift(lambda: self._canaries.drifts)
+        if self._shows_facts:
+            instruments.observe_budget(ledger.levels)
+            instruments.observe_drift(self._drifts)
         return judge
+
+    def _rechecks(self) -> Sequence[JudgeJob]:
+        """Return what the judge is to be asked again now."""
+        return self._canaries.due()
+
+    def _drifts(self) -> Sequence[Drift]:
+        return self._canaries.drifts
 
     def _build_assembly(self) -> None:
         """Make the assembly, the log in front of it, and what the receiver hands to the log."""
@@ -133,33 +183,68 @@ class Pipeline:
             self.assembler,
             tenant=storage.tenant,
             log=storage.requests,
-            evaluation=self._inbox,
+            evaluation=self._make_trace_taker(),
             progress=self._progress,
-            store=storage.store,
-            open_spans=self.open_spans,
+            store=self._make_assembly_store(),
+            open_spans=self._make_reported_spans(),
             clock=clock,
             telemetry=telemetry,
             memory=self._memory,
             max_pending_bytes=settings.log.max_pending_bytes,
             retention=min(settings.log.retention, settings.retention.content),
         )
-        self.log = RequestLog(
-            storage.requests,
-            clock,
-            self.assembly,
-            tenant=storage.tenant,
-            max_pending_bytes=settings.log.max_pending_bytes,
-        )
+        self.log, taken = self._make_log()
         redaction = stored_redaction(settings, storage.folder)
         limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
-        self.ingest = Ingest(self.log, self.assembly, storage.store, limits, telemetry, self._memory, redaction)
+        self.ingest = Ingest(taken, self.assembly, storage.store, limits, telemetry, self._memory, redaction)
         self._memory.watch(self.log, self.assembly, self.loops)
+
+    def _make_reported_spans(self) -> ReportedSpans:
+        return self.open_spans
+
+    def _make_reported_traces(self) -> ReportedTraces:
+        return self.open_spans
+
+    def _make_trace_taker(self) -> TraceTaker:
+        """Return who takes complete traces from the assembly: the evaluation."""
+        return self._inbox
+
+    def _make_assembly_store(self) -> AssemblyStore:
+        return self.storage.store
+
+    def _make_log(self) -> tuple[LogStage, Log]:
+        """Make the log: its stage, and what takes requests for it."""
+        log = RequestLog(
+            self.requests,
+            self._clock,
+            self.assembly,
+            tenant=self.storage.tenant,
+            max_pending_bytes=self._settings.log.max_pending_bytes,
+        )
+        return log, log
 
     def _build_retention(self) -> None:
         """Make the end of data, over everything that holds some."""
         storage, config = self.storage, self._settings.retention
-        pipeline = PipelineErasure(
-            storage,
+        self.retention = RetentionStage(
+            storage.store.deletions,
+            self._make_erasure(),
+            self._files(),
+            Ages(content=config.content, outcomes=config.outcomes, max_bytes=config.max_bytes),
+            self._clock,
+            self._telemetry,
+            lambda: uuid.uuid4().hex,
+            self._deletes_elsewhere(),
+        )
+
+    def _deletes_elsewhere(self) -> Callable[[], None] | None:
+        """Return what tells another process that something is to be deleted; None where this one deletes."""
+        return None
+
+    def _make_erasure(self) -> ErasablePipeline:
+        return PipelineErasure(
+            self.storage,
+            self.requests,
             self._core,
             self.assembler,
             self.assembly,
@@ -169,29 +254,24 @@ class Pipeline:
             self.feed,
             self._telemetry,
         )
-        self.retention = RetentionStage(
-            storage.store.deletions,
-            pipeline,
-            (storage.store, storage.requests),
-            Ages(content=config.content, outcomes=config.outcomes, max_bytes=config.max_bytes),
-            self._clock,
-            self._telemetry,
-            lambda: uuid.uuid4().hex,
-        )
+
+    def _files(self) -> Sequence[File]:
+        """Return what gives back the space of what was removed."""
+        return self.storage.store, self.requests
 
     def _build_queries(self) -> None:
         """Make the queries and the reports from outside."""
         storage, clock = self.storage, self._clock
         store = storage.store
         self._reliability = reliability_reports(self._settings, store, clock)
-        running = Running(self.assembler, self.open_spans, self._core.read)
+        running = Running(self.assembler, self._make_reported_traces(), self._core.read)
         self.queries = Queries(
             store,
             clock,
             running=running,
             judge=self.judge,
             judge_model=self._settings.judge.model if self._settings.judge.on else None,
-            drifts=lambda: self._canaries.drifts,
+            drifts=self._drifts,
             idle=self._settings.session.idle,
             reliability=self._reliability,
             spans=SpanQueries(
@@ -200,45 +280,78 @@ class Pipeline:
             ),
         )
         self.reports: Reports = StoredReports(
-            store, self._inbox, self.open_spans, self._announcer, judge_check(self._settings.judge), self.retention
+            store,
+            self._make_session_taker(),
+            self._take_starts,
+            judge_check(self._settings.judge),
+            self.retention,
         )
+
+    def _take_starts(self, report: StartsReport) -> None:
+        """Take note of the spans that are open in a process, and tell what it has found on them."""
+        if found := self.open_spans.take_starts(report):
+            self._announcer.announce(found)
+
+    def _make_session_taker(self) -> SessionTaker:
+        """Return who hears what is reported of sessions: the evaluation."""
+        return self._inbox
 
     def _show_levels(self) -> None:
         """Register the gauges."""
-        self.output.evaluations.observe_sessions(self._core.live, self._past_sessions)
+        if self._shows_facts:
+            self._show_facts()
+        self._telemetry.observe_assembly(self.assembler)
+        queues = (self.log, self.loops, self.assembly, self.evaluation)
+        self._telemetry.observe_queues({each.name: each for each in queues})
+
+    @property
+    def _shows_facts(self) -> bool:
+        """Whether this process shows what is so for all that share the work: shown twice, it would count twice."""
+        return True
+
+    def _session_levels(self) -> tuple[SessionLevels, PastSessionCounts]:
+        """Return the sources of the levels of sessions: what is evaluated here."""
+        return self._core.live, self._past_sessions
+
+    def _show_facts(self) -> None:
+        self.output.evaluations.observe_sessions(*self._session_levels())
         self.output.observe_problems(self.queries.problem_counts)
         versions = self.output.versions
         versions.observe_reliability(self._reliability.figures)
         versions.observe_regressions(Regressions(self.storage.store.versions, self._clock).figures)
         versions.observe_pass_rates(self.queries.pass_rates.newest)
-        self._telemetry.observe_assembly(self.assembler)
-        queues = (self.log, self.loops, self.assembly, self.evaluation)
-        self._telemetry.observe_queues({each.name: each for each in queues})
 
     def start(self) -> None:
         """Take up what the last process left, then run."""
         store = self.storage.store
-        self.retention.recover()
+        self._recover()
         self.feed.remember(store.findings.newest(MAX_ALARMS))
         self._past_sessions.remember(store.past_sessions.newest(REMEMBERED_SESSIONS))
-        for component in (self.judge, self.evaluation, self.loops, self.assembly, self.log, self.retention):
+        for component in reversed(self.parts):
             component.start()
+
+    def _recover(self) -> None:
+        self.retention.recover()
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """The stages of this process, on the way of a span."""
+        return self.retention, self.log, self.assembly, self.loops, self.evaluation, self.judge
 
     @property
     def health(self) -> str | None:
         """None while every stage can do its work, else why not."""
-        parts = (self.log, self.assembly, self.evaluation, self.loops, self.judge, self.retention)
-        return "; ".join(trouble for part in parts if (trouble := part.health) is not None) or None
+        return "; ".join(trouble for part in self.parts if (trouble := part.health) is not None) or None
+
+    def _shutdown_parts(self) -> None:
+        """Stop each stage once all before it have; the evaluation last, as the judge hands it what it says."""
+        for part in sorted(self.parts, key=lambda part: part is self.evaluation):
+            part.shutdown(STOPPED_WITHIN)
 
     def shutdown(self) -> None:
         """Commit and score what is complete, push what waits; safe twice, within 16 s. The doors are closed before."""
         if self.storage.closed:
             return
-        self.retention.shutdown(2.0)
-        self.log.shutdown(2.0)
-        self.assembly.shutdown(3.0)
-        self.loops.shutdown(2.0)
-        self.judge.shutdown(2.0)
-        self.evaluation.shutdown(3.0)
+        self._shutdown_parts()
         self.output.shutdown(3.0)
         self.storage.shutdown()

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from agenteval_collector.config import NO_JUDGE
-from agenteval_collector.evaluation import EvaluationInbox
-from agenteval_collector.findings.loops import Announcer, OpenSpans
 from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
 from agenteval_collector.model.running import StartsReport
 from agenteval_collector.retention import RetentionStage
 from agenteval_collector.runtime.errors import InvalidRequest, Unavailable
 from agenteval_collector.stores import Store
+from agenteval_collector.wiring.ports import SessionTaker
 
 MOST_AGAIN = 500
 """Traces that are judged again by one call."""
@@ -24,17 +23,16 @@ class StoredReports:
     def __init__(
         self,
         store: Store,
-        evaluation: EvaluationInbox,
-        open_spans: OpenSpans,
-        announcer: Announcer,
+        evaluation: SessionTaker,
+        take_starts: Callable[[StartsReport], None],
         judge: Callable[[], str | None] | None,
         retention: RetentionStage,
     ) -> None:
-        """`judge` says why the judge's endpoint would not answer; None: there is no judge."""
+        """`take_starts` takes the spans that are open in a process. `judge` says why the judge's endpoint would not
+        answer; None: there is no judge."""
         self._store = store
         self._evaluation = evaluation
-        self._open_spans = open_spans
-        self._announcer = announcer
+        self._take_starts = take_starts
         self._judge = judge
         self._retention = retention
 
@@ -82,6 +80,4 @@ class StoredReports:
         return self._retention.receipt(deletion_id)
 
     def starts(self, report: StartsReport) -> None:
-        found = self._open_spans.take_starts(report)
-        if found:
-            self._announcer.announce(found)
+        self._take_starts(report)

@@ -11,6 +11,7 @@ from agenteval_collector.evaluation import (
     EarlierTraces,
     Judging,
     Reader,
+    Share,
     TraceEvaluation,
     TraceObservation,
     TraceOutcomes,
@@ -56,13 +57,15 @@ class EvaluationCore:
         telemetry: Telemetry,
         judging: Judging,
         earlier: EarlierTraces,
+        share: Share,
         plugged: Iterable[EntryPoint] | None = None,
         truth: ExpectedTools | None = None,
     ) -> None:
         """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
 
-        `earlier` has the traces that were evaluated before. `plugged` are the entry points of users' evaluators, by
-        default those of this environment. `truth` says which tools runs should call whose traces do not say it.
+        `earlier` has the traces that were evaluated before, `share` the sessions that are evaluated here. `plugged` are
+        the entry points of users' evaluators, by default those of this environment. `truth` says which tools runs
+        should call whose traces do not say it.
         """
         configured, embedder = settings.evaluators, EmbeddedEmbedder()
         evaluators = [
@@ -90,6 +93,7 @@ class EvaluationCore:
             conversations=Conversations(store.conversations),
             turns=RunningTurns(store.turns),
             earlier=earlier,
+            share=share,
         )
 
     def forget(self, trace_ids: Collection[str], session_ids: Collection[str]) -> None:

@@ -16,6 +16,7 @@ from agenteval_collector.api.security import Keys, LoopbackHost
 from agenteval_collector.api.threads import WebThreads
 from agenteval_collector.config import ConfigError, ServerConfig
 from agenteval_collector.doors.audit import Audit
+from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.doors.http import HttpPort
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.rpc import Door
@@ -95,6 +96,11 @@ def messages_at_once(server: ServerConfig, memory_limit: int) -> int:
 def _largest_message(server: ServerConfig) -> int:
     # Ours is the smaller limit and has the clearer message; this one guards the memory.
     return server.max_request_bytes + 1024 * 1024
+
+
+def grpc_connections() -> int:
+    """Return how many connections the gRPC port has at most."""
+    return min(4096, open_files() // 2)
 
 
 def _http_connections() -> int:
@@ -179,7 +185,12 @@ class GrpcServer:
     """A synchronous server: for unary calls of raw bytes it costs less than the asyncio one."""
 
     def __init__(
-        self, config: ServerConfig, certificates: Certificates | None, door: Door, pipelines: Pipelines
+        self,
+        config: ServerConfig,
+        certificates: Certificates | None,
+        door: Door,
+        connections: GrpcConnections,
+        pipelines: Pipelines,
     ) -> None:
         self._config = config
         self._certificates = certificates
@@ -192,13 +203,14 @@ class GrpcServer:
                 ("grpc.max_send_message_length", -1),
                 # Two collectors on one port would share its connections at random.
                 ("grpc.so_reuseport", 0),
-                ("grpc.max_allowed_incoming_connections", min(4096, open_files() // 2)),
+                ("grpc.max_allowed_incoming_connections", grpc_connections()),
                 *_CONNECTIONS,
             ],
         )
         self._server.add_generic_rpc_handlers(otlp_handlers(lambda context: pipeline_of(pipelines, context).ingest))
         services = TenantServices(pipelines, Shares(WATCHERS))
         add_EvaluationServiceServicer_to_server(services, self._server)  # type: ignore[no-untyped-call]
+        self._connections = connections
         self._running = False
 
     def bind(self) -> str:
@@ -211,10 +223,12 @@ class GrpcServer:
                 port = self._server.add_insecure_port(address)
         except RuntimeError as error:
             raise OSError(f"server.grpc_address: {address} is taken or cannot be bound") from error
+        self._port = port
         return f"{address.rpartition(':')[0]}:{port}"
 
     def start(self) -> None:
         self._server.start()
+        self._connections.start(self._port)
         self._running = True
 
     @property
@@ -224,6 +238,7 @@ class GrpcServer:
 
     def shutdown(self, timeout: float) -> None:
         self._running = False
+        self._connections.shutdown()
         # Also where it never started: it may hold a port.
         self._server.stop(timeout).wait(timeout + 1)
         self._pool.shutdown(wait=False)

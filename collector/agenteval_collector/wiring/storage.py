@@ -1,7 +1,7 @@
-"""The files in the data folder, the log's requests and the store, or the database that the store is in instead."""
+"""The files in the data folder, the log's requests and the store, or what they are in instead."""
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -11,10 +11,12 @@ from agenteval_collector.assembly import KnownTrace, reassemble
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.emit.events import events_of
 from agenteval_collector.log import RequestFile
+from agenteval_collector.log.ports import Requests
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import PermanentError
 from agenteval_collector.runtime.files import make_folder, sync_data
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines import Database
@@ -27,27 +29,37 @@ class Storage:
     """Log and store of a tenant, open, in a folder that belongs to this process until the shutdown."""
 
     def __init__(
-        self, settings: Settings, clock: Clock, tenant: str = DEFAULT_TENANT, *, is_guest: bool = False
+        self,
+        settings: Settings,
+        clock: Clock,
+        tenant: str = DEFAULT_TENANT,
+        *,
+        open_log: Callable[[Path], Requests],
+        is_guest: bool = False,
     ) -> None:
         """Raises ConfigError where the folder cannot be used, PermanentError where the data is not ours.
 
-        A guest has the files open beside the collector that the folder belongs to, if one runs: it reads, and adds to
-        the judge's ledger.
+        `open_log` opens the log that belongs to this folder; with one in Kafka, others use the store, too. A guest has
+        the files open beside the collector that the folder belongs to, if one runs: it reads, and adds to the judge's
+        ledger.
         """
         self.tenant = tenant
         folder = self.folder = tenant_folder(settings.data_dir, tenant)
         export, url = settings.export, settings.store.url
         with ExitStack() as undone:
             self._lock = undone.enter_context(_visit(folder) if is_guest else locked(folder))
+            _refuse_emptied(folder)
             self.store = Store(
-                folder / STORE if url is None else schema_of(url, tenant, is_guest=is_guest),
+                folder / STORE
+                if url is None
+                else schema_of(url, tenant, is_alone=not is_guest and not settings.log.url),
                 clock,
                 tenant=tenant,
                 retention=settings.log.retention,
                 events_of=partial(events_of, tenant=tenant) if export.endpoint and export.events else no_events,
             )
             undone.callback(self.store.shutdown)
-            self.requests = RequestFile(folder / LOG)
+            self.requests = open_log(folder)
             undone.pop_all()
 
     @property
@@ -69,8 +81,13 @@ class Storage:
         self._lock.close()
 
 
-def schema_of(url: str, tenant: str, *, is_guest: bool) -> Database:
-    """Return the schema of a tenant in a database; a guest uses it beside the collector that it belongs to. Raises
+def request_file(folder: Path) -> RequestFile:
+    """Open the file of the log in a folder."""
+    return RequestFile(folder / LOG)
+
+
+def schema_of(url: str, tenant: str, *, is_alone: bool) -> Database:
+    """Return the schema of a tenant in a database. `is_alone`: no other collector may use it meanwhile. Raises
     ConfigError where there is no driver, PermanentError where the database cannot be used, Unavailable where it cannot
     be reached."""
     try:
@@ -78,7 +95,7 @@ def schema_of(url: str, tenant: str, *, is_guest: bool) -> Database:
         from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(f"store.url: {error}; pip install 'otel-agenteval[postgres]'") from error
-    return PostgresSchema(url, tenant, is_alone=not is_guest)
+    return PostgresSchema(url, tenant, is_alone=is_alone)
 
 
 def tenant_folder(data_dir: Path, tenant: str) -> Path:
@@ -91,6 +108,17 @@ def tenant_folders(data_dir: Path) -> Iterator[tuple[str, Path]]:
     yield DEFAULT_TENANT, data_dir
     for lock in sorted(data_dir.glob("tenants/*/lock")):
         yield lock.parent.name, lock.parent
+
+
+def _refuse_emptied(folder: Path) -> None:
+    """Raise PermanentError where a file has lost all it had: SQLite would begin it anew beside one that goes on."""
+    sizes = {name: (folder / name).stat().st_size for name in (STORE, LOG) if (folder / name).exists()}
+    for name, size in sizes.items():
+        if not size and any(sizes.values()):
+            raise PermanentError(
+                f"{folder / name} is empty, and other data is there: restore it from a backup, or delete it to begin "
+                "it anew"
+            )
 
 
 def _visit(data_dir: Path) -> IO[str]:

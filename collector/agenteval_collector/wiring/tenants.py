@@ -32,7 +32,7 @@ class Pipelines:
         self._lock = threading.Lock()
         try:
             for tenant in sorted({DEFAULT_TENANT, *tenants}):
-                self._pipelines[tenant] = Pipeline(settings, clock, tenant, memory)
+                self._pipelines[tenant] = self._make(tenant)
         except BaseException:
             self.shutdown()
             raise
@@ -76,6 +76,16 @@ class Pipelines:
             with ThreadPoolExecutor(len(pipelines), "agenteval-stop") as pool:
                 list(pool.map(Pipeline.shutdown, pipelines))
 
+    def _make(self, tenant: str) -> Pipeline:
+        if self._settings.log.url is None:
+            return Pipeline(self._settings, self._clock, tenant, self._memory)
+        try:
+            # Here: nothing of it is installed, or loaded, where nobody asks for it.
+            from agenteval_collector.wiring.fleet import FleetPipeline  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigError(f"log.url: {error}; pip install 'otel-agenteval[kafka,postgres]'") from error
+        return FleetPipeline(self._settings, self._clock, tenant, self._memory)
+
     def _started(self, tenant: str) -> Pipeline:
         with self._lock:
             if (known := self._pipelines.get(tenant)) is not None:
@@ -83,7 +93,7 @@ class Pipelines:
             if not self._running:
                 raise Unavailable("the collector is stopping")
             try:
-                pipeline = Pipeline(self._settings, self._clock, tenant, self._memory)
+                pipeline = self._make(tenant)
             except (ConfigError, CollectorError, OSError) as error:
                 logger.error("the tenant %s cannot be served: %s", tenant, error)
                 raise Unavailable("the tenant's data cannot be used now; the collector's log says why") from error

@@ -4,6 +4,10 @@ Everything is reserved before it leaves and corrected when the reply is there, s
 much and never too little. Without a usage the estimate stands, as the request may have been billed. What is only
 reserved keeps nobody out for good: others wait until it is settled. Room for all the requests of a trace is kept from
 its first one on (of requests, not tokens or money), so that a burst of traces does not end at first questions.
+
+Several processes may have a ledger over one store: looking and reserving are one transaction, so all of them together
+stay within each bound. What another process has reserved counts as used up until it settles, and room is kept against
+the own traces only: near a bound, a trace may get no further question though another process's estimate was too high.
 """
 
 import asyncio
@@ -13,8 +17,9 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
-from typing import Final
+from typing import Final, TypeAlias
 
 from agenteval_collector.config import BudgetConfig
 from agenteval_collector.judge.budget.prices import Prices
@@ -39,6 +44,9 @@ _MEASURES: Final[dict[str, Callable[[Spend], float]]] = {
     "usd": lambda spend: spend.usd,
 }
 _PERIODS: Final = {"hour": 1, "day": 24}
+
+SpentSince: TypeAlias = Callable[[int], Spend]
+"""Sums up what was spent since an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +102,7 @@ class Ledger:
     """The ledger of a judge under a budget of whole hours and days of UTC; belongs to the judge's event loop.
 
     `models` are all that can be asked. Where one of them has no price, the bounds on money do not apply, which is
-    logged once. Each call of the store holds the loop up for a millisecond or two, at most four for a request.
+    logged once. Each call of the store holds the loop up for a millisecond or two, at most three for a request.
     """
 
     def __init__(
@@ -114,7 +122,7 @@ class Ledger:
 
         Waits for room beside what is under way and kept. Raises OverBudget where what is used up leaves none.
         """
-        while not self._fits(Spend(requests=requests)):
+        while not self._fits(Spend(requests=requests), self._store.spent_since):
             await self._settled.wait()
         room = Room(self, requests)
         self._rooms.add(room)
@@ -130,12 +138,16 @@ class Ledger:
         """Account for a request that is about to leave, once there is room beside those under way: these end within
         their timeout. Raises OverBudget where what is used up, or kept for other traces, leaves no room."""
         estimate = self.priced(request.model, 1, estimated_tokens(request), _OUTPUT_TOKENS)
-        # Beyond its own room a trace does not wait for those that room is kept for: they may need the place it holds.
-        while not self._fits(replace(estimate, requests=0 if room.left else 1), gone=self._kept):
+        while True:
+            reservation = Reservation(self, request.model, self._hour(), estimate)
+            # Beyond its own room a trace does not wait for those that room is kept for: they may need the place it
+            # holds.
+            needed = replace(estimate, requests=0 if room.left else 1)
+            fits = partial(self._fits, needed, gone=self._kept)
+            if self._store.spend_if(reservation.hour, request.model, estimate, fits):
+                break
             await self._settled.wait()
         room.left = max(room.left - 1, 0)
-        reservation = Reservation(self, request.model, self._hour(), estimate)
-        self._store.spend(reservation.hour, request.model, estimate)
         self._reserved.add(reservation)
         return reservation
 
@@ -154,23 +166,23 @@ class Ledger:
 
     def levels(self) -> list[BudgetLevel]:
         """Return how much of each bound is used up, what is under way included. From any thread. Raises Unavailable."""
-        spent = self._spent()
+        spent = self._spent(self._store.spent_since)
         return [BudgetLevel(each.key, _MEASURES[each.measure](spent[each.hours]), each.limit) for each in self._bounds]
 
-    def _spent(self) -> dict[int, Spend]:
+    def _spent(self, spent_since: SpentSince) -> dict[int, Spend]:
         """Return what was spent in the periods that are bounded, by their hours."""
-        return {hours: self._store.spent_since(self._start(hours)) for hours in {each.hours for each in self._bounds}}
+        return {hours: spent_since(self._start(hours)) for hours in {each.hours for each in self._bounds}}
 
     @property
     def _kept(self) -> int:
         return sum(room.left for room in self._rooms)
 
-    def _fits(self, estimate: Spend, *, gone: int = 0) -> bool:
+    def _fits(self, estimate: Spend, spent_since: SpentSince, *, gone: int = 0) -> bool:
         """Tell whether there is room now, where `gone` requests count as used up. False: there may be later.
 
         Raises OverBudget where there will be none.
         """
-        spent = self._spent()
+        spent = self._spent(spent_since)
         fits = True
         for bound in self._bounds:
             measure, start = _MEASURES[bound.measure], self._start(bound.hours)

@@ -12,6 +12,8 @@ class Database(Protocol):
 
     name: str
     """For messages; without a password."""
+    is_shared: bool
+    """Whether other processes write to it, too."""
     snapshot: Sequence[str]
     """Statements that begin a transaction in which all is read as it was at one moment."""
     alone: Sequence[str]
@@ -35,6 +37,11 @@ class Database(Protocol):
 
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Keep rows, each with every column of the table by its name, in place of those of the same key."""
+        ...
+
+    def drop_old(self, connection: Connection, table: Table, before: int) -> bool:
+        """Where rows of such a table (`schema.PARTED_BY`) lie apart by time, drop those parts in which all are from
+        before that time (ns); return whether they lie so. Else the caller deletes rows."""
         ...
 
     def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:

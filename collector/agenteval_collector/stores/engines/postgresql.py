@@ -25,6 +25,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
+from agenteval_collector.stores.engines.postgres_parts import drop_parts, make_parts
 from agenteval_collector.stores.engines.postgres_sessions import (
     CONNECT_WITHIN,
     check,
@@ -52,6 +53,7 @@ class PostgresSchema:
             # No tenant's name has an underscore, so this is nobody else's.
             self.schema = f"agenteval__{hashlib.sha256(tenant.encode()).hexdigest()[:40]}"
         self.name = f"the schema {self.schema} of {shown(self._url)}"
+        self.is_shared = not is_alone
         self.dialect: Dialect = _dialect()
         self.alone: Sequence[str] = ("BEGIN", f"SELECT pg_advisory_xact_lock({self._lock('write')})")
         # Apart from the pools: it is held as long as this is open.
@@ -90,10 +92,15 @@ class PostgresSchema:
         """Do nothing more."""
 
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        make_parts(connection, table, rows)
         fit = _fitting(table)
         kept = [tuple(make(row[name]) for name, make in fit) for row in rows]
         # Each row by itself, all in one round trip: several of one statement must not have the same key.
         connection.exec_driver_sql(_upsert_sql(table), kept)
+
+    def drop_old(self, connection: Connection, table: Table, before: int) -> bool:
+        drop_parts(connection, table, before)
+        return True
 
     def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
         # As an index of trigrams can answer it, where there is one.

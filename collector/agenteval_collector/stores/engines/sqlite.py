@@ -26,6 +26,7 @@ class SqliteFile:
     snapshot: Sequence[str] = ("BEGIN",)
     # A write that starts as a read would fail, not wait, when another one gets in between.
     alone: Sequence[str] = ("BEGIN IMMEDIATE",)
+    is_shared = False
 
     has_said_index = True
 
@@ -58,6 +59,10 @@ class SqliteFile:
             # By the driver: rows need nothing done to them, and SQLAlchemy looks at each for what might be done.
             driver.execute(_upsert_sql(table, count), values)
             done += count
+
+    def drop_old(self, connection: Connection, table: Table, before: int) -> bool:
+        """Return False: a file is one piece."""
+        return False
 
     def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
         return func.instr(column, text) > 0

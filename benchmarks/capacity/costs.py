@@ -1,0 +1,70 @@
+"""Holds the costs that the model starts from. Each default is measured, or says that it is assumed."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """CPU is that of one core. The figures are of machines that were busy with other work: rather too high."""
+
+    # What is sent: `benchmarks.workload` (benchmarks/README.md).
+    spans_per_trace: float = 3.3
+    span_bytes: float = 4_540
+
+    # CPU of a span by stage, in us. Accepting: 34 with a file (`benchmarks.collector_cpu`), and 6 for the cut by trace.
+    receive_us: float = 40
+    # Assembling 10 (`benchmarks.assembly_cpu`), live loops 47 (`benchmarks.loops_cpu`), 6 for the trace's message, 10
+    # for its key.
+    assemble_us: float = 73
+    # What is left of the 830 of a whole collector on PostgreSQL (docs/scaling.md), and 5 for reading the message. The
+    # CPU of commits is in it.
+    evaluate_us: float = 745
+    # The server's, for everything: look-ups, commits, what its vacuum and its log do.
+    store_us: float = 700
+
+    # How long a commit holds the lock of its schema, in ms: the server's CPU and the collector's between the two ends
+    # of the transaction (`benchmarks.commits`), and what it waits for the network, which is none here.
+    commit_ms: float = 27
+    commit_trace_ms: float = 0.64
+    commit_traces: int = 64
+    """Traces in a commit at most (`evaluation/stage.py`)."""
+
+    # A judgement is a commit of its own, mostly: `benchmarks.commits` of one trace.
+    verdict_ms: float = 28
+    judged: float = 0.0
+    """Share of all traces."""
+    verdict_usd: float = 0.002
+    """For a trace: assumed; `gen_ai_evaluation_client_usage_cost_total` has yours."""
+
+    # Bytes. `benchmarks.commits` has those of the store, with its indexes; content is forgotten after 30 days.
+    trace_bytes: float = 8_400
+    content_days: float = 30
+    log_hours: float = 24
+    """`log.retention`."""
+    compression: float = 4
+    """Of the topics (lz4): assumed. zlib's fastest took made-up conversations to an eighth."""
+    replicas: int = 3
+
+    # Machines and prices: assumed; put yours here.
+    utilisation: float = 0.6
+    """Of what a thing can do at most: the rest is for bursts, and for the share of a member that has died."""
+    cores: int = 8
+    """Of a machine for our processes, each of which uses about one."""
+    store_cores: int = 32
+    broker_mb: float = 100
+    """Megabytes a second that a broker takes in, copies of others included."""
+    core_usd: float = 0.04
+    """An hour of a core with its memory."""
+    disk_usd: float = 0.10
+    """A month of a gigabyte."""
+
+    @property
+    def lock_ms(self) -> float:
+        """Returns the seconds for which a full commit holds the lock of its schema."""
+        return self.commit_ms + self.commit_trace_ms * self.commit_traces
+
+    @property
+    def schema_spans(self) -> float:
+        """Spans a second that one schema takes at most. Its commits queue; a judgement has one, too."""
+        held = self.lock_ms / self.commit_traces + self.judged * self.verdict_ms
+        return 1e3 / held * self.spans_per_trace

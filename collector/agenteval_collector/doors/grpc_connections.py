@@ -1,0 +1,127 @@
+"""The connections of the gRPC port. gRPC accepts by itself: it knows no limit by address, and reads headers before
+anybody knows who calls."""
+
+import logging
+import os
+import socket
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from otel_agenteval.lru import Recent
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY: Final = 0.2
+"""Seconds between two looks."""
+ONE_SHARE: Final = 3 / 4
+"""Of all connections, one address may have this share: as one caller of other places."""
+KNOWN: Final = 16_384
+"""Connections that are remembered as those of callers, the last."""
+_FOLDER: Final = "/proc/self/fd"
+_MAPPED: Final = "::ffff:"
+"""What an IPv4 address begins with where a socket serves both."""
+
+
+class Place(NamedTuple):
+    """The other end of a connection."""
+
+    address: str
+    port: int
+
+
+class KnownPeers:
+    """The connections on which somebody has shown a key or a certificate that is known. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: Recent[str, bool] = Recent(KNOWN)
+
+    def hear(self, peer: str) -> None:
+        """Remember a connection, by gRPC's name for its other end: `ipv4:10.0.0.1:4711`, `ipv6:%5B::1%5D:4711`."""
+        self._known.put(peer, True)
+
+    def places(self) -> set[Place]:
+        """Return the other ends of all that are remembered."""
+        named = (unquote(peer).partition(":")[2].rpartition(":") for peer, _ in self._known.items())
+        return {Place(address.strip("[]"), int(port)) for address, _, port in named if port.isdecimal()}
+
+
+class GrpcConnections:
+    """Ends connections to the gRPC port: those of an address that has more than its share, the newest; and, while the
+    process has little memory left, those of strangers. On Linux; elsewhere nobody can see them."""
+
+    def __init__(self, total: int, peers: KnownPeers | None, is_short: Callable[[], bool]) -> None:
+        """At most `total` connections are accepted. `peers` are those of callers; None: nobody needs a key. `is_short`
+        tells whether the process has little memory left."""
+        self._most = int(total * ONE_SHARE)
+        self._peers = peers
+        self._is_short = is_short
+        self._port = 0
+        # Once for each: a log must not be filled by who comes again and again.
+        self._told: Recent[str, bool] = Recent(1024)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agenteval-connections", daemon=True)
+
+    def start(self, port: int) -> None:
+        """Look at the connections to this port from now on."""
+        self._port = port
+        if sys.platform == "linux":
+            self._thread.start()
+
+    def shutdown(self) -> None:
+        self._closed.set()
+
+    def look(self) -> int:
+        """End what is too much; return how many connections that were."""
+        ended = 0
+        if self._peers is not None and self._is_short():
+            known = self._peers.places()
+            for descriptor, place in self._connections():
+                if place not in known:
+                    ended += self._end(descriptor, place.address, "strangers' connections end while memory is short")
+        # Who has few descriptors has few connections, and none is looked at.
+        if len(os.listdir(_FOLDER)) > self._most:
+            by_address: dict[str, list[int]] = defaultdict(list)
+            for descriptor, place in self._connections():
+                by_address[place.address].append(descriptor)
+            for address, descriptors in by_address.items():
+                for descriptor in sorted(descriptors)[self._most :]:
+                    ended += self._end(descriptor, address, f"one address has {self._most} connections at most")
+        return ended
+
+    def _run(self) -> None:
+        while not self._closed.wait(LOOK_EVERY):
+            try:
+                self.look()
+            except OSError as error:
+                logger.warning("the connections of the gRPC port cannot be looked at now: %s", error)
+
+    def _connections(self) -> Iterator[tuple[int, Place]]:
+        """Yield descriptor and other end of each connection to the port."""
+        for name in os.listdir(_FOLDER):
+            with suppress(OSError):  # It is closed by now, or is none.
+                if os.readlink(f"{_FOLDER}/{name}").startswith("socket:") and (place := self._place(int(name))):
+                    yield int(name), place
+
+    def _place(self, descriptor: int) -> Place | None:
+        with socket.socket(fileno=os.dup(descriptor)) as connection:
+            if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.getsockname()[1] != self._port:
+                return None
+            address, port = connection.getpeername()[:2]
+        return Place(address.removeprefix(_MAPPED), port)
+
+    def _end(self, descriptor: int, address: str, why: str) -> int:
+        """End a connection, and return 1; 0 where it has ended by itself, and the descriptor may be another's."""
+        with suppress(OSError):
+            if self._place(descriptor) is not None:
+                with socket.socket(fileno=os.dup(descriptor)) as connection:
+                    connection.shutdown(socket.SHUT_RDWR)
+                if not self._told.get(address):
+                    self._told.put(address, True)
+                    logger.warning("a connection of %s to the gRPC port is ended: %s", address, why)
+                return 1
+        return 0

@@ -1,0 +1,33 @@
+"""The sessions that this process evaluates: all, where it is alone."""
+
+from collections.abc import Callable, Collection, Sequence
+
+from agenteval_collector.model.assembled import AssembledTrace
+
+
+class EverySession:
+    """The `Share` of a process that evaluates all sessions."""
+
+    def owns(self, session_id: str) -> bool:
+        return True
+
+    def is_in(self, session_id: str, partitions: Collection[int]) -> bool:
+        return True
+
+    def still_own(self, traces: Sequence[AssembledTrace]) -> Sequence[AssembledTrace]:
+        return traces
+
+    def not_stored(self, traces: Sequence[AssembledTrace]) -> Sequence[AssembledTrace]:
+        return traces
+
+    def hands_on(self, trace: AssembledTrace, session_of: Callable[[], str]) -> bool:
+        return False
+
+    def take(self, partitions: Collection[int]) -> None:
+        """Do nothing more."""
+
+    def give_up(self, partitions: Collection[int]) -> None:
+        """Keep all of them."""
+
+    def superseded(self) -> None:
+        """Cannot happen where nobody else evaluates."""

@@ -1,0 +1,42 @@
+"""Findings, evaluations and reports from their fields, as `dataclasses.asdict` has put them into JSON."""
+
+from typing import Any
+
+from agenteval_collector.model.news import CommittedEvaluation
+from agenteval_collector.model.running import SpanStart, StartsReport
+from otel_agenteval.finding import Finding, Mode, Severity
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Subject, Unscored
+
+
+def finding_from(told: dict[str, Any]) -> Finding:
+    """Return a finding from its fields. Raises KeyError, TypeError or ValueError where these are others, as all here
+    do."""
+    mode = told["mode"]
+    return Finding(**{**told, "severity": Severity(told["severity"]), "mode": None if mode is None else Mode(mode)})
+
+
+def committed_from(told: dict[str, Any]) -> CommittedEvaluation:
+    """Return a committed evaluation from its fields."""
+    return CommittedEvaluation(evaluation=evaluation_from(told["evaluation"]), first=told["first"], final=told["final"])
+
+
+def evaluation_from(told: dict[str, Any]) -> Evaluation:
+    """Return an evaluation from its fields."""
+    known = dict(told)
+    known |= {"method": Method(known["method"]), "subject": Subject(known["subject"])}
+    known |= {"part": None if known["part"] is None else Part(known["part"]), "outcome": _outcome(known["outcome"])}
+    return Evaluation(**known)
+
+
+def _outcome(told: dict[str, Any]) -> Outcome:
+    if "value" in told:
+        return Score(**told)
+    if "error_type" in told:
+        return Failure(**told)
+    return Unscored(**{**told, "status": Status(told["status"])})
+
+
+def report_from(told: dict[str, Any]) -> StartsReport:
+    """Return a report of open spans from its fields."""
+    starts, findings = [SpanStart(**each) for each in told["starts"]], [finding_from(each) for each in told["findings"]]
+    return StartsReport(**{**told, "starts": starts, "findings": findings})

@@ -1,0 +1,137 @@
+"""Complete traces on their way to whoever evaluates them."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from agenteval_collector.log.kafka.cluster import Cluster
+from agenteval_collector.log.kafka.erased import Erased
+from agenteval_collector.log.kafka.producer import KafkaProducer
+from agenteval_collector.log.kafka.trace_bytes import to_bytes
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.errors import RetryableError
+from agenteval_collector.runtime.inbox import Inbox
+
+CAPACITY: Final = 64 * 1024 * 1024
+"""Bytes of traces that are not scored yet; then the assembly waits, and what comes stays in the topic of spans."""
+LOOK_EVERY: Final = 0.25
+"""Seconds between two looks for what is scored."""
+LOOKED_UP: Final = 500
+"""Traces that are looked up at a time, the oldest."""
+
+
+class Scored(Protocol):
+    """What is known of traces in the store. Raises RetryableError."""
+
+    def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
+        """Return the stored revision, and the offsets, of those that are known."""
+        ...
+
+
+class ScoredTaker(Protocol):
+    """Hears which revisions are stored."""
+
+    def take_scored(self, trace_id: str, revision: int) -> None: ...
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    trace: AssembledTrace
+    size: int
+    sent: Future[int]
+
+
+class TraceTopic(Component):
+    """Sends complete traces, the key being their session as far as they name it, and says when they are scored.
+
+    That is what the store knows: so the offsets of spans pass a trace only when its scores are kept. A trace that the
+    brokers do not take is sent again.
+    """
+
+    def __init__(
+        self,
+        producer: KafkaProducer,
+        cluster: Cluster,
+        store: Scored,
+        erased: Erased,
+        session_of: Callable[[AssembledTrace], str],
+        progress: ScoredTaker,
+    ) -> None:
+        """What was `erased` will never be stored."""
+        self._inbox: Inbox[None] = Inbox(1)
+        super().__init__("hand-over", self._inbox)
+        self._producer = producer
+        self._cluster = cluster
+        self._store = store
+        self._erased = erased
+        self._session_of = session_of
+        self._progress = progress
+        self._under_way: dict[str, _UnderWay] = {}
+        self._held = 0
+        # Guards both: the assembly adds, the thread here takes away.
+        self._changed = threading.Condition()
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory of traces that are not scored yet. From any thread."""
+        return self._held
+
+    @property
+    def waiting(self) -> int:
+        """The number of traces that are not scored yet; an instant's value."""
+        return len(self._under_way)
+
+    def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
+        """Send a complete trace; False where there was no room for it within `timeout` seconds."""
+        size = trace.size
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._held or self._held + size <= CAPACITY, timeout):
+                return False
+            before = self._under_way.pop(trace.trace_id, None)
+            self._held += size - (before.size if before is not None else 0)
+            self._under_way[trace.trace_id] = _UnderWay(trace, size, self._send(trace))
+        return True
+
+    def run(self) -> None:
+        while not self._inbox.closed:
+            self._inbox.take(1, LOOK_EVERY)
+            self.survive(self._send_again)
+            self.survive(self.insist, self._look)
+
+    def _look(self) -> None:
+        with self._changed:
+            oldest = [self._under_way[each].trace for each in list(self._under_way)[:LOOKED_UP]]
+        known = self._store.known_traces([each.trace_id for each in oldest]) if oldest else {}
+        for trace in oldest:
+            revision, offsets = known.get(trace.trace_id, (0, frozenset()))
+            # Another process may have had less of it, as the same revision.
+            is_stored = revision >= trace.revision and offsets.issuperset(trace.offsets)
+            if is_stored or self._erased.covers(trace):
+                self._done(trace.trace_id, trace.revision)
+
+    def _done(self, trace_id: str, revision: int) -> None:
+        with self._changed:
+            of_trace = self._under_way.get(trace_id)
+            if of_trace is not None and of_trace.trace.revision == revision:
+                del self._under_way[trace_id]
+                self._held -= of_trace.size
+                self._changed.notify_all()
+        self._progress.take_scored(trace_id, revision)
+
+    def _send_again(self) -> None:
+        with self._changed:
+            for of_trace in self._under_way.values():
+                if of_trace.sent.done() and of_trace.sent.exception() is not None:
+                    of_trace.sent = self._send(of_trace.trace)
+
+    def _send(self, trace: AssembledTrace) -> Future[int]:
+        key = self._session_of(trace).encode()
+        try:
+            return self._producer.send(self._cluster.traces, key, to_bytes(trace))
+        except RetryableError as error:
+            refused: Future[int] = Future()
+            refused.set_exception(error)
+            return refused

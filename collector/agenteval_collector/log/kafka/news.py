@@ -1,0 +1,161 @@
+"""What all processes are to hear: a topic that each of them reads whole, from now on."""
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final, Protocol
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from agenteval_collector.log.kafka.cluster import WITHIN, Cluster, said
+from agenteval_collector.log.kafka.documents import committed_from, finding_from, report_from
+from agenteval_collector.log.kafka.producer import KafkaProducer
+from agenteval_collector.model.news import News, NewsSink
+from agenteval_collector.model.running import StartsReport
+from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.errors import CollectorError, Unavailable
+from agenteval_collector.runtime.inbox import Inbox
+from otel_agenteval.lru import Recent
+
+logger = logging.getLogger(__name__)
+
+POLL: Final = 0.2
+"""Seconds that the thread waits for messages at the longest."""
+SESSIONS: Final = 20_000
+"""Sessions whose processes are remembered, as far as others have told them."""
+KIND: Final = "kind"
+TOLD, STARTS, DELETE, FORGET = b"told", b"starts", b"delete", b"forget"
+
+_KEY: Final = b"news"
+
+
+class ProcessesIn(Protocol):
+    """Knows the processes that take part in a session."""
+
+    def processes_in(self, session_id: str) -> Iterable[str]: ...
+
+
+class HeardProcesses:
+    """The processes in sessions that other processes have told of. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: Recent[str, frozenset[str]] = Recent(SESSIONS)
+
+    def hear(self, processes: Mapping[str, Iterable[str]]) -> None:
+        """Take note of the processes in sessions."""
+        for session_id, names in processes.items():
+            self._known.put(session_id, frozenset(names))
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        return self._known.get(session_id) or frozenset()
+
+
+class NewsTopic:
+    """Tells all processes, this one too. Nothing waits for the brokers; what they do not take is lost, as it is for a
+    watcher that is away: the store has it."""
+
+    def __init__(self, producer: KafkaProducer, cluster: Cluster, participants: ProcessesIn) -> None:
+        self._producer = producer
+        self._topic = cluster.news
+        self._participants = participants
+
+    def take_news(self, news: News) -> None:
+        """Tell of findings and evaluations, with the processes that are to hear of the findings. Raises RetryableError
+        where they cannot be sent."""
+        evaluations = [each for each in news.evaluations if not each.final]
+        if not news.told and not evaluations:
+            return
+        sessions = {finding.session_id for finding in news.told}
+        body = {
+            "findings": [asdict(finding) for finding in news.told],
+            "evaluations": [asdict(each) for each in evaluations],
+            "processes": {each: sorted(self._participants.processes_in(each)) for each in sessions},
+        }
+        self._send(TOLD, json.dumps(body).encode())
+
+    def starts(self, report: StartsReport) -> None:
+        """Tell which spans are open in a process. Raises RetryableError where that cannot be sent."""
+        self._send(STARTS, json.dumps(asdict(report)).encode())
+
+    def deletion(self) -> None:
+        """Tell that something is to be deleted, which stands in the store. Raises RetryableError where that cannot be
+        sent; it is found all the same, later."""
+        self._send(DELETE, b"")
+
+    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
+        """Tell what was deleted. Returns once the brokers have it; raises RetryableError where they do not take it."""
+        body = json.dumps({"trace_ids": [*trace_ids], "session_ids": [*session_ids]})
+        self._send(FORGET, body.encode()).result()
+
+    def _send(self, kind: bytes, body: bytes) -> Any:
+        return self._producer.send(self._topic, _KEY, body, [(KIND, kind)])
+
+
+class NewsReader(Component):
+    """Hears what all are told, from its start on, and hands it on."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        feed: NewsSink,
+        heard: HeardProcesses,
+        starts: Callable[[StartsReport], None],
+        delete: Callable[[], None],
+        forget: Callable[[Sequence[str], Sequence[str]], None],
+    ) -> None:
+        """`starts` takes the spans that are open in a process, `delete` hears that something is to be deleted, `forget`
+        takes the traces and sessions that were."""
+        self._inbox: Inbox[None] = Inbox(1)
+        super().__init__("news", self._inbox)
+        self._topic = cluster.news
+        self._feed = feed
+        self._heard = heard
+        self._starts = starts
+        self._delete = delete
+        self._forget = forget
+        # A member of no group; the client wants a name all the same.
+        self._consumer = Consumer({**cluster.options, "group.id": f"{cluster.stem}.news", "enable.auto.commit": False})
+
+    def begin(self) -> None:
+        """Hear all that is told from now on, once it runs. Raises Unavailable where the brokers do not answer."""
+        place = TopicPartition(self._topic, 0)
+        try:
+            _, end = self._consumer.get_watermark_offsets(place, timeout=WITHIN)
+            self._consumer.assign([TopicPartition(self._topic, 0, end)])
+        except KafkaException as error:
+            raise Unavailable(f"{self._topic} cannot be read: {said(error.args[0])}") from error
+
+    def run(self) -> None:
+        while not self._inbox.closed:
+            message = self._consumer.poll(POLL)
+            if message is not None:
+                self.survive(self._hear, message)
+        self._consumer.close()
+
+    def _hear(self, message: Message) -> None:
+        if (error := message.error()) is not None:
+            self.refused(CollectorError(said(error)))
+            return
+        self.accepted()
+        kind, body = dict(message.headers() or ()).get(KIND), message.value() or b""
+        try:
+            self._told(kind, body)
+        except (ValueError, KeyError, TypeError) as problem:
+            logger.error("news of another version, or none, is passed over: %s", problem)
+
+    def _told(self, kind: str | bytes | None, body: bytes) -> None:
+        if kind == TOLD:
+            told = json.loads(body)
+            self._heard.hear(told["processes"])
+            findings = [finding_from(each) for each in told["findings"]]
+            self._feed.take_news(
+                News(told=findings, evaluations=[committed_from(each) for each in told["evaluations"]])
+            )
+        elif kind == STARTS:
+            self._starts(report_from(json.loads(body)))
+        elif kind == DELETE:
+            self._delete()
+        elif kind == FORGET:
+            doomed = json.loads(body)
+            self._forget(doomed["trace_ids"], doomed["session_ids"])

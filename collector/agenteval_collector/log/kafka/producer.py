@@ -1,0 +1,126 @@
+"""One way to send to Kafka, on a thread of its own that waits for what the brokers say."""
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Message, Producer
+
+from agenteval_collector.log.kafka.cluster import LARGEST, Cluster, said
+from agenteval_collector.model.telemetry import offset_in
+from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
+from agenteval_collector.runtime.inbox import Inbox
+
+WITHIN_MS: Final = 8_000
+"""Until a message is given up: less than a sender waits for its answer."""
+LINGER_MS: Final = 3
+"""Messages that come within so much time leave together."""
+POLL: Final = 0.2
+"""Seconds that the thread waits for answers at the longest."""
+LOOK_EVERY: Final = 2.0
+"""Seconds between two looks whether the cluster is there: a process with nothing to send must know it, too."""
+PROBE: Final = 1.0
+"""Seconds that it has to answer."""
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+class KafkaProducer(Component):
+    """Sends messages. A message is taken when all brokers that copy its partition have it, each once and in order."""
+
+    def __init__(self, name: str, cluster: Cluster, *, max_bytes: int) -> None:
+        """At most `max_bytes` wait for the brokers; then `send` refuses."""
+        self._inbox: Inbox[None] = Inbox(1)
+        super().__init__(name, self._inbox)
+        self._cluster = cluster
+        self._max_bytes = max_bytes
+        self._held = 0
+        # Guards it: the receiver's threads add, the thread here takes away.
+        self._weighing = threading.Lock()
+        options: dict[str, Any] = {
+            **cluster.options,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": LINGER_MS,
+            "delivery.timeout.ms": WITHIN_MS,
+            "compression.type": "lz4",
+            "message.max.bytes": LARGEST,
+            "queue.buffering.max.kbytes": max(max_bytes, LARGEST) // 1024 + 1,
+            "queue.buffering.max.messages": 0,
+        }
+        self._producer = Producer(options)
+
+    @property
+    def held(self) -> int:
+        """Bytes that wait for the brokers. From any thread."""
+        return self._held
+
+    @property
+    def waiting(self) -> int:
+        """The number of messages that wait for the brokers; an instant's value."""
+        return len(self._producer)
+
+    def send(self, topic: str, key: bytes, value: bytes, headers: Headers = ()) -> Future[int]:
+        """Return the message's offset (`model.telemetry.offset_in`), once the brokers have it. Raises Overloaded where
+        too much waits already.
+
+        The future raises Unavailable where the brokers did not take it in time; it may still be there.
+        """
+        if self._inbox.closed:
+            raise Unavailable("the collector is stopping")
+        self._admit(len(value))
+        sent: Future[int] = Future()
+
+        def delivered(error: Any, message: Message) -> None:
+            self._release(len(value))
+            if error is None:
+                self.accepted()
+                sent.set_result(offset_in(message.partition() or 0, message.offset() or 0))
+            else:
+                refusal = Unavailable(f"{self._cluster.name} did not take a message: {said(error)}")
+                self.refused(refusal)
+                sent.set_exception(refusal)
+
+        try:
+            self._producer.produce(
+                topic,
+                value,
+                key,
+                partition=self._cluster.partition_of(topic, key),
+                headers=list(headers),
+                on_delivery=delivered,
+            )
+        except (BufferError, KafkaException) as error:
+            self._release(len(value))
+            raise Unavailable(f"{self._cluster.name} cannot take a message now: {error}") from error
+        return sent
+
+    def _admit(self, size: int) -> None:
+        with self._weighing:
+            if self._held and self._held + size > self._max_bytes:
+                raise Overloaded(f"more waits for {self._cluster.name} than fits; send again later")
+            self._held += size
+
+    def _release(self, size: int) -> None:
+        with self._weighing:
+            self._held -= size
+
+    def run(self) -> None:
+        next_look = 0.0
+        while not self._inbox.closed:
+            self._producer.poll(POLL)
+            if time.monotonic() >= next_look:
+                self._probe()
+                next_look = time.monotonic() + LOOK_EVERY
+        self._producer.flush(WITHIN_MS / 1000)
+
+    def _probe(self) -> None:
+        try:
+            self._producer.list_topics(self._cluster.news, timeout=PROBE)
+        except KafkaException as error:
+            self.refused(Unavailable(f"{self._cluster.name} does not answer: {said(error.args[0])}"))
+        else:
+            self.accepted()

@@ -1,0 +1,214 @@
+"""One way to take messages out of a topic: as a member of a group, which shares its partitions."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Protocol
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+
+from agenteval_collector.log.kafka.cluster import Cluster, said
+from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.errors import CollectorError, RetryableError
+from agenteval_collector.runtime.inbox import Inbox
+
+logger = logging.getLogger(__name__)
+
+POLL: Final = 0.1
+"""Seconds that the thread waits for messages at the longest."""
+BATCH: Final = 200
+"""Messages that are taken out together."""
+ANSWERED_WITHIN: Final = 10.0
+"""Seconds that the brokers have to say how far the group is."""
+LOOK_EVERY: Final = 5.0
+"""Seconds between two looks where the partitions end."""
+LOOKED_WITHIN: Final = 1.0
+"""Seconds that a broker has to say so."""
+LARGEST_ANSWER: Final = 512 * 1024 * 1024
+"""Bytes of an answer of a broker at most: the largest message, and what comes with it."""
+
+
+class MessageTaker(Protocol):
+    """Takes messages, and hears which partitions it has to do with. On the reader's thread."""
+
+    def take_message(self, partition: int, number: int, message: Message) -> bool:
+        """Take the `number`th message of a partition; False where there is no room for it now: it comes again."""
+        ...
+
+    def assigned(self, partitions: Collection[int]) -> None:
+        """Take note that messages of these partitions will come, from the last one that was noted."""
+        ...
+
+    def revoked(self, partitions: Collection[int]) -> None:
+        """Finish what is under way of these partitions, and forget the rest: somebody else goes on with them."""
+        ...
+
+    def lost(self, partitions: Collection[int]) -> None:
+        """Forget what was taken of these partitions: somebody else has gone on with them already."""
+        ...
+
+
+class TopicReader(Component):
+    """Reads a topic, and hands each message to a taker. While that has no room, nothing is read, and the partitions
+    stay with this process."""
+
+    def __init__(
+        self, name: str, cluster: Cluster, topic: str, group: str, offsets: Offsets, taker: MessageTaker
+    ) -> None:
+        self._inbox: Inbox[None] = Inbox(1)
+        super().__init__(name, self._inbox)
+        self._topic = topic
+        self._offsets = offsets
+        self._taker = taker
+        self._held: deque[Message] = deque()
+        self._is_paused = False
+        self._is_leaving = False
+        options: dict[str, Any] = {
+            **cluster.options,
+            "group.id": f"{cluster.stem}.{group}",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": 10_000,
+            "heartbeat.interval.ms": 2_000,
+            "max.poll.interval.ms": 60_000,
+            "receive.message.max.bytes": LARGEST_ANSWER,
+            "queued.max.messages.kbytes": 16 * 1024,
+            "fetch.queue.backoff.ms": 10,
+        }
+        self._consumer = Consumer(options)
+
+    def run(self) -> None:
+        self._consumer.subscribe(
+            [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+        next_look = 0.0
+        while not self._inbox.closed:
+            self.survive(self._step)
+            self._commit()
+            if time.monotonic() >= next_look:
+                self._look_at_ends()
+                next_look = time.monotonic() + LOOK_EVERY
+
+    def leave(self) -> None:
+        """Save what was noted, and leave the group; once the reader has shut down and its taker is done. Safe twice."""
+        self._is_leaving = True
+        try:
+            self._save(self._offsets.unsaved())
+            self._consumer.close()
+        except (KafkaException, RuntimeError) as error:
+            logger.warning("%s has not left its group: %s", self.name, error)
+
+    def _step(self) -> None:
+        if self._offsets.is_stale and not self._read_again():
+            self._messages()  # It hears what has become of its partitions; messages come again.
+            return
+        messages = self._messages()  # Partitions come and go in here.
+        self._held.extend(messages)
+        while self._held and self._take(self._held[0]):
+            self._held.popleft()
+        if self._held:
+            # Again each time: a partition that has come meanwhile is not paused.
+            self._consumer.pause(self._consumer.assignment())
+            self._is_paused = True
+        elif self._is_paused:
+            self._consumer.resume(self._consumer.assignment())
+            self._is_paused = False
+
+    def _messages(self) -> list[Message]:
+        """Return what is there now, or the first that comes: asked for many, the client waits for all its time."""
+        first = self._consumer.poll(POLL)
+        return [] if first is None else [first, *self._consumer.consume(BATCH, 0)]
+
+    def _read_again(self) -> bool:
+        """Take the partitions anew, and go back to what the group knows: what was taken since is done again. False
+        where the group does not know this process any more, or does not answer."""
+        self._held.clear()
+        try:
+            self._save(self._offsets.unsaved())
+            assigned = self._consumer.assignment()
+            places = self._consumer.committed(assigned, timeout=ANSWERED_WITHIN) if assigned else []
+            if known := [place for place in places if place.offset >= 0]:
+                # Says the same again: only a member of the group may.
+                self._consumer.commit(offsets=known, asynchronous=False)
+            self._offsets.is_stale = False
+            self._taker.assigned({place.partition for place in places})
+            for place in places:
+                begin = place.offset if place.offset >= 0 else OFFSET_BEGINNING
+                self._consumer.seek(TopicPartition(place.topic, place.partition, begin))
+        except KafkaException as error:
+            self._offsets.is_stale = True
+            logger.warning("%s cannot read again what others may have done: %s", self.name, said(error.args[0]))
+            return False
+        return True
+
+    def _let_go(self, partitions: Collection[int]) -> None:
+        """Forget messages that wait, of partitions that come or go: those that are due come again."""
+        self._held = deque(each for each in self._held if each.partition() not in partitions)
+
+    def _take(self, message: Message) -> bool:
+        error = message.error()
+        if error is not None:
+            self.refused(CollectorError(said(error)))
+            return True
+        self.accepted()
+        partition, number = message.partition(), message.offset()
+        assert partition is not None
+        assert number is not None
+        if partition not in self._offsets.partitions:
+            return True  # It came before the partition left.
+        return self._taker.take_message(partition, number, message)
+
+    def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        new = {each.partition for each in partitions}
+        logger.info("%s has the partitions %s of %s, too", self.name, sorted(new), self._topic)
+        self._let_go(new)
+        self._offsets.take(new)
+        self.survive(self._taker.assigned, new)
+
+    def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._is_leaving:
+            return  # All of it is saved.
+        gone = {each.partition for each in partitions}
+        logger.info("%s gives up the partitions %s of %s", self.name, sorted(gone), self._topic)
+        try:
+            self.survive(self._taker.revoked, gone)
+            self._save({each: number for each, number in self._offsets.unsaved().items() if each in gone})
+        except (KafkaException, RetryableError) as error:
+            logger.warning("%s: some messages will be read again: %s", self.name, said(error.args[0]))
+        self._offsets.drop(gone)
+
+    def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        gone = {each.partition for each in partitions}
+        logger.warning("%s has lost the partitions %s of %s", self.name, sorted(gone), self._topic)
+        self._offsets.drop(gone)
+        self.survive(self._taker.lost, gone)
+
+    def _commit(self) -> None:
+        if changed := self._offsets.unsaved():
+            try:
+                self._consumer.commit(offsets=self._places(changed), asynchronous=True)
+            except KafkaException as error:
+                self.refused(error)
+            else:
+                self._offsets.saved(changed)
+
+    def _save(self, changed: Mapping[int, int]) -> None:
+        if changed:
+            self._consumer.commit(offsets=self._places(changed), asynchronous=False)
+            self._offsets.saved(changed)
+
+    def _look_at_ends(self) -> None:
+        """See where the partitions end. What the client remembers is old while there is no room for messages."""
+        places = [TopicPartition(self._topic, each) for each in sorted(self._offsets.partitions)]
+        try:
+            for place in self._consumer.committed(places, timeout=LOOKED_WITHIN) if places else ():
+                first, end = self._consumer.get_watermark_offsets(place, timeout=LOOKED_WITHIN)
+                self._offsets.saw(place.partition, max(first, place.offset), end)
+        except KafkaException as error:
+            self._logger.debug("the ends of %s are not known now: %s", self._topic, said(error.args[0]))
+
+    def _places(self, numbers: Mapping[int, int]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, partition, number) for partition, number in numbers.items()]

@@ -1,0 +1,166 @@
+"""The topic of spans as the assembly has it: a log that is read as it is written, and looked up by offset."""
+
+import logging
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, Protocol
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from agenteval_collector.log.kafka.cluster import Cluster, said
+from agenteval_collector.log.kafka.erased import Erased
+from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.log.kafka.reader import LARGEST_ANSWER
+from agenteval_collector.log.kafka.requests import SIGNAL
+from agenteval_collector.model.senders import Habit
+from agenteval_collector.model.telemetry import LoggedRequest, Signal, offset_in, place_of
+from agenteval_collector.runtime.errand import Errand
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
+
+logger = logging.getLogger(__name__)
+
+WITHIN: Final = 10.0
+"""Seconds for the assembly to finish with a partition that it gives up, and for a broker to answer a look-up."""
+
+
+class Assembly(Protocol):
+    """The stage that takes requests."""
+
+    def admit(self) -> None:
+        """Raises Overloaded while it has no room for more."""
+
+    def take_request(self, request: LoggedRequest) -> None: ...
+
+    def give_up(self, partitions: Collection[int]) -> Errand[None]:
+        """Note how far these partitions are scored, and forget their traces."""
+        ...
+
+
+class SpanTaker:
+    """Hands messages of the topic to the assembly; what was deleted since they came, as requests without content."""
+
+    def __init__(self, tenant: str, assembly: Assembly, erased: Erased) -> None:
+        self._tenant = tenant
+        self._assembly = assembly
+        self._erased = erased
+
+    def take_message(self, partition: int, number: int, message: Message) -> bool:
+        try:
+            self._assembly.admit()
+        except Overloaded:
+            return False
+        try:
+            request = request_of(message, self._tenant, partition, number)
+        except ValueError as error:  # Others may write to the topic, too.
+            logger.error("message %d of partition %d is passed over: %s", number, partition, error)
+            return True
+        if self._erased.has((message.key() or b"").hex(), request.received_at):
+            # Not left out: the assembly is to know how far the partition is done with.
+            request = request._replace(body=b"")
+        self._assembly.take_request(request)
+        return True
+
+    def assigned(self, partitions: Collection[int]) -> None:
+        """Do nothing: the first message of a partition says where it begins."""
+
+    def revoked(self, partitions: Collection[int]) -> None:
+        self._assembly.give_up(partitions).wait(WITHIN)
+
+    def lost(self, partitions: Collection[int]) -> None:
+        self._assembly.give_up(partitions)
+
+
+class SpanLog:
+    """The `Log` of the assembly: what is read again after a restart, the group's offsets say, and Kafka forgets by
+    itself. Look-ups are thread-safe."""
+
+    def __init__(self, cluster: Cluster, tenant: str) -> None:
+        self._cluster = cluster
+        self._tenant = tenant
+        options: dict[str, Any] = {
+            **cluster.options,
+            "group.id": f"{cluster.stem}.look-ups",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "receive.message.max.bytes": LARGEST_ANSWER,
+            # One message is wanted, not all behind it.
+            "queued.min.messages": 1,
+            "queued.max.messages.kbytes": 1024,
+        }
+        self._consumer = Consumer(options)
+        self._lock = threading.Lock()
+
+    def read(self, start: int) -> Iterable[LoggedRequest]:
+        """Return nothing: all of it comes by the reader."""
+        return ()
+
+    def last_offset(self) -> int:
+        return 0
+
+    def trim(self, below: int, older_than: int, batch: int) -> int:
+        """Return 0: the topic's own retention forgets."""
+        return 0
+
+    def get(self, offsets: Sequence[int]) -> Iterator[LoggedRequest]:
+        """Yield the requests at these offsets that are still kept, in order. Raises Unavailable."""
+        for partition, wanted in groupby(sorted(offsets), lambda offset: place_of(offset)[0]):
+            with self._lock:
+                yield from self._look_up(partition, [place_of(offset)[1] for offset in wanted])
+
+    def shutdown(self) -> None:
+        self._consumer.close()
+
+    def _look_up(self, partition: int, numbers: Sequence[int]) -> list[LoggedRequest]:
+        topic = self._cluster.spans
+        found: list[LoggedRequest] = []
+        try:
+            for number in numbers:
+                self._consumer.assign([TopicPartition(topic, partition, number)])
+                message = self._consumer.poll(WITHIN)
+                if message is None:
+                    raise Unavailable(f"{self._cluster.name} did not answer within {WITHIN:g} s")
+                if (error := message.error()) is not None:
+                    raise Unavailable(f"{topic} cannot be read: {said(error)}")
+                if message.offset() == number:  # Else it is forgotten, and this is the oldest that is not.
+                    found.append(request_of(message, self._tenant, partition, number))
+        except KafkaException as error:
+            raise Unavailable(f"{topic} cannot be read: {said(error.args[0])}") from error
+        finally:
+            self._consumer.unassign()
+        return found
+
+
+class LearnedHabits(Protocol):
+    """The memory of senders' habits."""
+
+    def save(self, histories: Mapping[Habit, str]) -> None: ...
+
+
+class SpanProgress:
+    """The `AssemblyStore` whose checkpoints are the group's offsets."""
+
+    def __init__(self, habits: LearnedHabits, offsets: Offsets) -> None:
+        self.habits = habits
+        self._offsets = offsets
+
+    def checkpoint(self) -> int:
+        """Return 0: each partition begins where the group has left it."""
+        return 0
+
+    def save_checkpoint(self, offset: int) -> None:
+        self._offsets.note(*place_of(offset))
+
+
+def request_of(message: Message, tenant: str, partition: int, number: int) -> LoggedRequest:
+    """Return a message as a request of the log. Raises ValueError where its header names no signal."""
+    headers = dict(message.headers() or ())
+    signal = headers.get(SIGNAL)
+    _, milliseconds = message.timestamp()
+    return LoggedRequest(
+        offset_in(partition, number),
+        tenant,
+        Signal.TRACES if signal is None else Signal(int(signal)),
+        milliseconds * 1_000_000,
+        message.value() or b"",
+    )

@@ -1,0 +1,194 @@
+"""Complete traces as whoever evaluates them takes them, a share of all sessions."""
+
+import json
+import logging
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict
+from itertools import groupby
+from typing import Final, Protocol
+
+from confluent_kafka import Message
+
+from agenteval_collector.log.kafka.cluster import Cluster
+from agenteval_collector.log.kafka.documents import evaluation_from
+from agenteval_collector.log.kafka.erased import Erased
+from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.log.kafka.producer import KafkaProducer
+from agenteval_collector.log.kafka.trace_bytes import from_bytes
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.runtime.errand import Errand
+from agenteval_collector.runtime.errors import PermanentError, Unavailable
+from otel_agenteval.outcome import Evaluation
+
+logger = logging.getLogger(__name__)
+
+FINISHED_WITHIN: Final = 20.0
+"""Seconds for the evaluation to commit what it has of partitions that this process gives up."""
+KIND: Final = "kind"
+"""The header that says what a message is, where it is no trace."""
+ENDED, AGAIN = b"ended", b"again"
+
+
+class Inbox(Protocol):
+    """The inbox of the evaluation."""
+
+    def take_trace(self, trace: AssembledTrace, timeout: float) -> bool: ...
+
+    def end_session(self, session_id: str, *, marked: bool) -> None: ...
+
+    def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]: ...
+
+    def run_errand(self, errand: Errand[None]) -> None: ...
+
+    def take_share(self, partitions: Collection[int]) -> None:
+        """Go on with the sessions of these partitions."""
+
+    def give_up_share(self, partitions: Collection[int]) -> Future[None]:
+        """Forget the sessions of these partitions; done once what of them is under way is committed."""
+        ...
+
+
+class TraceTaker:
+    """Hands traces of the topic to the evaluation, and notes which of them are stored."""
+
+    def __init__(self, evaluation: Inbox, offsets: Offsets, erased: Erased) -> None:
+        self._evaluation = evaluation
+        self._erased = erased
+        self._offsets = offsets
+        # By partition: the messages that were taken and are not stored, in order, and the next one's number.
+        self._taken: dict[int, dict[int, tuple[str, int]]] = {}
+        self._next: dict[int, int] = {}
+        self._places: dict[tuple[str, int], set[tuple[int, int]]] = {}
+        # Guards them: the reader's thread adds, the evaluation's takes away.
+        self._lock = threading.Lock()
+        # A trace that is handed over is handed over before who forgets it: else it would be stored after all.
+        self._handing_over = threading.Lock()
+
+    def take_message(self, partition: int, number: int, message: Message) -> bool:
+        try:
+            trace = self._trace_in(message)
+        except (PermanentError, ValueError, KeyError, TypeError) as error:
+            logger.error("message %d of partition %d is passed over: %s", number, partition, error)
+            trace = None
+        with self._handing_over:
+            if trace is None or self._erased.covers(trace):
+                self._note(partition, number, None)
+                return True
+            # Before it is handed over: it may be stored before this returns.
+            self._note(partition, number, (trace.trace_id, trace.revision))
+            if self._evaluation.take_trace(trace, 0.0):
+                return True
+            self._take_back(partition, number, trace)
+            return False
+
+    def forget(self, trace_ids: Iterable[str], at: int, errand: Errand[None]) -> None:
+        """Hand over nothing any more of traces that were deleted at that time (ns); then have the evaluation run the
+        errand."""
+        with self._handing_over:
+            self._erased.add(trace_ids, at)
+            self._evaluation.run_errand(errand)
+
+    def _trace_in(self, message: Message) -> AssembledTrace | None:
+        """Return the trace in a message; None where it is a report, which the evaluation has then."""
+        kind, body = dict(message.headers() or ()).get(KIND), message.value() or b""
+        if kind == ENDED:
+            told = json.loads(body)
+            self._evaluation.end_session(told["session_id"], marked=told["marked"])
+        elif kind == AGAIN:
+            self._evaluation.judge_again([[evaluation_from(each) for each in of] for of in json.loads(body)])
+        else:
+            return from_bytes(body)
+        return None
+
+    def take_scored(self, trace_id: str, revision: int) -> None:
+        """Take note that a revision is stored."""
+        with self._lock:
+            for partition, number in self._places.pop((trace_id, revision), ()):
+                if partition in self._taken:
+                    self._taken[partition].pop(number, None)
+                    self._offsets.note(partition, self._done_below(partition))
+
+    def assigned(self, partitions: Collection[int]) -> None:
+        self._drop(partitions)
+        self._evaluation.take_share(partitions)
+
+    def revoked(self, partitions: Collection[int]) -> None:
+        # First: what is not evaluated yet is left to who has them next, so that nobody waits for it.
+        self._drop(partitions)
+        try:
+            self._evaluation.give_up_share(partitions).result(FINISHED_WITHIN)
+        except TimeoutError as error:
+            raise Unavailable(f"the evaluation has not finished within {FINISHED_WITHIN:g} s") from error
+
+    def lost(self, partitions: Collection[int]) -> None:
+        self._drop(partitions)
+        self._evaluation.give_up_share(partitions)
+
+    def waits_for(self, trace: AssembledTrace) -> bool:
+        """Return whether a message of a partition that this process has holds the trace, and is not known to be stored.
+        From any thread."""
+        return (trace.trace_id, trace.revision) in self._places
+
+    def _drop(self, partitions: Collection[int]) -> None:
+        """Forget all notes on these partitions."""
+        with self._lock:
+            for partition in partitions:
+                self._taken.pop(partition, None)
+                self._next.pop(partition, None)
+            gone = {*partitions}
+            self._places = {
+                key: kept
+                for key, places in self._places.items()
+                if (kept := {each for each in places if each[0] not in gone})
+            }
+
+    def _note(self, partition: int, number: int, of_trace: tuple[str, int] | None) -> None:
+        with self._lock:
+            self._next[partition] = number + 1
+            if of_trace is None:
+                self._offsets.note(partition, self._done_below(partition))
+            else:
+                self._taken.setdefault(partition, {})[number] = of_trace
+                self._places.setdefault(of_trace, set()).add((partition, number))
+
+    def _take_back(self, partition: int, number: int, trace: AssembledTrace) -> None:
+        """Take back a note: the message comes again."""
+        with self._lock:
+            self._next[partition] = number
+            self._taken[partition].pop(number, None)
+            # The same revision may be in another message, too.
+            key = trace.trace_id, trace.revision
+            if left := self._places.get(key, set()) - {(partition, number)}:
+                self._places[key] = left
+            else:
+                self._places.pop(key, None)
+
+    def _done_below(self, partition: int) -> int:
+        return next(iter(self._taken.get(partition, ())), self._next[partition])
+
+
+class SessionTopic:
+    """Tells whoever evaluates a session what was reported of it. Raises RetryableError where that cannot be sent."""
+
+    def __init__(self, producer: KafkaProducer, cluster: Cluster) -> None:
+        self._producer = producer
+        self._topic = cluster.traces
+
+    def end_session(self, session_id: str, *, marked: bool) -> None:
+        """Tell that a session was reported ended; `marked`: the store knows it."""
+        self._send(session_id, ENDED, {"session_id": session_id, "marked": marked}).result()
+
+    def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
+        """Tell which outcomes, by trace, are to be judged after all. Returns of how many traces that was told."""
+        by_session = sorted(found, key=lambda of_trace: of_trace[0].session_id)
+        for session_id, of_session in groupby(by_session, key=lambda of_trace: of_trace[0].session_id):
+            self._send(session_id, AGAIN, [[asdict(each) for each in of_trace] for of_trace in of_session]).result()
+        told: Future[int] = Future()
+        told.set_result(len(found))
+        return told
+
+    def _send(self, session_id: str, kind: bytes, document: object) -> Future[int]:
+        body = json.dumps(document).encode()
+        return self._producer.send(self._topic, session_id.encode(), body, [(KIND, kind)])

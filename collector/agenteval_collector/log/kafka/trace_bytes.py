@@ -1,0 +1,104 @@
+"""Complete traces as the bytes of a message (`assembled.proto`)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from google.protobuf.message import DecodeError
+from pydantic import TypeAdapter, ValidationError
+
+from agenteval_collector.log.kafka.cluster import LARGEST
+from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
+from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.runtime.errors import PermanentError
+from otel_agenteval.proto.v1.assembled_pb2 import Assembled, TraceItem, TraceOrigin
+
+_DEATH: Final = TypeAdapter(Death)
+_CLOSING: Final = TypeAdapter(Closing)
+
+MOST: Final = LARGEST - 1024 * 1024
+"""Bytes of a message at most: Kafka adds some."""
+_AROUND: Final = 32
+"""Bytes around an item, at most."""
+
+_Items: TypeAlias = Sequence[tuple[bytes, Origin]]
+
+
+def to_bytes(trace: AssembledTrace, most: int = MOST) -> bytes:
+    """Return a complete trace as a message. What makes it larger than `most` bytes is left out of the middle, and spans
+    of it count as missing: nobody could take it, and all behind it would wait."""
+    body = _written(trace)
+    return body if len(body) <= most else _written(_cut(trace, most))
+
+
+def _cut(trace: AssembledTrace, most: int) -> AssembledTrace:
+    logs = _ends(trace.logs, most // 4)
+    spans = _ends(trace.spans, most // 2)
+    return replace(trace, spans=spans, logs=logs, missing=trace.missing + len(trace.spans) - len(spans))
+
+
+def _ends(items: _Items, most: int) -> _Items:
+    """Return the first and the last of the items, as many as take `most` bytes together with their origins."""
+    places = (place for pair in zip(range(len(items)), reversed(range(len(items))), strict=True) for place in pair)
+    kept: set[int] = set()
+    known: set[Origin] = set()
+    for place in places:
+        raw, origin = items[place]
+        most -= len(raw) + _AROUND
+        if origin not in known:
+            known.add(origin)
+            # Process and service are in the resource, too.
+            most -= 2 * len(origin.resource) + len(origin.scope.encode()) + _AROUND
+        if most < 0 or place in kept:
+            break
+        kept.add(place)
+    return [items[place] for place in sorted(kept)]
+
+
+def _written(trace: AssembledTrace) -> bytes:
+    origins: dict[Origin, int] = {}
+
+    def placed(items: Iterable[tuple[bytes, Origin]]) -> list[TraceItem]:
+        return [TraceItem(item=raw, origin=origins.setdefault(origin, len(origins))) for raw, origin in items]
+
+    message = Assembled(
+        trace_id=trace.trace_id,
+        tenant=trace.tenant,
+        revision=trace.revision,
+        spans=placed(trace.spans),
+        logs=placed(trace.logs),
+        offsets=trace.offsets,
+        received_at=trace.received_at,
+        missing=trace.missing,
+        death=b"" if trace.death is None else _DEATH.dump_json(trace.death),
+        closing=b"" if trace.closing is None else _CLOSING.dump_json(trace.closing),
+        origins=[
+            TraceOrigin(resource=each.resource, scope=each.scope, process=each.process, service=each.service)
+            for each in origins
+        ],
+    )
+    return message.SerializeToString()
+
+
+def from_bytes(body: bytes) -> AssembledTrace:
+    """Return the trace in a message. Raises PermanentError where it is none."""
+    try:
+        message = Assembled.FromString(body)
+        origins = [
+            Origin(each.resource, each.scope, each.process if each.HasField("process") else None, each.service)
+            for each in message.origins
+        ]
+        return AssembledTrace(
+            trace_id=message.trace_id,
+            tenant=message.tenant,
+            revision=message.revision,
+            spans=[(each.item, origins[each.origin]) for each in message.spans],
+            logs=[(each.item, origins[each.origin]) for each in message.logs],
+            offsets=[*message.offsets],
+            received_at=message.received_at,
+            missing=message.missing,
+            death=_DEATH.validate_json(message.death) if message.death else None,
+            closing=_CLOSING.validate_json(message.closing) if message.closing else None,
+        )
+    except (DecodeError, ValidationError, IndexError) as error:
+        raise PermanentError(f"a message of {len(body)} bytes is no complete trace: {error}") from error

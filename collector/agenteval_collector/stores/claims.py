@@ -1,0 +1,51 @@
+"""The shares of all sessions that this process evaluates, where several do: who has taken over is told by the store."""
+
+from collections.abc import Collection
+
+from sqlalchemy import bindparam, select
+
+from agenteval_collector.runtime.errors import Superseded
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase
+from agenteval_collector.stores.schema import claims, own
+
+_OF_PARTITION = select(claims.c.generation).where(own(claims), claims.c.partition == bindparam("partition"))
+_ALL = select(claims.c.partition, claims.c.generation).where(own(claims))
+
+
+class Claims:
+    """The partitions that this process has taken, each with the generation that says so. Of one thread.
+
+    A process that was silent for so long that another one has taken its partitions does not know that. It finds out
+    with its next commit, which is not kept; nor is any one after it, until it gives these up or takes them again.
+    """
+
+    def __init__(self, database: TenantDatabase) -> None:
+        self._database = database
+        self._taken: dict[int, int] = {}
+        self._is_shared = False
+
+    def take(self, partitions: Collection[int]) -> None:
+        """Take partitions over, from whoever had them. Raises Unavailable."""
+        self._is_shared = True
+        with self._database.writing() as connection:
+            taken = {}
+            for partition in partitions:
+                before: int | None = connection.execute(_OF_PARTITION, {"partition": partition}).scalar()
+                taken[partition] = (before or 0) + 1
+            connection.upsert(claims, [{"partition": each, "generation": of} for each, of in taken.items()])
+        self._taken |= taken
+
+    def give_up(self, partitions: Collection[int]) -> None:
+        """Keep nothing of these partitions from now on."""
+        for partition in partitions:
+            self._taken.pop(partition, None)
+
+    def check(self, connection: TenantConnection) -> None:
+        """Raise Superseded where another process has taken one of the partitions over; in the transaction that keeps
+        what was computed. Where nothing was ever taken, no other process is there."""
+        if not self._is_shared:
+            return
+        now = {row.partition: row.generation for row in connection.execute(_ALL)}
+        gone = sorted(each for each, generation in self._taken.items() if now.get(each) != generation)
+        if gone or not self._taken:
+            raise Superseded(f"another process has the partitions {gone or 'of these sessions'} by now")

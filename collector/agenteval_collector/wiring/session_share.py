@@ -1,0 +1,81 @@
+"""The sessions that one of several processes evaluates: those of its partitions of the topic of traces."""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Final
+
+from agenteval_collector.log.kafka.cluster import Cluster
+from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.log.kafka.producer import KafkaProducer
+from agenteval_collector.log.kafka.trace_bytes import to_bytes
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.stores.store import Store
+
+logger = logging.getLogger(__name__)
+
+WITHIN: Final = 10.0
+"""Seconds that the brokers may take for a trace that is handed on."""
+
+
+class SessionShare:
+    """The `Share` of the evaluation. Belongs to its thread."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        store: Store,
+        producer: KafkaProducer,
+        offsets: Offsets,
+        waits_for: Callable[[AssembledTrace], bool],
+    ) -> None:
+        """`waits_for` tells whether a trace is still this process's to evaluate, wherever its session belongs."""
+        self._cluster = cluster
+        self._claims = store.claims
+        self._store = store
+        self._producer = producer
+        self._offsets = offsets
+        self._waits_for = waits_for
+        self._partitions: frozenset[int] = frozenset()
+
+    def owns(self, session_id: str) -> bool:
+        return self.is_in(session_id, self._partitions)
+
+    def is_in(self, session_id: str, partitions: Collection[int]) -> bool:
+        return self._cluster.partition_of(self._cluster.traces, session_id.encode()) in partitions
+
+    def still_own(self, traces: Sequence[AssembledTrace]) -> list[AssembledTrace]:
+        return [each for each in traces if self._waits_for(each)]
+
+    def not_stored(self, traces: Sequence[AssembledTrace]) -> list[AssembledTrace]:
+        known = dict(self._store.known_traces([each.trace_id for each in traces])) if traces else {}
+        new = []
+        for trace in traces:
+            revision, offsets = known.get(trace.trace_id, (0, frozenset()))
+            if trace.revision <= revision:
+                if offsets.issuperset(trace.offsets):
+                    continue
+                # Who had assembled less of it took it for the same revision. All read its requests in one order: this
+                # has what that had.
+                trace = replace(trace, revision=revision + 1)  # noqa: PLW2901
+            known[trace.trace_id] = trace.revision, frozenset(trace.offsets)
+            new.append(trace)
+        return new
+
+    def hands_on(self, trace: AssembledTrace, session_of: Callable[[], str]) -> bool:
+        session_id = session_of()
+        if self.owns(session_id):
+            return False
+        self._producer.send(self._cluster.traces, session_id.encode(), to_bytes(trace)).result(WITHIN)
+        return True
+
+    def take(self, partitions: Collection[int]) -> None:
+        self._claims.take(partitions)
+        self._partitions |= {*partitions}
+
+    def give_up(self, partitions: Collection[int]) -> None:
+        self._claims.give_up(partitions)
+        self._partitions -= {*partitions}
+
+    def superseded(self) -> None:
+        self._offsets.is_stale = True

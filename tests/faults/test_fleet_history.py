@@ -1,0 +1,22 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults.fleet_history import run
+from tests.support.databases import stores_on
+from tests.support.kafka.broker import Broker
+from tests.support.postgres import Server
+
+FAULTS = int(os.environ.get("FAULTS", "6"))
+
+
+@pytest.mark.distributed
+@pytest.mark.timeout(900)
+def test_through_random_faults_a_fleet_loses_nothing_and_doubles_nothing(
+    tmp_path: Path, kafka: Broker, postgresql: Server
+) -> None:
+    with stores_on(postgresql):
+        history = run(tmp_path, kafka, postgresql, faults=FAULTS, seed=390)
+    assert history.is_right, history
+    assert history.acknowledged >= 10 * FAULTS

@@ -1,0 +1,69 @@
+"""Messages of the topic of spans, as we write them and as others do."""
+
+from typing import Any
+
+import pytest
+from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.runtime.errand import Errand
+
+pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
+
+from agenteval_collector.log.kafka.erased import Erased
+from agenteval_collector.log.kafka.spans import SpanTaker
+
+
+class Message:
+    """A message as librdkafka hands it over."""
+
+    def __init__(self, value: bytes | None, headers: list[tuple[str, bytes]] | None = None) -> None:
+        self._value = value
+        self._headers = headers
+
+    def key(self) -> bytes | None:
+        return None
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def headers(self) -> list[tuple[str, bytes]] | None:
+        return self._headers
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 7
+
+
+class Assembly:
+    """Has room for everything."""
+
+    def __init__(self) -> None:
+        self.taken: list[LoggedRequest] = []
+
+    def admit(self) -> None: ...
+
+    def take_request(self, request: LoggedRequest) -> None:
+        self.taken.append(request)
+
+    def give_up(self, partitions: object) -> Errand[None]:
+        raise NotImplementedError
+
+
+def taken(message: Any) -> list[LoggedRequest]:
+    assembly = Assembly()
+    assert SpanTaker("default", assembly, Erased()).take_message(0, 3, message)
+    return assembly.taken
+
+
+def test_without_a_header_it_holds_spans() -> None:
+    [request] = taken(Message(b"spans"))
+    assert (request.signal, request.body, request.received_at) == (Signal.TRACES, b"spans", 7_000_000)
+
+
+def test_the_header_says_that_it_holds_log_records() -> None:
+    [request] = taken(Message(b"logs", [("signal", b"2")]))
+    assert request.signal is Signal.LOGS
+
+
+@pytest.mark.parametrize("header", [b"metrics", b"3", b"", b"\xff"])
+def test_a_message_of_no_signal_is_passed_over(header: bytes) -> None:
+    """And does not hold up those behind it."""
+    assert taken(Message(b"x", [("signal", header)])) == []

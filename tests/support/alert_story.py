@@ -30,7 +30,8 @@ from tests.support.fleet import DOLLARS_A_TOKEN, MODEL, Agent
 from tests.support.judge.completions import Received
 from tests.support.judge.filling import fill
 from tests.support.judge.judge_server import JudgeServer
-from tests.support.prometheus import FACTOR, Prometheus, free_port
+from tests.support.ports import free_port
+from tests.support.prometheus import FACTOR, Prometheus
 from tests.support.scaled import seconds
 
 HOUR, DAY, WEEK = (seconds(each) / FACTOR for each in ("1h", "1d", "1w"))

@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from tests.support.eventually import eventually
-from tests.support.prometheus import CONFIGURATION, FACTOR, answers, free_port, running
+from tests.support.ports import free_port
+from tests.support.prometheus import CONFIGURATION, FACTOR, answers, running
 from tests.support.scaled import scaled
 
 NAMES = ("prometheus-alertmanager", "alertmanager")

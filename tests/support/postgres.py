@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.eventually import eventually
-from tests.support.prometheus import free_port
+from tests.support.ports import free_port
 
 USER, PASSWORD, DATABASE = "postgres", "pa55-w0rd", "postgres"
 _SETTINGS = (

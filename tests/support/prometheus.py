@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -16,6 +15,7 @@ from typing import Any
 import yaml
 
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 from tests.support.scaled import scaled, scaled_rules, shorter
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "prometheus"
@@ -132,10 +132,3 @@ def answers(url: str) -> bool:
             return bool(response.status == 200)
     except (urllib.error.URLError, ConnectionError):
         return False
-
-
-def free_port() -> int:
-    """Return a TCP port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.eventually import eventually
 from tests.support.kafka import jars
-from tests.support.prometheus import free_port
+from tests.support.ports import free_port
 
 _CLUSTER = "b3RlbC1hZ2VudGV2YWwtMQ"
 """16 bytes in base64, as Kafka wants them."""

@@ -9,7 +9,7 @@ from typing import Any
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings, load
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, Judging
+from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, Judging, SessionKey
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
@@ -18,7 +18,7 @@ from agenteval_collector.model.telemetry import Origin
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.judge import make_judging
-from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
+from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -93,7 +93,7 @@ class Scoring:
             EverySession(),
             self._plugged,
         )
-        self.inbox = EvaluationInbox()
+        self.inbox = EvaluationInbox(SessionKey(session_naming(self.settings)))
         self.stage = EvaluationStage(
             self.core.evaluation, self.core.sessions, self.store, inbox=self.inbox, judge=self, progress=self,
             emission=self, clock=self.clock,

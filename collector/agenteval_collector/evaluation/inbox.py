@@ -1,10 +1,11 @@
 """The evaluation's inbox: traces from assembly, judgements from the judge, and reports from outside."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from agenteval_collector.evaluation.turns import Turns
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.judging import Judgement
 from agenteval_collector.runtime.errand import Errand
@@ -44,13 +45,20 @@ Item: TypeAlias = AssembledTrace | Judgement | SessionEnd | Again | ShareChange 
 
 
 class EvaluationInbox(Inbox[Item]):
-    """Made before the stage that reads it: the judge, which hands its judgements to it, stands behind that stage."""
+    """Made before the stage that reads it: the judge, which hands its judgements to it, stands behind that stage.
 
-    def __init__(self) -> None:
-        super().__init__(CAPACITY)
+    Sessions take turns. `session_of` returns the session that a trace names, or the trace's id where it names none.
+    """
+
+    def __init__(self, session_of: Callable[[AssembledTrace], str]) -> None:
+        super().__init__(CAPACITY, Turns(_is_of))
+        self._session_of = session_of
 
     def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
         """Take a complete trace; False where there was no room within `timeout` seconds."""
+        # What comes first needs no turn, and most inboxes are empty.
+        if len(self):
+            trace.session = self._session_of(trace)
         return self.put(trace, trace.size, timeout=timeout)
 
     def take_judgement(self, judgement: Judgement) -> None:
@@ -80,3 +88,16 @@ class EvaluationInbox(Inbox[Item]):
     def run_errand(self, errand: Errand[Any]) -> None:
         """Run it between two batches, when all that was handed over before is committed."""
         self.put_regardless(errand, 0)
+
+
+def _is_of(entry: tuple[Item, int]) -> Sequence[Hashable] | None:
+    item, _ = entry
+    match item:
+        case AssembledTrace():
+            return (item.trace_id,) if item.session is None else (item.session, item.trace_id)
+        case SessionEnd():
+            return (item.session_id,)
+        case ShareChange() | Errand():
+            return None
+        case _:  # They are about traces that are stored.
+            return ()

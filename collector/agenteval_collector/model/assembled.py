@@ -61,6 +61,7 @@ class AssembledTrace:
     there may be no spans then. `received_at` is when the newest of all this was received, or the agent last heard of
     (ns since the Unix epoch, by the clock of the collector: those of agents may say anything). `closing` is None for
     such a look, and for one at an earlier revision; `waits_for` tells, in a look at an open one, what it waits for.
+    `session` is what its attributes name, or its id where they name none; None until somebody had to know.
     """
 
     trace_id: str
@@ -75,6 +76,7 @@ class AssembledTrace:
     death: Death | None = None
     closing: Closing | None = None
     waits_for: Sequence[str] = ()
+    session: str | None = None
 
     @property
     def size(self) -> int:

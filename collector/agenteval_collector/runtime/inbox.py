@@ -3,21 +3,37 @@
 import math
 import threading
 from collections import deque
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Line(Protocol[T]):
+    """The order in which items that wait are taken. A deque is one: first in, first out."""
+
+    def append(self, item: T, /) -> None:
+        """Let it wait."""
+
+    def popleft(self) -> T:
+        """Return the item that is next, which waits no more. Raises IndexError where none waits."""
+
+    def __getitem__(self, place: int, /) -> T:
+        """Return the item that is next, at place 0. Raises IndexError where none waits."""
+
+    def __len__(self) -> int: ...
 
 
 class Inbox(Generic[T]):
     """A bounded queue with many writers and one reader.
 
     `capacity` is in the writers' unit of weight (bytes, traces). What does not fit is refused, never dropped: the
-    writer decides what a refusal means. A single item heavier than the capacity fits when the queue is empty.
+    writer decides what a refusal means. A single item heavier than the capacity fits when the queue is empty. Items are
+    taken in the order of `line`: by default the one that waits for longest is first.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, line: Line[tuple[T, int]] | None = None) -> None:
         self.capacity = capacity
-        self._items: deque[tuple[T, int]] = deque()
+        self._items: Line[tuple[T, int]] = deque() if line is None else line
         self._weight = 0
         self._closed = False
         # Guards the three fields above: writers are the receiver's threads, the reader is the stage's own.
@@ -33,7 +49,7 @@ class Inbox(Generic[T]):
 
     @property
     def first(self) -> T | None:
-        """The item that waits for longest; an instant's value."""
+        """The item that is taken next; an instant's value."""
         try:
             return self._items[0][0]
         except IndexError:

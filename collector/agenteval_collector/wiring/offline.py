@@ -8,7 +8,7 @@ from typing import Final
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession
+from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, SessionKey
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
@@ -24,7 +24,7 @@ from agenteval_collector.wiring.judge import (
     trace_loader,
 )
 from agenteval_collector.wiring.ports import ExpectedTools, ReplayProgress
-from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
+from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
 
 BATCH: Final = 64
 """Traces evaluated, and then judged, at a time."""
@@ -60,7 +60,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
                 EverySession(),
                 truth=truth,
             )
-            self._inbox = EvaluationInbox()
+            self._inbox = EvaluationInbox(SessionKey(session_naming(settings)))
             self._judge = self._make_judge() if settings.judge.on else NoJudgeStage()
         except BaseException:
             self.store.shutdown()

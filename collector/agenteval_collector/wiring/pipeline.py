@@ -19,7 +19,7 @@ from agenteval_collector.config import Settings
 from agenteval_collector.emit.feed import MAX_ALARMS, Feed
 from agenteval_collector.emit.participants import Participants
 from agenteval_collector.emit.ports import PastSessionCounts, SessionLevels
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, Running, Share
+from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, Running, SessionKey, Share
 from agenteval_collector.evaluation.ports import ReportedTraces, ScoredTaker
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -124,7 +124,7 @@ class Pipeline:
             self.storage,
             self._make_share(),
         )
-        self._inbox = EvaluationInbox()
+        self._inbox = EvaluationInbox(SessionKey(session_naming(settings)))
         self._load = trace_loader(self.storage, store.turns, self._core.read)
         self._canaries = make_canaries(settings, store, self._load, self._inbox, clock)
         self.judge = self._make_judge() if settings.judge.on else NoJudgeStage()

@@ -77,7 +77,7 @@ acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md
 	for script in client_cpu collector_cpu latency memory read_trace reliability detectors verdict_latency; do $(BIN)/python -m benchmarks.$$script || exit 1; done
 
-bars: $(VENV)/.dev        ## the few of these ratios that a change must not raise, within two minutes
+bars: $(VENV)/.dev        ## the few of these ratios that a change must not raise, within five minutes; needs valgrind
 	$(BIN)/python -m benchmarks.bars
 
 docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings, the pictures from the sample agents

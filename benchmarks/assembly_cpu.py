@@ -8,9 +8,10 @@ Traces with our processor's count, and plain ones, whose spans come in requests 
 import gc
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
+from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from agenteval_collector.runtime.clock import ManualClock
@@ -40,7 +41,7 @@ def main() -> None:
             spans = sum(each.span_count for each in conversations)
             bodies = list(requests(conversations, started_at=time.time_ns(), spans_per_request=together, marker=marker))
             parsed.append(cost(lambda: [ExportTraceServiceRequest.FromString(body) for body in bodies]) / spans)  # noqa: B023
-            assembled.append(cost(lambda: assemble(bodies)) / spans)  # noqa: B023
+            assembled.append(cost(lambda: list(assemble(bodies))) / spans)  # noqa: B023
         # The first round has warmed up.
         results[f"{name}, us"] = statistics.median(assembled[1:]) * 1e6
         results[f"{name}, ratio"] = statistics.median(a / p for a, p in zip(assembled[1:], parsed[1:], strict=True))
@@ -54,18 +55,25 @@ def cost(work: Callable[[], object]) -> float:
     return time.process_time() - before
 
 
-def assemble(bodies: Sequence[bytes]) -> None:
-    """Put every trace together; each is scored as soon as it is complete."""
-    clock, alone = ManualClock(), Unconnected()
-    assembler = Assembler(
+def assembler(clock: ManualClock) -> Assembler:
+    """Return an assembler as the collector has it, without all that stands around it."""
+    alone = Unconnected()
+    return Assembler(
         clock, NoTelemetry(), alone, alone, alone, alone, Senders(), waits=WAITS, max_open_bytes=1 << 40,
         max_recent_bytes=4 * MIB,
     )  # fmt: skip
+
+
+def assemble(bodies: Sequence[bytes]) -> Iterator[AssembledTrace]:
+    """Yield every trace put together; each is scored as soon as it is complete."""
+    clock = ManualClock()
+    assembling = assembler(clock)
     for offset, body in enumerate(bodies, 1):
-        complete = assembler.take([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])
+        complete = assembling.take([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])
         clock.advance(BETWEEN)
-        for trace in [*complete, *assembler.due()]:
-            assembler.scored(trace.trace_id, trace.revision)
+        for trace in [*complete, *assembling.due()]:
+            assembling.scored(trace.trace_id, trace.revision)
+            yield trace
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, get_args
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from otel_agenteval.metrics import exchange
 from otel_agenteval.metrics.consistency import Variant
@@ -147,7 +147,7 @@ def _interval(figure: ComparedFigure, name: str, figures: Sequence[Figures]) -> 
         return None
     # The bootstrap's variance is that of the plug-in estimate: n - 1 in n of the unbiased one.
     deviation = float(np.std(defined)) * math.sqrt(tasks / (tasks - 1))
-    half = float(t.ppf((1 + LEVEL) / 2, tasks - 1)) * deviation
+    half = float(stdtrit(tasks - 1, (1 + LEVEL) / 2)) * deviation
     low, high = max(difference - half, -1.0), min(difference + half, 1.0)
     if not figure.decided:
         return min(low, 0.0), max(high, 0.0)

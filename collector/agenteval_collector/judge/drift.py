@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from scipy.stats import binomtest
+from scipy.special import bdtr
 
 from agenteval_collector.model.drift import CanaryAnswer, Drift, Flip
 
@@ -101,4 +101,4 @@ def _drift(name: str, now: CanaryAnswer, pairs: Sequence[_Pair]) -> Drift:
 
 def two_sided(one: int, other: int) -> float:
     """Return the chance that pairs which differ are divided so or more unevenly, were both directions as likely."""
-    return float(binomtest(one, one + other).pvalue) if one + other else 1.0
+    return min(1.0, 2 * float(bdtr(min(one, other), one + other, 0.5)))

@@ -41,9 +41,9 @@ def main() -> None:
     before = _one(asked, "SELECT pg_current_wal_lsn() - '0/0'")
     try:
         sessions = iter(range(1_000_000))
-        _costs(store, asked, [_commit(sessions, 64) for _ in range(5)])  # Statements are prepared.
+        _costs(store, asked, [filled(sessions, 64) for _ in range(5)])  # Statements are prepared.
         for size in SIZES:
-            made = [_commit(sessions, size) for _ in range(given.commits)]
+            made = [filled(sessions, size) for _ in range(given.commits)]
             server, own = (1e3 * each / given.commits for each in _costs(store, asked, made))
             print(f"{size} traces: {server:.1f} ms of the server, {own:.1f} ms of the collector")
         count = _one(asked, "SELECT count(*) FROM agenteval.traces")
@@ -54,7 +54,7 @@ def main() -> None:
         store.shutdown()
 
 
-def _commit(sessions: Iterator[int], size: int) -> Commit:
+def filled(sessions: Iterator[int], size: int) -> Commit:
     commit = Commit()
     now = SystemClock().now()
     while len(commit.traces) < size:
@@ -64,13 +64,13 @@ def _commit(sessions: Iterator[int], size: int) -> Commit:
 
 def _costs(store: Store, asked: "psycopg.Connection[Any]", commits: list[Commit]) -> tuple[float, float]:
     """Return the CPU seconds of the server and of this process for all of these."""
-    server, own = _server_cpu(asked), time.process_time()
+    server, own = server_cpu(asked), time.process_time()
     for commit in commits:
         store.commit(commit)
-    return _server_cpu(asked) - server, time.process_time() - own
+    return server_cpu(asked) - server, time.process_time() - own
 
 
-def _server_cpu(asked: "psycopg.Connection[Any]") -> float:
+def server_cpu(asked: "psycopg.Connection[Any]") -> float:
     used = 0
     for (pid,) in asked.execute("SELECT pid FROM pg_stat_activity"):
         _, _, fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")

@@ -1,28 +1,38 @@
 """Connections to the rows of one tenant. What the database refuses is raised as Unavailable or PermanentError."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Engine, Executable, Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
-from agenteval_collector.stores.engines import Database
+from agenteval_collector.stores.engines import Beside, Database
 
 T = TypeVar("T")
 Values: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = "CursorResult[*tuple[Any, ...]]"
 _NONE: Values = {}
+MOST_HELD: Final = 1000
+"""Names that a transaction holds at most; one with more is alone. A server has room for some thousand locks."""
+
+
+class NotHeld(Exception):
+    """A transaction has come upon something that it does not hold, and others may change meanwhile."""
 
 
 class TenantConnection:
     """A connection on which every statement is about one tenant: what it reads by `own`, and the rows that it adds."""
 
-    def __init__(self, connection: Connection, database: Database, tenant: str) -> None:
+    def __init__(
+        self, connection: Connection, database: Database, tenant: str, beside: Beside | None, held: Collection[str]
+    ) -> None:
         self.database = database
         self._connection = connection
+        self._beside = beside
+        self._held = held
         self._bound = {"own": tenant}
         self._column = {"tenant": tenant}
 
@@ -39,6 +49,17 @@ class TenantConnection:
         """Drop the parts of a table in which all rows are from before that time (ns); return whether it has parts. If
         so, some of the old rows stay until the newest one beside them is old; else they are to be deleted."""
         return self.database.drop_old(self._connection, table, before)
+
+    def take_turn(self) -> None:
+        """Wait until others have written what all add up to, and go on alone with that until the transaction ends: so
+        do everything else before."""
+        if self._beside is not None:
+            self._connection.exec_driver_sql(self._beside.turn)
+
+    def check_held(self, names: Iterable[str]) -> None:
+        """Raise NotHeld where others may change one of these meanwhile."""
+        if self._beside is not None and not set(names) <= set(self._held):
+            raise NotHeld
 
     def read_sql(self, sql: str, values: Values) -> Rows:
         """Run SQL that was made before: the driver does so in a fifth of the time that SQLAlchemy takes to."""
@@ -66,12 +87,34 @@ class TenantDatabase:
         """Connect for one transaction without other writers: it is kept as a whole or not at all."""
         return self._connected("written", self.database.alone)
 
+    def sharing(self, *names: str) -> AbstractContextManager[TenantConnection]:
+        """Connect for one transaction beside others of its kind, where the database has such: those that hold one of
+        the same `names` come one after the other."""
+        beside = self.database.beside
+        if beside is None or len(names) > MOST_HELD:
+            return self.writing()
+        return self._connected("written", beside.begin, beside, names)
+
+    def write(self, names: Collection[str], change: Callable[[TenantConnection], T]) -> T:
+        """Make a change to these traces and sessions in one transaction, beside others; alone where the change turns
+        out to be to more of them. It may begin anew."""
+        try:
+            with self.sharing(*names) as connection:
+                return change(connection)
+        except NotHeld:
+            with self.writing() as connection:
+                return change(connection)
+
     @contextmanager
-    def _connected(self, done: str, begin: Sequence[str] = ()) -> Iterator[TenantConnection]:
+    def _connected(
+        self, done: str, begin: Sequence[str] = (), beside: Beside | None = None, names: Collection[str] = ()
+    ) -> Iterator[TenantConnection]:
         with self.refusing(done), self.engine.connect() as connection:
             for statement in begin:
                 connection.exec_driver_sql(statement)
-            yield TenantConnection(connection, self.database, self._tenant)
+            if beside is not None and names:
+                beside.hold(connection, names)
+            yield TenantConnection(connection, self.database, self._tenant, beside, names)
             if begin:
                 connection.commit()
 

@@ -51,20 +51,22 @@ class _Hour(NamedTuple):
 
 
 class AgentSums:
-    """The sums that these traces are part of, as they are now; `update` after the rows of the traces were written."""
+    """The sums that these traces are part of, as they are now. `update_hours` after the rows of the traces were
+    written, then `update_times`: the times are those of all sessions, so others wait for these rows until the
+    transaction ends."""
 
     def __init__(self, connection: TenantConnection, trace_ids: Collection[str]) -> None:
         self._connection = connection
         self._ids = ids(trace_ids)
         self._before = Counter(self._parts()) if trace_ids else None
+        self._times: Counter[_Time] = Counter()
 
-    def update(self) -> None:
-        """Bring the sums up to date."""
+    def update_hours(self) -> None:
+        """Bring the sums of the traces' sessions up to date."""
         if self._before is None:
             return
         after = Counter(self._parts())
         hours: dict[_Hour, dict[str, Any]] = {}
-        times: Counter[_Time] = Counter()
         for sign, parts in ((1, after - self._before), (-1, self._before - after)):
             for (hour, hit, usd, time), count in parts.items():
                 row = hours.setdefault(hour, {**hour._asdict(), "traces": 0, "hits": 0, "usd": 0.0, "priced": 0})
@@ -73,14 +75,21 @@ class AgentSums:
                 row["usd"] += sign * count * (usd or 0.0)
                 row["priced"] += sign * count * (usd is not None)
                 if time is not None:
-                    times[time] += sign * count
-        self._connection.upsert(agent_hours, hours.values())
-        self._connection.upsert(agent_times, ({**key._asdict(), "traces": count} for key, count in times.items()))
+                    self._times[time] += sign * count
+        # In one order, as below: a row may be of a session that another transaction holds.
+        self._connection.upsert(agent_hours, (row for _, row in sorted(hours.items())))
+
+    def update_times(self) -> None:
+        """Bring the sums of all sessions up to date."""
+        # In one order: so no two that write beside each other wait for each other.
+        changed = sorted((time, count) for time, count in self._times.items() if count)
+        self._connection.upsert(agent_times, ({**time._asdict(), "traces": count} for time, count in changed))
 
     def forget(self) -> None:
         """Bring the sums up to date after the rows of all of these traces were deleted: what has no trace goes."""
         before = list(self._before or ())
-        self.update()
+        self.update_hours()
+        self.update_times()
         for hour in {hour for hour, *_ in before}:
             self._connection.execute(
                 _forget(agent_hours), {f"of_{name}": value for name, value in hour._asdict().items()}

@@ -58,15 +58,21 @@ class FindingStore:
 
         `recounted`: loops that were found by counting the steps of a trace that has arrived so far, all of their kind.
         """
-        with self._database.writing() as connection:
-            sums = AgentSums(connection, {each.trace_id for each in (*found, *recounted)})
+        both = (*found, *recounted)
+        trace_ids = {each.trace_id for each in both}
+
+        def write(connection: TenantConnection) -> News:
+            sums = AgentSums(connection, trace_ids)
             changes = write_findings(connection, (), found, recounted)
             refresh_sessions(connection, changes.sessions)
-            refresh_problems(connection, changes.changed)
-            sums.update()
             news = News(told=changes.told, counted=changes.counted)
             self._outbox.write(connection, news)
-        return news
+            sums.update_hours()
+            refresh_problems(connection, changes.changed)
+            sums.update_times()
+            return news
+
+        return self._database.write(trace_ids | {each.session_id for each in both}, write)
 
     def newest(self, limit: int) -> list[Finding]:
         """Return the `limit` findings that were told live last, the oldest of them first."""
@@ -218,6 +224,7 @@ def _write(
                 news.told.append(finding_of(row))
             if row["counted"] and not (was is not None and was["counted"]):
                 news.counted.append(finding_of(row))
+    connection.check_held(news.sessions)
     connection.upsert(findings, changed)
     return news
 

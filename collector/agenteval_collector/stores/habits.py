@@ -29,7 +29,7 @@ class HabitStore:
     def save(self, histories: Mapping[Habit, str]) -> None:
         """Keep these instead of what was kept of them before; one without a history is forgotten."""
         kept = [{**_key(habit), "history": history} for habit, history in histories.items() if history]
-        with self._database.writing() as connection:
+        with self._database.sharing("habits") as connection:
             connection.upsert(sender_habits, kept)
             for habit in (habit for habit, history in histories.items() if not history):
                 connection.execute(_FORGET, _key(habit))

@@ -35,11 +35,11 @@ class JudgeLedgerStore:
         self._database = database
 
     def spend(self, hour: int, model: str, spend: Spend) -> None:
-        with self._database.writing() as connection:
+        with self._database.sharing("judge_ledger") as connection:
             connection.upsert(judge_ledger, [{"hour": hour, "model": model, **asdict(spend)}])
 
     def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
-        with self._database.writing() as connection:
+        with self._database.sharing("judge_ledger") as connection:
             has_room = fits(partial(_spent_since, connection))
             if has_room:
                 connection.upsert(judge_ledger, [{"hour": hour, "model": model, **asdict(spend)}])

@@ -36,13 +36,13 @@ class Outbox:
     def remove(self, events: Iterable[Event]) -> None:
         """Forget events that have arrived."""
         these = own(outbox), among(outbox.c.event_id, "ids")
-        with self._database.writing() as connection:
+        with self._database.sharing("outbox") as connection:
             connection.execute(delete(outbox).where(*these), ids(each.event_id for each in events))
 
     def drop(self, count: int) -> None:
         """Forget the `count` oldest events, which have not arrived."""
         oldest = select(outbox.c.event_id).where(own(outbox)).order_by(outbox.c.at).limit(count)
-        with self._database.writing() as connection:
+        with self._database.sharing("outbox") as connection:
             connection.execute(delete(outbox).where(own(outbox), outbox.c.event_id.in_(oldest)))
 
     def size(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, literal_column, select, union_all
 
+from agenteval_collector.model.effort import Effort
 from agenteval_collector.problems import ProblemKey, problem_of_failure, problem_of_finding
 from agenteval_collector.problems.grouping import LAST_RESORT
 from agenteval_collector.runtime.json_lists import among
@@ -42,7 +43,8 @@ class _Seen(NamedTuple):
 
 
 def refresh_problems(connection: TenantConnection, subject_ids: Collection[str]) -> None:
-    """Bring the problems up to date after findings or outcomes of these traces and sessions may have changed."""
+    """Bring the problems up to date after findings or outcomes of these traces and sessions may have changed. Takes the
+    transaction's turn, where there is anything to do."""
     if not subject_ids:
         return
     params = ids(subject_ids)
@@ -52,8 +54,10 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
     }
     if not seen and not before:
         return
+    efforts = {row.subject_id: effort_from(row.effort) for row in connection.execute(_EFFORTS, params)}
+    connection.take_turn()
     keys = _placed(connection, {each.key for each in seen})
-    after = _occurrences(connection, seen, keys, params)
+    after = _occurrences(seen, keys, efforts)
     added = {place: row for place, row in after.items() if before.get(place) != row}
     removed = {place: row for place, row in before.items() if after.get(place) != row}
     for problem_id, subject_id in removed.keys() - added.keys():
@@ -101,13 +105,9 @@ def _placed(connection: TenantConnection, keys: Collection[ProblemKey]) -> dict[
 
 
 def _occurrences(
-    connection: TenantConnection,
-    seen: Iterable[_Seen],
-    keys: Mapping[ProblemKey, ProblemKey],
-    params: Mapping[str, str],
+    seen: Iterable[_Seen], keys: Mapping[ProblemKey, ProblemKey], efforts: Mapping[str, Effort]
 ) -> dict[Place, dict[str, Any]]:
     """Return the rows of `problem_traces`: of several findings in a trace that are one problem, one."""
-    efforts = {row.subject_id: effort_from(row.effort) for row in connection.execute(_EFFORTS, params)}
     found: dict[Place, dict[str, Any]] = {}
     for each in seen:
         place = keys[each.key].problem_id, each.subject_id

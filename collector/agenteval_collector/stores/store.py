@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Row,
     bindparam,
-    delete,
     exists,
     literal_column,
     select,
@@ -18,7 +16,7 @@ from sqlalchemy import (
 )
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
-from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
+from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import EventsOf, News, WorstFinding, no_events
@@ -28,28 +26,25 @@ from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.agent_sums import AgentSums, changed_by
 from agenteval_collector.stores.canaries import JudgeCanaryStore
 from agenteval_collector.stores.claims import Claims
-from agenteval_collector.stores.columns import to_json
-from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
-from agenteval_collector.stores.counted import counted_before, final_scores, with_counts
+from agenteval_collector.stores.commits import is_apart, write_commit, written_by
+from agenteval_collector.stores.conversations import ConversationStore, trim_links
+from agenteval_collector.stores.counted import final_scores
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.stores.engines import Database
 from agenteval_collector.stores.engines.sqlite import SqliteFile
 from agenteval_collector.stores.finding_rows import worst
-from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
+from agenteval_collector.stores.findings import FindingStore
 from agenteval_collector.stores.goals import read_gone_on, read_session_revision, read_without_goal
 from agenteval_collector.stores.habits import HabitStore
 from agenteval_collector.stores.judged import JudgedStore
 from agenteval_collector.stores.judging import (
     JudgeLedgerStore,
-    forget_exchanges,
     read_judged,
     read_parts,
     read_pending,
     trim_exchanges,
-    write_exchanges,
 )
 from agenteval_collector.stores.labels import trim_labels, write_label
 from agenteval_collector.stores.migration import migrate
@@ -57,15 +52,10 @@ from agenteval_collector.stores.outbox import Outbox
 from agenteval_collector.stores.past_sessions import PastSessionStore
 from agenteval_collector.stores.problem_marks import ProblemMarks
 from agenteval_collector.stores.problem_sums import trim_counts
-from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import (
     effort_from,
-    outcome_row,
-    session_row,
-    trace_row,
-    view_row,
 )
-from agenteval_collector.stores.runs import RunStore, trim_run_reports, write_run_report, write_run_traces
+from agenteval_collector.stores.runs import RunStore, trim_run_reports, write_run_report
 from agenteval_collector.stores.schema import outcomes, own, progress, sessions, trace_views, traces
 from agenteval_collector.stores.session_counts import count_sessions
 from agenteval_collector.stores.session_levels import SessionLevelStore
@@ -76,12 +66,11 @@ from agenteval_collector.stores.stored_sessions import (
     read_session,
     read_session_traces,
     read_traces,
-    write_sums,
 )
-from agenteval_collector.stores.trace_json import revision_json, says_the_same
+from agenteval_collector.stores.trace_json import says_the_same
 from agenteval_collector.stores.versions import VersionSnapshot
 from otel_agenteval.finding import Severity
-from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
+from otel_agenteval.outcome import Evaluation, Part, Status, Subject
 
 TRIM_EXCHANGES_EVERY = 60.0
 """Seconds between looks for old exchanges while no judgement comes: a look costs as much as keeping a trace."""
@@ -118,6 +107,7 @@ class Store:
         self._next: dict[str, float] = {}
         opened: Database = SqliteFile(database) if isinstance(database, Path) else database
         self._database = opened
+        self._writes_beside = opened.beside is not None
         self._pipeline = TenantDatabase(opened, opened.engine(durable=False, pool_size=4), tenant)
         self._durable = TenantDatabase(opened, opened.engine(durable=True, pool_size=1), tenant)
         self.outside = TenantDatabase(opened, opened.engine(durable=False, pool_size=8), tenant)
@@ -178,59 +168,41 @@ class Store:
         """Keep all of `commit`. Its evaluations come back, each with whether it is its trace's first that is not
         pending. With them come the scores of sessions that are over and only waited for these judgements. Raises
         Superseded."""
-        evaluations = list(commit.evaluations)
-        for session in commit.sessions.values():
-            evaluations += session.evaluations
-        with self._writing(durable=bool(commit.judgements)) as connection:
+        database = self._durable if commit.judgements else self._pipeline
+
+        def write(connection: TenantConnection) -> News:
             self.claims.check(connection)
-            known = counted_before(connection, evaluations)
-            sums = AgentSums(connection, changed_by(commit))
-            # First: a later revision of one of these in the same commit is newer.
-            for same in commit.same:
-                _write_same(connection, same)
-            connection.upsert(traces, map(trace_row, commit.traces))
-            connection.upsert(trace_views, map(view_row, commit.traces))
-            write_run_traces(connection, commit.traces)
-            connection.upsert(outcomes, map(outcome_row, evaluations))
-            for trace in commit.traces:
-                _forget_older_outcomes(connection, trace)
-            found = write_findings(connection, commit.traces, commit.findings, retold=commit.retold)
-            records = [session.record for session in commit.sessions.values()]
-            columns = count_findings(connection, commit.sessions.keys())
-            connection.upsert(sessions, (session_row(each, columns[each.session_id]) for each in records))
-            judged = {each.session_id for each in commit.evaluations if each.method is Method.LLM}
-            refresh_sessions(connection, (found.sessions | judged) - commit.sessions.keys())
-            for session_id in commit.emptied:
-                _forget_session(connection, session_id)
-            write_links(connection, commit.links.values(), self._clock.now())
-            write_moves(connection, commit.moves.values())
-            write_sums(connection, commit)
-            if commit.links and self._is_due("links", TRIM_LINKS_EVERY):
-                trim_links(connection, self._clock.now())
-            refresh_problems(connection, found.changed | _judged_otherwise(commit))
-            sums.update()
-            if self._is_due("problems", TRIM_REPORTS_EVERY):
-                trim_counts(connection, self._clock.now())
-            for judgement in commit.judgements:
-                write_exchanges(connection, judgement)
-            if self._is_due("exchanges", TRIM_EXCHANGES_EVERY) or commit.judgements:
-                trim_exchanges(connection, before=self._clock.now() - self._retention)
-            waited = {*commit.sessions, *(judgement.job.session_id for judgement in commit.judgements)}
-            final = count_sessions(connection, list(waited)) if commit.judgements else []
-            news = News(
-                evaluations=[*with_counts(evaluations, known), *final_scores(final)],
-                told=found.told,
-                counted=found.counted,
-                traces=found.traces,
-                work=[each.work for each in commit.traces if each.work is not None],
-            )
-            self.outbox.write(connection, news)
+            if not self._writes_beside:
+                self._trim(connection, commit)
+            return write_commit(connection, commit, self.outbox, self._clock.now())
+
+        # Before: what cannot be trimmed is no reason to commit again.
+        if self._writes_beside and self._is_due("old", TRIM_EXCHANGES_EVERY):
+            with self._writing() as connection:
+                self._trim(connection, commit)
+        names = written_by(commit)
+        if is_apart(commit):
+            news = database.write(names, write)
+        else:
+            with database.writing() as connection:
+                news = write(connection)
+        self.writes += 1
         return news
+
+    def _trim(self, connection: TenantConnection, commit: Commit) -> None:
+        """Forget some of what is old, as far as it is time to look for it."""
+        now = self._clock.now()
+        if commit.links and self._is_due("links", TRIM_LINKS_EVERY):
+            trim_links(connection, now)
+        if self._is_due("problems", TRIM_REPORTS_EVERY):
+            trim_counts(connection, now)
+        if self._is_due("exchanges", TRIM_EXCHANGES_EVERY) or commit.judgements:
+            trim_exchanges(connection, before=now - self._retention)
 
     def save_checkpoint(self, offset: int) -> None:
         """Save the offset of the log below which everything is scored: on disk when it returns, with all that was
         committed before, as the log forgets what is below."""
-        with self._writing(durable=True) as connection:
+        with self._writing("progress", durable=True) as connection:
             connection.upsert(progress, [{"checkpoint": offset}])
 
     def checkpoint(self) -> int:
@@ -342,7 +314,7 @@ class Store:
             among(sessions.c.session_id, "ids"),
             sessions.c.finalized_at.is_(None),
         )
-        with self._writing() as connection:
+        with self._writing(*session_ids) as connection:
             self.claims.check(connection)
             over = connection.execute(select(sessions).where(*are_over), params).all()
             connection.execute(update(sessions).where(*are_over).values(finalized_at=self._clock.now()), params)
@@ -364,7 +336,7 @@ class Store:
 
     def report_run(self, report: RunReport) -> None:
         """Keep what came of a run, as of now where the report says no time. A repeated report changes nothing."""
-        with self._writing(durable=True) as connection:
+        with self._writing("run_reports", durable=True) as connection:
             write_run_report(connection, report, now=self._clock.now())
         # Now and then: it looks at all reports, which are kept as long as the traces of their runs.
         if self._is_due("reports", TRIM_REPORTS_EVERY):
@@ -374,13 +346,13 @@ class Store:
     def end_session(self, session_id: str) -> bool:
         """Mark a session as ended; False where it is unknown."""
         mine = update(sessions).where(own(sessions), sessions.c.session_id == session_id)
-        with self._writing(durable=True) as connection:
+        with self._writing(session_id, durable=True) as connection:
             return connection.execute(mine.values(ended_at=self._clock.now())).rowcount > 0
 
     def label(self, *said: Label) -> None:
         """Keep what somebody says of a trace or a session, instead of what the same author said before."""
         now = self._clock.now()
-        with self._writing(durable=True) as connection:
+        with self._writing("labels", durable=True) as connection:
             for label in said:
                 write_label(connection, label, at=now)
             if self._is_due("labels", TRIM_REPORTS_EVERY):
@@ -399,8 +371,10 @@ class Store:
         return True
 
     @contextmanager
-    def _writing(self, *, durable: bool = False) -> Iterator[TenantConnection]:
-        with (self._durable if durable else self._pipeline).writing() as connection:
+    def _writing(self, *names: str, durable: bool = False) -> Iterator[TenantConnection]:
+        """Write alone, or beside all but those who hold one of the same names."""
+        database = self._durable if durable else self._pipeline
+        with database.sharing(*names) if names else database.writing() as connection:
             yield connection
         self.writes += 1
 
@@ -425,12 +399,6 @@ _STANDING = select(
 ).where(own(traces), traces.c.trace_id == bindparam("id"))
 
 
-def _judged_otherwise(commit: Commit) -> set[str]:
-    """Return the traces and sessions whose judged failures may be others after the commit, or in another session."""
-    judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
-    return judged | commit.emptied | {*commit.moves} | {each.trace_id for each in commit.traces if each.revision > 1}
-
-
 def _worst_of(row: Row[Any]) -> WorstFinding:
     """Return a session with its worst finding; it counts for its first service and its newest version."""
     counts = {Severity.ERROR: row.errors, Severity.WARNING: row.warnings, Severity.INFO: row.infos}
@@ -441,37 +409,4 @@ def _worst_of(row: Row[Any]) -> WorstFinding:
         services[0] if services else None,
         versions[-1] if versions else None,
         row.environment,
-    )
-
-
-def _write_same(connection: TenantConnection, trace: SameTrace) -> None:
-    """Keep a newer revision that says the same: the outcomes stand, and are of the newer revision now."""
-    changed = {
-        "revision": trace.revision,
-        "revised": revision_json(trace.view),
-        "offsets": to_json(trace.offsets),
-        "processes": to_json(trace.processes),
-    }
-    connection.execute(update(traces).where(own(traces), traces.c.trace_id == trace.trace_id).values(changed))
-    connection.execute(update(outcomes).where(*_of_trace(trace.trace_id)).values(revision=trace.revision))
-
-
-def _forget_older_outcomes(connection: TenantConnection, trace: TraceRecord) -> None:
-    """Forget outcomes that only an earlier revision has, because the settings changed in between."""
-    if trace.revision > 1:
-        older = outcomes.c.revision < trace.revision
-        connection.execute(delete(outcomes).where(*_of_trace(trace.trace_id), older))
-
-
-def _of_trace(trace_id: str) -> tuple[ColumnElement[bool], ...]:
-    return own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == trace_id
-
-
-def _forget_session(connection: TenantConnection, session_id: str) -> None:
-    connection.execute(delete(sessions).where(own(sessions), sessions.c.session_id == session_id))
-    forget_exchanges(connection, Subject.SESSION, session_id)
-    connection.execute(
-        delete(outcomes).where(
-            own(outcomes), outcomes.c.subject == Subject.SESSION, outcomes.c.subject_id == session_id
-        )
     )

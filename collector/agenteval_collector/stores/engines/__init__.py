@@ -3,6 +3,6 @@
 The modules beside this folder write SQL that all of them understand.
 """
 
-from agenteval_collector.stores.engines.ports import Database
+from agenteval_collector.stores.engines.ports import Beside, Database
 
-__all__ = ["Database"]
+__all__ = ["Beside", "Database"]

@@ -1,10 +1,24 @@
 """Declare what the store needs of a database beyond SQL."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from sqlalchemy import ColumnElement, Connection, Dialect, Engine, Table
+
+
+class Beside(Protocol):
+    """How transactions of a tenant write beside each other. What one has changed the others see once it has ended."""
+
+    begin: Sequence[str]
+    """Statements that begin such a transaction, once none is `alone`."""
+    turn: str
+    """The statement that waits until no other one of them has its turn; this one has it then, until it ends."""
+
+    def hold(self, connection: Connection, names: Iterable[str]) -> None:
+        """Wait until no other one of them holds one of these names; this one holds them then, until it ends. Once in a
+        transaction, before its turn: so no two wait for each other."""
+        ...
 
 
 class Database(Protocol):
@@ -18,6 +32,8 @@ class Database(Protocol):
     """Statements that begin a transaction in which all is read as it was at one moment."""
     alone: Sequence[str]
     """Statements that begin a transaction that writes, once no other one of this tenant does."""
+    beside: Beside | None
+    """None: every transaction that writes is alone."""
     has_said_index: bool
     """Whether `SAID_INDEX` leads to the traces in which something was said; else the database knows by itself."""
     dialect: Dialect

@@ -20,11 +20,15 @@ _PARTS: Final = text(
 
 
 def make_parts(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Make the parts of a table that these rows belong to. Nobody else may write meanwhile."""
+    """Make the parts of a table that these rows belong to."""
     column = table.info.get(PARTED_BY)
     if column is None:
         return
     needed = {row[column] // PART for row in rows}
+    if needed <= {*_parts(connection, table)}:
+        return
+    # Others may be about to make the same; who writes rows goes on meanwhile.
+    connection.exec_driver_sql(f"LOCK TABLE {table.name} IN SHARE UPDATE EXCLUSIVE MODE")
     for number in sorted(needed - {*_parts(connection, table)}):
         name = f"{table.name}_{number}"
         connection.exec_driver_sql(f"CREATE TABLE {name} (LIKE {table.name} INCLUDING ALL)")

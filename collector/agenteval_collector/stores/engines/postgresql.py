@@ -25,6 +25,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
+from agenteval_collector.stores.engines.ports import Beside
+from agenteval_collector.stores.engines.postgres_locks import SchemaLocks
 from agenteval_collector.stores.engines.postgres_parts import drop_parts, make_parts
 from agenteval_collector.stores.engines.postgres_sessions import (
     CONNECT_WITHIN,
@@ -55,7 +57,9 @@ class PostgresSchema:
         self.name = f"the schema {self.schema} of {shown(self._url)}"
         self.is_shared = not is_alone
         self.dialect: Dialect = _dialect()
-        self.alone: Sequence[str] = ("BEGIN", f"SELECT pg_advisory_xact_lock({self._lock('write')})")
+        self._locks = SchemaLocks(self.schema)
+        self.alone = self._locks.alone
+        self.beside: Beside | None = self._locks
         # Apart from the pools: it is held as long as this is open.
         self._own = create_engine(self._url, poolclass=NullPool, **options_of(self._url, self.schema))
         self._claim: Connection | None = None
@@ -83,7 +87,7 @@ class PostgresSchema:
     def migrating(self, engine: Engine) -> Iterator[Connection]:
         with engine.execution_options(isolation_level="READ COMMITTED").begin() as connection:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._lock('migrate')})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._locks.key('migrate')})")
             self._create(connection)
             yield connection
             _index_said(connection)
@@ -128,11 +132,6 @@ class PostgresSchema:
             self._claim = None
         self._own.dispose()
 
-    def _lock(self, purpose: str) -> int:
-        """Return the key of an advisory lock of this schema."""
-        digest = hashlib.sha256(f"otel-agenteval {purpose} {self.schema}".encode()).digest()
-        return int.from_bytes(digest[:8], signed=True)
-
     def _create(self, connection: Connection) -> None:
         # Not IF NOT EXISTS alone: that takes the right to make schemas even where there is nothing to make.
         there = connection.execute(text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": self.schema})
@@ -143,7 +142,7 @@ class PostgresSchema:
         """Hold a lock as long as this connection: another collector with the same schema waits, and gives up."""
         connection.exec_driver_sql(f"SET lock_timeout = '{OWNED_WITHIN}s'")
         try:
-            connection.exec_driver_sql(f"SELECT pg_advisory_lock({self._lock('own')})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_lock({self._locks.key('own')})")
         except DBAPIError as error:
             if isinstance(error.orig, psycopg.errors.LockNotAvailable):
                 raise PermanentError(f"store.url: another collector uses {self.name}") from error

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.runtime.database import give_back, open_database, used_bytes
 from agenteval_collector.runtime.scrubbing import Scrubber
+from agenteval_collector.stores.engines.ports import Beside
 from agenteval_collector.stores.engines.upserts import upsert_of
 
 MAX_ROWS: Final = 64
@@ -26,6 +27,7 @@ class SqliteFile:
     snapshot: Sequence[str] = ("BEGIN",)
     # A write that starts as a read would fail, not wait, when another one gets in between.
     alone: Sequence[str] = ("BEGIN IMMEDIATE",)
+    beside: Beside | None = None
     is_shared = False
 
     has_said_index = True

@@ -1,0 +1,151 @@
+"""What several writers to one schema of PostgreSQL do at once: rates, CPU, and how long each holds up all others.
+
+The server must be on this machine, and have nothing else to do; the schema `agenteval` of its database is filled. As
+many traces are committed by one process, by two, and so on; each has sessions of its own, agents and problems are
+those of all.
+
+    python -m benchmarks.writers URL [--commits N] [--size TRACES]
+"""
+
+import argparse
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+import psycopg
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.stores import Store
+from agenteval_collector.stores.engines.postgresql import PostgresSchema
+from sqlalchemy import Engine, event
+
+from benchmarks.commits import filled, server_cpu
+
+WRITERS: Final = (1, 2, 4, 8)
+WARMING: Final = 6
+"""Commits of a process before those that count: statements are prepared."""
+WITHIN: Final = 300.0
+"""Seconds for a step; more than it takes on a machine that others use as well."""
+
+
+@dataclass(slots=True)
+class Times:
+    """Seconds of a process: in commits, of these with its turn, which holds up all others, and of CPU."""
+
+    commits: float = 0.0
+    turns: float = 0.0
+    cpu: float = 0.0
+
+
+def main() -> None:
+    """Run as a script."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("url")
+    parser.add_argument("--commits", type=int, default=96)
+    parser.add_argument("--size", type=int, default=64)
+    given = parser.parse_args()
+    Store(PostgresSchema(given.url, is_alone=False), SystemClock()).shutdown()  # The tables are there.
+    first = 0
+    for writers in WRITERS:
+        print(_measured(given.url, writers, given.commits // writers, given.size, first))
+        first += writers * (WARMING + given.commits) * given.size
+
+
+def _measured(url: str, writers: int, commits: int, size: int, first: int) -> str:
+    context = multiprocessing.get_context("spawn")
+    pipes = []
+    for number in range(writers):
+        ours, theirs = context.Pipe()
+        begin = first + number * (WARMING + commits) * size
+        context.Process(target=_write, args=(theirs, url, commits, size, begin), daemon=True).start()
+        pipes.append(ours)
+    _answers(pipes)
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as asked:
+        used, started = server_cpu(asked), time.perf_counter()
+        _tell(pipes)
+        times: list[Times] = _answers(pipes)
+        seconds, used = time.perf_counter() - started, server_cpu(asked) - used
+    _tell(pipes)
+    count = writers * commits
+    taken, turns, cpu = (sum(getattr(each, name) for each in times) for name in ("commits", "turns", "cpu"))
+    return (
+        f"{writers} writers: {count * size / seconds:.0f} traces/s; a commit takes {1e3 * taken / count:.1f} ms, "
+        f"and holds up others for {1e3 * turns / count:.1f} ms ({turns / taken:.0%}); "
+        f"all turns together {turns / seconds:.0%} of the time; "
+        f"CPU of a trace: {1e6 * used / count / size:.0f} us of the server, {1e6 * cpu / count / size:.0f} us of ours"
+    )
+
+
+def _write(pipe: Connection, url: str, commits: int, size: int, first: int) -> None:
+    """Commit as soon as told to, in a process of its own; the store stays open until told again."""
+    database = PostgresSchema(url, is_alone=False)
+    store = Store(database, SystemClock())
+    sessions = iter(range(first, first + (WARMING + commits) * size))
+    for _ in range(WARMING):
+        store.commit(filled(sessions, size))
+    prepared = [filled(sessions, size) for _ in range(commits)]
+    times = Times()
+    assert database.beside is not None
+    _watch_turns(store, database.beside.turn, times)
+    pipe.send(None)
+    pipe.recv()
+    started, cpu = time.perf_counter(), time.process_time()
+    for commit in prepared:
+        store.commit(commit)
+    times.commits, times.cpu = time.perf_counter() - started, time.process_time() - cpu
+    pipe.send(times)
+    pipe.recv()
+    store.shutdown()
+
+
+def _watch_turns(store: Store, turn: str, times: Times) -> None:
+    """Add up the time from each turn to the end of its transaction."""
+    begun: list[float] = []
+
+    def statement(_connection: object, _cursor: object, sql: str, *_rest: object) -> None:
+        if sql == turn:
+            begun.append(time.perf_counter())
+
+    def end(_connection: object) -> None:
+        if begun:
+            times.turns += time.perf_counter() - begun.pop()
+
+    # Before the transaction ends is as near as one comes; `_committed` adds what the server then takes for it.
+    for engine in _engines(store):
+        event.listen(engine, "after_cursor_execute", statement)
+        _committed(engine, end)
+
+
+def _committed(engine: Engine, then: Callable[[object], None]) -> None:
+    dialect: Any = engine.dialect
+    commit = dialect.do_commit
+
+    def do_commit(connection: object) -> None:
+        commit(connection)
+        then(connection)
+
+    dialect.do_commit = do_commit
+
+
+def _engines(store: Store) -> Sequence[Engine]:
+    return [store._pipeline.engine, store._durable.engine]
+
+
+def _tell(pipes: Sequence[Any]) -> None:
+    for pipe in pipes:
+        pipe.send(None)
+
+
+def _answers(pipes: Sequence[Any]) -> list[Any]:
+    found = []
+    for pipe in pipes:
+        if not pipe.poll(WITHIN):
+            raise TimeoutError(f"a writer has not answered for {WITHIN:.0f} s")
+        found.append(pipe.recv())
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Write a commit of the evaluation: first what belongs to its traces and sessions alone, then what all add up to."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import ColumnElement, delete, update
+
+from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
+from agenteval_collector.model.news import News
+from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.agent_sums import AgentSums, changed_by
+from agenteval_collector.stores.columns import to_json
+from agenteval_collector.stores.conversations import write_links, write_moves
+from agenteval_collector.stores.counted import counted_before, final_scores, with_counts
+from agenteval_collector.stores.findings import FindingNews, count_findings, refresh_sessions, write_findings
+from agenteval_collector.stores.judging import forget_exchanges, write_exchanges
+from agenteval_collector.stores.outbox import Outbox
+from agenteval_collector.stores.problems import refresh_problems
+from agenteval_collector.stores.rows import outcome_row, session_row, trace_row, view_row
+from agenteval_collector.stores.runs import write_run_traces
+from agenteval_collector.stores.schema import outcomes, own, sessions, trace_views, traces
+from agenteval_collector.stores.session_counts import count_sessions
+from agenteval_collector.stores.stored_sessions import write_sums
+from agenteval_collector.stores.trace_json import revision_json
+from otel_agenteval.outcome import Evaluation, Method, Subject
+
+
+def written_by(commit: Commit) -> set[str]:
+    """Return the traces and sessions that a commit writes, but for those that traces leave or join by it."""
+    found = [*commit.findings, *(each for trace in commit.traces for each in trace.findings)]
+    told = [(each.trace_id, each.session_id) for each in commit.traces]
+    told += [(each.trace_id, each.session_id) for each in commit.retold]
+    told += [(each.trace_id, each.session_id) for each in found]
+    told += [(each.job.trace_id, each.job.session_id) for each in commit.judgements]
+    told += [(each.subject_id, each.session_id) for each in _evaluations(commit)]
+    others = {*commit.sessions, *commit.links, *(each.trace_id for each in commit.same)}
+    return others.union(*told)
+
+
+def is_apart(commit: Commit) -> bool:
+    """Return whether a commit leaves alone all sessions but those of its traces, as they are known now."""
+    return not (commit.unsettled or commit.emptied)
+
+
+def write_commit(connection: TenantConnection, commit: Commit, outbox: Outbox, now: int) -> News:
+    """Keep all of `commit`, and the events of it. `now` is in nanoseconds since the Unix epoch."""
+    evaluations = _evaluations(commit)
+    known = counted_before(connection, evaluations)
+    sums = AgentSums(connection, changed_by(commit))
+    _write_traces(connection, commit, evaluations)
+    found = write_findings(connection, commit.traces, commit.findings, retold=commit.retold)
+    _write_sessions(connection, commit, found)
+    write_links(connection, commit.links.values(), now)
+    write_moves(connection, commit.moves.values())
+    write_sums(connection, commit)
+    for judgement in commit.judgements:
+        write_exchanges(connection, judgement)
+    waited = {*commit.sessions, *(judgement.job.session_id for judgement in commit.judgements)}
+    final = count_sessions(connection, list(waited)) if commit.judgements else []
+    news = News(
+        evaluations=[*with_counts(evaluations, known), *final_scores(final)],
+        told=found.told,
+        counted=found.counted,
+        traces=found.traces,
+        work=[each.work for each in commit.traces if each.work is not None],
+    )
+    outbox.write(connection, news)
+    sums.update_hours()
+    # Last: others wait for what follows.
+    refresh_problems(connection, found.changed | _judged_otherwise(commit))
+    sums.update_times()
+    return news
+
+
+def _evaluations(commit: Commit) -> list[Evaluation]:
+    return [*commit.evaluations, *(each for of in commit.sessions.values() for each in of.evaluations)]
+
+
+def _write_traces(connection: TenantConnection, commit: Commit, evaluations: Iterable[Evaluation]) -> None:
+    # First: a later revision of one of these in the same commit is newer.
+    for same in commit.same:
+        _write_same(connection, same)
+    connection.upsert(traces, map(trace_row, commit.traces))
+    connection.upsert(trace_views, map(view_row, commit.traces))
+    write_run_traces(connection, commit.traces)
+    connection.upsert(outcomes, map(outcome_row, evaluations))
+    for trace in commit.traces:
+        _forget_older_outcomes(connection, trace)
+
+
+def _write_sessions(connection: TenantConnection, commit: Commit, found: FindingNews) -> None:
+    records = [session.record for session in commit.sessions.values()]
+    columns = count_findings(connection, commit.sessions.keys())
+    connection.upsert(sessions, (session_row(each, columns[each.session_id]) for each in records))
+    judged = {each.session_id for each in commit.evaluations if each.method is Method.LLM}
+    refresh_sessions(connection, (found.sessions | judged) - commit.sessions.keys())
+    for session_id in commit.emptied:
+        _forget_session(connection, session_id)
+
+
+def _judged_otherwise(commit: Commit) -> set[str]:
+    """Return the traces and sessions whose judged failures may be others after the commit, or in another session."""
+    judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
+    return judged | commit.emptied | {*commit.moves} | {each.trace_id for each in commit.traces if each.revision > 1}
+
+
+def _write_same(connection: TenantConnection, trace: SameTrace) -> None:
+    """Keep a newer revision that says the same: the outcomes stand, and are of the newer revision now."""
+    changed = {
+        "revision": trace.revision,
+        "revised": revision_json(trace.view),
+        "offsets": to_json(trace.offsets),
+        "processes": to_json(trace.processes),
+    }
+    connection.execute(update(traces).where(own(traces), traces.c.trace_id == trace.trace_id).values(changed))
+    connection.execute(update(outcomes).where(*_of_trace(trace.trace_id)).values(revision=trace.revision))
+
+
+def _forget_older_outcomes(connection: TenantConnection, trace: TraceRecord) -> None:
+    """Forget outcomes that only an earlier revision has, because the settings changed in between."""
+    if trace.revision > 1:
+        older = outcomes.c.revision < trace.revision
+        connection.execute(delete(outcomes).where(*_of_trace(trace.trace_id), older))
+
+
+def _of_trace(trace_id: str) -> tuple[ColumnElement[bool], ...]:
+    return own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == trace_id
+
+
+def _forget_session(connection: TenantConnection, session_id: str) -> None:
+    connection.execute(delete(sessions).where(own(sessions), sessions.c.session_id == session_id))
+    forget_exchanges(connection, Subject.SESSION, session_id)
+    connection.execute(
+        delete(outcomes).where(
+            own(outcomes), outcomes.c.subject == Subject.SESSION, outcomes.c.subject_id == session_id
+        )
+    )

@@ -32,10 +32,10 @@ WITHIN: Final = 300.0
 
 @dataclass(slots=True)
 class Times:
-    """Seconds of a process: in commits, of these with its turn, which holds up all others, and of CPU."""
+    """Seconds of a process: in commits, of these with the sums locked, which holds up all others, and of CPU."""
 
     commits: float = 0.0
-    turns: float = 0.0
+    locked: float = 0.0
     cpu: float = 0.0
 
 
@@ -69,11 +69,11 @@ def _measured(url: str, writers: int, commits: int, size: int, first: int) -> st
         seconds, used = time.perf_counter() - started, server_cpu(asked) - used
     _tell(pipes)
     count = writers * commits
-    taken, turns, cpu = (sum(getattr(each, name) for each in times) for name in ("commits", "turns", "cpu"))
+    taken, locked, cpu = (sum(getattr(each, name) for each in times) for name in ("commits", "locked", "cpu"))
     return (
         f"{writers} writers: {count * size / seconds:.0f} traces/s; a commit takes {1e3 * taken / count:.1f} ms, "
-        f"and holds up others for {1e3 * turns / count:.1f} ms ({turns / taken:.0%}); "
-        f"all turns together {turns / seconds:.0%} of the time; "
+        f"and holds up others for {1e3 * locked / count:.1f} ms ({locked / taken:.0%}); "
+        f"the sums are locked for {locked / seconds:.0%} of the time; "
         f"CPU of a trace: {1e6 * used / count / size:.0f} us of the server, {1e6 * cpu / count / size:.0f} us of ours"
     )
 
@@ -88,7 +88,7 @@ def _write(pipe: Connection, url: str, commits: int, size: int, first: int) -> N
     prepared = [filled(sessions, size) for _ in range(commits)]
     times = Times()
     assert database.beside is not None
-    _watch_turns(store, database.beside.turn, times)
+    _watch_lock(store, database.beside.lock_sums, times)
     pipe.send(None)
     pipe.recv()
     started, cpu = time.perf_counter(), time.process_time()
@@ -100,19 +100,18 @@ def _write(pipe: Connection, url: str, commits: int, size: int, first: int) -> N
     store.shutdown()
 
 
-def _watch_turns(store: Store, turn: str, times: Times) -> None:
-    """Add up the time from each turn to the end of its transaction."""
+def _watch_lock(store: Store, lock: str, times: Times) -> None:
+    """Add up the time from each lock of the sums to the end of its transaction."""
     begun: list[float] = []
 
     def statement(_connection: object, _cursor: object, sql: str, *_rest: object) -> None:
-        if sql == turn:
+        if sql == lock:
             begun.append(time.perf_counter())
 
     def end(_connection: object) -> None:
         if begun:
-            times.turns += time.perf_counter() - begun.pop()
+            times.locked += time.perf_counter() - begun.pop()
 
-    # Before the transaction ends is as near as one comes; `_committed` adds what the server then takes for it.
     for engine in _engines(store):
         event.listen(engine, "after_cursor_execute", statement)
         _committed(engine, end)

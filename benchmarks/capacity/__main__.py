@@ -57,7 +57,7 @@ def _column(made: Plan, costs: Costs) -> Mapping[str, str]:
         "the judge, USD a month": f"{made.judge_usd:,.0f}",
         "played through: stored of what was sent": f"{seen.rate / (made.rate / made.shards):.0%}",
         "played through: trace complete to stored, p50, p99": _waits(seen),
-        "played through: the lock of a schema is held": f"{seen.lock_used:.0%}",
+        "played through: the sums of a schema are locked": f"{seen.lock_used:.0%}",
         "played through: a schema takes at most, of the model's": f"{full.rate / costs.schema_spans:.0%}",
     }
 

@@ -22,15 +22,18 @@ class Costs:
     # The server's, for everything: look-ups, commits, what its vacuum and its log do.
     store_us: float = 700
 
-    # How long a commit holds the lock of its schema, in ms: the server's CPU and the collector's between the two ends
-    # of the transaction (`benchmarks.commits`), and what it waits for the network, which is none here.
+    # How long a commit takes, in ms: the server's CPU and the collector's between the two ends of the transaction
+    # (`benchmarks.commits`), and what it waits for the network, which is none here.
     commit_ms: float = 27
     commit_trace_ms: float = 0.64
+    # How long of that it has the sums of its schema locked, and others wait (`benchmarks.writers`, one writer).
+    locked_ms: float = 2.6
+    locked_trace_ms: float = 0.09
     commit_traces: int = 64
     """Traces in a commit at most (`evaluation/stage.py`)."""
 
     # A judgement is a commit of its own, mostly: `benchmarks.commits` of one trace.
-    verdict_ms: float = 28
+    verdict_locked_ms: float = 2.7
     judged: float = 0.0
     """Share of all traces."""
     verdict_usd: float = 0.002
@@ -58,13 +61,26 @@ class Costs:
     disk_usd: float = 0.10
     """A month of a gigabyte."""
 
+    def committed_ms(self, traces: int) -> float:
+        """Returns the milliseconds that a commit takes, without those for which it waits for the lock."""
+        return self.commit_ms + self.commit_trace_ms * traces
+
+    def held_ms(self, traces: int) -> float:
+        """Returns the milliseconds for which a commit has the sums of its schema locked."""
+        return self.locked_ms + self.locked_trace_ms * traces
+
     @property
-    def lock_ms(self) -> float:
-        """Returns the seconds for which a full commit holds the lock of its schema."""
-        return self.commit_ms + self.commit_trace_ms * self.commit_traces
+    def lock_spans(self) -> float:
+        """Spans a second of one schema whose commits queue at one lock; a judgement has one, too."""
+        held = self.held_ms(self.commit_traces) / self.commit_traces + self.judged * self.verdict_locked_ms
+        return 1e3 / held * self.spans_per_trace
+
+    @property
+    def server_spans(self) -> float:
+        """Spans a second that one server of the store takes."""
+        return self.store_cores * 1e6 / self.store_us
 
     @property
     def schema_spans(self) -> float:
-        """Spans a second that one schema takes at most. Its commits queue; a judgement has one, too."""
-        held = self.lock_ms / self.commit_traces + self.judged * self.verdict_ms
-        return 1e3 / held * self.spans_per_trace
+        """Spans a second that one schema takes at most: it is on one server."""
+        return min(self.lock_spans, self.server_spans)

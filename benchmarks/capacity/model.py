@@ -83,9 +83,9 @@ def ceilings(costs: Costs) -> Mapping[str, float]:
     whole_us = costs.receive_us + costs.assemble_us + costs.evaluate_us
     found = {
         "one process that does all": 1e6 / whole_us,
-        "one schema: its commits queue": costs.schema_spans,
+        "one schema: its commits queue": costs.lock_spans,
         f"{DEFAULT_PARTITIONS} evaluators, by as many partitions": DEFAULT_PARTITIONS * 1e6 / costs.evaluate_us,
-        f"one server of PostgreSQL with {costs.store_cores} cores": costs.store_cores * 1e6 / costs.store_us,
+        f"one server of PostgreSQL with {costs.store_cores} cores": costs.server_spans,
         f"{costs.replicas} brokers": costs.broker_mb * 1e6 * costs.compression / (costs.span_bytes * TOPICS),
     }
     return dict(sorted(found.items(), key=lambda each: each[1]))

@@ -18,12 +18,13 @@ class Seen:
     p50: float
     p99: float
     lock_used: float
-    """The share of the time that the lock of the schema was held."""
+    """The share of the time that the lock of the schema's sums was held."""
 
 
 class Shard:
     """Traces come at random times, each to one of the evaluators by its session. An evaluator takes up to a commit's
-    worth of what waits for it, evaluates that by itself, then waits for the lock and commits."""
+    worth of what waits for it, evaluates that by itself, commits beside others what is its own, and then
+    waits for the lock of the sums."""
 
     def __init__(self, costs: Costs, evaluators: int, seed: int = 0) -> None:
         self._costs = costs
@@ -47,7 +48,7 @@ class Shard:
             if what == "arrive":
                 self._arrive(now)
                 self._add(now + self._chance.expovariate(traces), "arrive", 0)
-            elif what == "evaluated":
+            elif what == "prepared":
                 self._at_lock.append(who)
                 self._grant(now)
             else:
@@ -72,16 +73,17 @@ class Shard:
         batch = [waiting.popleft() for _ in range(min(costs.commit_traces, len(waiting)))]
         self._batches[who] = batch
         if batch:
-            # The CPU of the commit is in the costs of the evaluation, and spent with the lock held.
+            # The CPU of the commit is in the costs of the evaluation, and spent again while it is under way.
             mean = costs.evaluate_us * costs.spans_per_trace / 1e6
             worked = sum(self._chance.gammavariate(2, mean / 2) for _ in batch)
-            self._add(now + worked, "evaluated", who)
+            worked += (costs.committed_ms(len(batch)) - costs.held_ms(len(batch))) / 1e3
+            self._add(now + worked, "prepared", who)
 
     def _grant(self, now: float) -> None:
         if self._at_lock and not self._is_held:
             self._is_held = True
             who = self._at_lock.popleft()
-            held = (self._costs.commit_ms + self._costs.commit_trace_ms * len(self._batches[who])) / 1e3
+            held = self._costs.held_ms(len(self._batches[who])) / 1e3
             self._held += held
             self._add(now + held, "committed", who)
 

@@ -30,9 +30,14 @@ def test_nothing_is_used_beyond_its_share(rate: float) -> None:
     assert made.evaluators / made.shards <= made.partitions
 
 
-def test_a_schema_takes_as_many_spans_as_its_commits_leave_time_for() -> None:
-    costs = replace(COSTS, commit_ms=36, commit_trace_ms=1, commit_traces=64, spans_per_trace=2)
+def test_a_schema_takes_as_many_spans_as_its_lock_leaves_time_for() -> None:
+    costs = replace(COSTS, locked_ms=36, locked_trace_ms=1, commit_traces=64, spans_per_trace=2)
     assert costs.schema_spans == pytest.approx(64 / 0.1 * 2)
+
+
+def test_a_schema_takes_no_more_than_its_server() -> None:
+    costs = replace(COSTS, store_cores=1)
+    assert costs.schema_spans == 1e6 / costs.store_us
 
 
 def test_a_judgement_holds_the_lock_as_well() -> None:
@@ -40,7 +45,7 @@ def test_a_judgement_holds_the_lock_as_well() -> None:
 
 
 def test_what_gives_out_first_comes_first() -> None:
-    found = ceilings(replace(COSTS, commit_ms=1_000))
+    found = ceilings(replace(COSTS, locked_ms=1_000))
     assert next(iter(found)) == "one schema: its commits queue"
     assert list(found.values()) == sorted(found.values())
 
@@ -55,8 +60,8 @@ def test_a_shard_that_was_planned_keeps_up() -> None:
 
 def test_a_shard_with_evaluators_enough_is_held_up_by_its_lock() -> None:
     """And stores then what the model says that the lock leaves time for."""
-    seen = Shard(COSTS, 16).run(COSTS.schema_spans * 1.5, 60)
-    assert seen.rate == pytest.approx(COSTS.schema_spans, rel=0.03)
+    seen = Shard(COSTS, 64).run(COSTS.lock_spans * 1.5, 60)
+    assert seen.rate == pytest.approx(COSTS.lock_spans, rel=0.03)
     assert seen.lock_used == pytest.approx(1, abs=0.03)
 
 
@@ -64,5 +69,5 @@ def test_a_shard_with_too_few_evaluators_is_held_up_by_them() -> None:
     """One after another it evaluates and commits: neither goes on while the other is under way."""
     seen = Shard(COSTS, 1).run(COSTS.schema_spans, 60)
     batch = COSTS.commit_traces
-    seconds = batch * COSTS.spans_per_trace * COSTS.evaluate_us / 1e6 + COSTS.lock_ms / 1e3
+    seconds = batch * COSTS.spans_per_trace * COSTS.evaluate_us / 1e6 + COSTS.committed_ms(batch) / 1e3
     assert seen.rate == pytest.approx(batch * COSTS.spans_per_trace / seconds, rel=0.05)

@@ -50,11 +50,11 @@ class TenantConnection:
         so, some of the old rows stay until the newest one beside them is old; else they are to be deleted."""
         return self.database.drop_old(self._connection, table, before)
 
-    def take_turn(self) -> None:
-        """Wait until others have written what all add up to, and go on alone with that until the transaction ends: so
-        do everything else before."""
+    def lock_sums(self) -> None:
+        """Wait until no other transaction has locked the sums that the traces of all add to, and lock them until this
+        one ends: so do everything else before."""
         if self._beside is not None:
-            self._connection.exec_driver_sql(self._beside.turn)
+            self._connection.exec_driver_sql(self._beside.lock_sums)
 
     def check_held(self, names: Iterable[str]) -> None:
         """Raise NotHeld where others may change one of these meanwhile."""

@@ -29,5 +29,5 @@ class ProblemMarks:
     def _mark(self, problem_id: str, values: Mapping[str, str | int | None]) -> bool:
         mine = update(problems).where(own(problems), problems.c.problem_id == problem_id)
         with self._database.sharing() as connection:
-            connection.take_turn()
+            connection.lock_sums()
             return connection.execute(mine.values(values)).rowcount > 0

@@ -43,8 +43,8 @@ class _Seen(NamedTuple):
 
 
 def refresh_problems(connection: TenantConnection, subject_ids: Collection[str]) -> None:
-    """Bring the problems up to date after findings or outcomes of these traces and sessions may have changed. Takes the
-    transaction's turn, where there is anything to do."""
+    """Bring the problems up to date after findings or outcomes of these traces and sessions may have changed. Locks
+    the sums, where there is anything to do."""
     if not subject_ids:
         return
     params = ids(subject_ids)
@@ -55,7 +55,7 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
     if not seen and not before:
         return
     efforts = {row.subject_id: effort_from(row.effort) for row in connection.execute(_EFFORTS, params)}
-    connection.take_turn()
+    connection.lock_sums()
     keys = _placed(connection, {each.key for each in seen})
     after = _occurrences(seen, keys, efforts)
     added = {place: row for place, row in after.items() if before.get(place) != row}

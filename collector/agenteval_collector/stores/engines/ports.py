@@ -12,12 +12,13 @@ class Beside(Protocol):
 
     begin: Sequence[str]
     """Statements that begin such a transaction, once none is `alone`."""
-    turn: str
-    """The statement that waits until no other one of them has its turn; this one has it then, until it ends."""
+    lock_sums: str
+    """The statement that waits until no other one of them has locked the sums that all add to; this one has locked them
+    then, until it ends."""
 
     def hold(self, connection: Connection, names: Iterable[str]) -> None:
         """Wait until no other one of them holds one of these names; this one holds them then, until it ends. Once in a
-        transaction, before its turn: so no two wait for each other."""
+        transaction, before the sums: so no two wait for each other."""
         ...
 
 

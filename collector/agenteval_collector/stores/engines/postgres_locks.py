@@ -20,7 +20,7 @@ class SchemaLocks:
         write = self.key("write")
         self.alone: Sequence[str] = (_BEGIN, f"SELECT pg_advisory_xact_lock({write})")
         self.begin: Sequence[str] = (_BEGIN, f"SELECT pg_advisory_xact_lock_shared({write})")
-        self.turn = f"SELECT pg_advisory_xact_lock({self.key('turn')})"
+        self.lock_sums = f"SELECT pg_advisory_xact_lock({self.key('sums')})"
 
     def hold(self, connection: Connection, names: Iterable[str]) -> None:
         # All in one order: so nobody waits for somebody who waits for him.

@@ -91,7 +91,7 @@ class Writer:
     def write(self) -> None:
         chance = random.Random(self.number)
         for _ in range(STEPS):
-            match chance.randrange(12):
+            match chance.randrange(13):
                 case 0 | 1:
                     self._told(self.store.findings.keep([self._loop(chance) for _ in range(2)]))
                 case 2:
@@ -99,6 +99,8 @@ class Writer:
                 case 3:
                     self._mark(chance)
                 case 4:
+                    self.store.deletions.forget_content(NOW + HOUR, 5)
+                case 5:
                     self.store.finalize([self._session(self._trace(chance)) for _ in range(3)])
                 case _:
                     self._told(self.store.commit(self._commit(chance)))

@@ -14,7 +14,7 @@ from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.erasing import erase, without_traces
-from agenteval_collector.stores.forgetting import forget_content, oldest_content
+from agenteval_collector.stores.forgetting import forget_content, forgotten_by, oldest_content
 from agenteval_collector.stores.said_index import drop_deleted
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import user_in_view, user_of
@@ -153,8 +153,9 @@ class DeletionStore:
 
     def forget_content(self, before: int, limit: int) -> int:
         """Forget what was said in the oldest traces scored before that time (ns), at most `limit`; return how many."""
-        with self._database.writing() as connection:
-            return forget_content(connection, before, limit)
+        with self._database.reading() as connection:
+            names = forgotten_by(connection, before, limit)
+        return self._database.write(names, lambda connection: forget_content(connection, before, limit)) if names else 0
 
     def oldest_content(self, limit: int) -> int | None:
         """Return the time (ns) up to which the `limit` oldest traces with content were scored; None where none has."""

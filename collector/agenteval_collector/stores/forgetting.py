@@ -20,6 +20,7 @@ from sqlalchemy import (
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.columns import to_json
+from agenteval_collector.stores.labels import LABELS
 from agenteval_collector.stores.schema import (
     findings,
     judge_exchanges,
@@ -39,16 +40,25 @@ _NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
 name."""
 
 
+def forgotten_by(connection: TenantConnection, before: int, limit: int) -> set[str]:
+    """Return all whose rows `forget_content` changes: these traces, their sessions, and labels."""
+    old = connection.execute(_OLD.limit(limit), {"before": before}).scalars().all()
+    return {*old, *connection.execute(_SESSIONS_OF, ids(old)).scalars(), LABELS} if old else set()
+
+
 def forget_content(connection: TenantConnection, before: int, limit: int) -> int:
     """Forget what was said in the oldest traces scored before that time (ns), at most `limit`; return how many."""
     old = connection.execute(_OLD.limit(limit), {"before": before}).scalars().all()
     if not old:
         return 0
+    connection.check_held(old)
     params = ids(old)
     for row in connection.execute(_VIEWS, params).all():
         connection.upsert(trace_views, [{"trace_id": row.trace_id, "view": without_content(row.view)}])
     connection.execute(_UNSAID, params)
-    over = ids(set(connection.execute(_OVER, params).scalars()))
+    session_ids = set(connection.execute(_OVER, params).scalars())
+    connection.check_held(session_ids)
+    over = ids(session_ids)
     for subject, doomed in ((Subject.TRACE, params), (Subject.SESSION, over)):
         _forget_reasons(connection, outcomes, _about(outcomes, subject), doomed)
         asked = own(judge_exchanges), _about(judge_exchanges, subject)
@@ -107,6 +117,7 @@ _OLDEST: Final = (
 )
 _VIEWS: Final = select(trace_views).where(own(trace_views), among(trace_views.c.trace_id, "ids"))
 _UNSAID: Final = update(traces).where(own(traces), among(traces.c.trace_id, "ids")).values(said="", has_content=False)
+_SESSIONS_OF: Final = select(traces.c.session_id).where(own(traces), among(traces.c.trace_id, "ids"))
 _OTHER: Final = traces.alias()
 # Sessions of which nothing is left that was said.
 _OVER: Final = select(traces.c.session_id).where(

@@ -24,6 +24,8 @@ MOST_LABELLERS = 20
 _SAME = SameNames(Label, labels)
 _EMPTY = ("trace_id", "session_id", "author")
 """Columns that are empty where nothing is said."""
+LABELS = "labels"
+"""The name that who writes labels holds: several are written together, in whatever order."""
 FEEDBACK = "user_feedback"
 """The name of feedback that was given none."""
 _WANTED = ("task_completion", "goal_success")

@@ -46,7 +46,7 @@ from agenteval_collector.stores.judging import (
     read_pending,
     trim_exchanges,
 )
-from agenteval_collector.stores.labels import trim_labels, write_label
+from agenteval_collector.stores.labels import LABELS, trim_labels, write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.outbox import Outbox
 from agenteval_collector.stores.past_sessions import PastSessionStore
@@ -352,7 +352,7 @@ class Store:
     def label(self, *said: Label) -> None:
         """Keep what somebody says of a trace or a session, instead of what the same author said before."""
         now = self._clock.now()
-        with self._writing("labels", durable=True) as connection:
+        with self._writing(LABELS, durable=True) as connection:
             for label in said:
                 write_label(connection, label, at=now)
             if self._is_due("labels", TRIM_REPORTS_EVERY):

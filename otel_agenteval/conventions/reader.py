@@ -21,7 +21,7 @@ from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.text import known_text
 from otel_agenteval.conventions.tools import available_tools, tool_requests
-from otel_agenteval.conventions.tree import Node, grow, in_order
+from otel_agenteval.conventions.tree import Node, grow, in_order, let_go
 from otel_agenteval.conventions.turn_nodes import TurnNodes, turn_nodes
 from otel_agenteval.conventions.turns import read_turn
 from otel_agenteval.model import Json, Trace, Turn, told_of
@@ -67,7 +67,7 @@ def read_trace(
     turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
     unread += Counter(message=sum(content.unread for each in facts for content in (each.input, each.output) if content))
     started_at = ordered[0].started_at
-    return Trace(
+    trace = Trace(
         trace_id=trace_id,
         agents=agents,
         turns=turns,
@@ -82,6 +82,8 @@ def read_trace(
         **_names(trace_id, _outermost_first(nodes, turns), logs, naming, run_naming, unread),
         **(_joints(turns, found, colleagues) if found else {}),
     )
+    let_go(nodes)
+    return trace
 
 
 def _names(

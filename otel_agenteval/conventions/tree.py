@@ -84,6 +84,13 @@ def grow(nodes: Sequence[Node]) -> list[Node]:
     return roots
 
 
+def let_go(nodes: Sequence[Node]) -> None:
+    """Cut nodes that are done with from their parents: all that was read of the spans goes at once then, and none of it
+    waits for the garbage collector."""
+    for node in nodes:
+        node.parent = None
+
+
 def _descend(root: Node) -> Iterator[Node]:
     for node in root.below():
         parent = node.parent

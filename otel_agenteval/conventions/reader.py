@@ -47,7 +47,9 @@ def read_trace(
     counts what could not be read.
     """
     nameless = sum(span.span_id is None for span in spans)
-    unread = Counter({"span_id": nameless} if nameless else {})
+    unread: Counter[str] = Counter()
+    if nameless:
+        unread["span_id"] = nameless
     ordered = in_order(spans)
     if not ordered:
         return Trace(trace_id=trace_id, unread=dict(unread))
@@ -65,7 +67,8 @@ def read_trace(
     for turn in found:
         recall_replies(turn.models)
     turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
-    unread += Counter(message=sum(content.unread for each in facts for content in (each.input, each.output) if content))
+    if strange := sum(content.unread for each in facts for content in (each.input, each.output) if content):
+        unread["message"] = strange
     started_at = ordered[0].started_at
     trace = Trace(
         trace_id=trace_id,

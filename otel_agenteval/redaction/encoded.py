@@ -59,7 +59,8 @@ class _Encoding(NamedTuple):
 _STANDARD: Final = str.maketrans("-_", "+/")
 _SPACES: Final = re.compile(r"\s")
 _UNICODE: Final = re.compile(r"\\+u(00[2-7][0-9A-Fa-f])")
-_ESCAPE: Final = re.compile(rf"%[2-7][0-9A-Fa-f]|{_UNICODE.pattern}|&(?:#[0-9x][0-9A-Fa-f]*|commat|colon|equals);")
+# Each begins with a character of its own: a repetition in their place would be looked for at every letter.
+_ESCAPE: Final = re.compile(r"%[2-7][0-9A-Fa-f]|\\u00[2-7][0-9A-Fa-f]|&(?:#[0-9x][0-9A-Fa-f]*|commat|colon|equals);")
 _ENCODINGS: Final = (
     # From the beginning of a token only, so that a long one is looked at once.
     _Encoding(_ESCAPE, re.compile(r"(?<![^\s\"'<>?,=])[^\s\"'<>?,=]++"), _escapes),

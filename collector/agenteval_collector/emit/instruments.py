@@ -5,8 +5,7 @@ the store and the events say, never what was counted.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 from opentelemetry.metrics import Meter
@@ -50,29 +49,31 @@ class EvaluationInstruments:
 
     def take_news(self, news: News) -> None:
         """Record and count what counts now."""
-        whose = cache(self._whose)  # Most of a commit are of a few agents.
+        alike: dict[Hashable, list[Evaluation]] = {}
         for committed in news.evaluations:
             evaluation = committed.evaluation
             if committed.final if evaluation.subject is Subject.SESSION else committed.first:
-                self._take(
-                    evaluation,
-                    whose(evaluation.agent, evaluation.service, evaluation.service_version, evaluation.environment),
-                )
+                alike.setdefault(_series(evaluation), []).append(evaluation)
+        # Most of a commit are of a few series, and finding a series takes longer than counting.
+        for evaluations in alike.values():
+            self._take(evaluations)
 
-    def _take(self, evaluation: Evaluation, whose: Mapping[str, str]) -> None:
-        outcome = evaluation.outcome
-        attributes = {**whose, **_what(evaluation)}
-        example = example_of(evaluation.trace_id, evaluation.span_id)
-        if isinstance(outcome, Score):
-            self._scores.record(outcome.value, attributes, example)
-        if evaluation.subject is Subject.SESSION and outcome.coverage is not None:
-            about = {**whose, semconv.GEN_AI_EVALUATION_NAME: evaluation.name}
-            self._coverage.record(outcome.coverage, about, example)
+    def _take(self, evaluations: Sequence[Evaluation]) -> None:
+        """Record evaluations of one series."""
+        first = evaluations[0]
+        whose = self._labels.identity(first.agent, first.service, first.service_version, first.environment).attributes
+        attributes = {**whose, **_what(first)}
+        for each in evaluations:
+            if isinstance(each.outcome, Score):
+                self._scores.record(each.outcome.value, attributes, example_of(each.trace_id, each.span_id))
+            if each.subject is Subject.SESSION and each.outcome.coverage is not None:
+                about = {**whose, semconv.GEN_AI_EVALUATION_NAME: each.name}
+                self._coverage.record(each.outcome.coverage, about, example_of(each.trace_id, each.span_id))
         came_of_it = {
-            semconv.AGENTEVAL_STATUS: outcome.status.value,
-            semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(evaluation),
+            semconv.AGENTEVAL_STATUS: first.outcome.status.value,
+            semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(first),
         }
-        self._outcomes.add(1, {**attributes, **present(came_of_it)})
+        self._outcomes.add(len(evaluations), {**attributes, **present(came_of_it)})
 
     def observe_sessions(self, sessions: SessionLevels, past: PastSessionCounts) -> None:
         """Show the levels of `sessions` from now on, and what chance explains after `past`. To be called once."""
@@ -100,11 +101,6 @@ class EvaluationInstruments:
             "The most of these active sessions that score low by chance, as the agent's own past sessions did.",
             lambda: self._low_limits(sessions.session_levels(), past),
         )
-
-    def _whose(
-        self, agent: str | None, service: str | None, version: str | None, environment: str | None
-    ) -> Mapping[str, str]:
-        return self._labels.identity(agent, service, version, environment).attributes
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> list[tuple[int, dict[str, str]]]:
         # Several agents may share the label `_other`, and of equal attribute sets the SDK keeps the last value only.
@@ -137,6 +133,13 @@ class EvaluationInstruments:
             )
             for whose, sessions in active.items()
         ]
+
+
+def _series(evaluation: Evaluation) -> Hashable:
+    """Return a value that is equal for evaluations that count alike."""
+    each = evaluation
+    whose = each.agent, each.service, each.service_version, each.environment
+    return whose, each.name, each.subject, each.method, each.part, each.outcome.status, each.success
 
 
 def _what(evaluation: Evaluation) -> dict[str, str]:

@@ -44,11 +44,11 @@ class Spoken:
         return digest_of("said", self._spoken.hexdigest())
 
     def _close(self) -> None:
-        if self._is_reply:
+        if self._requests:
+            self._say("calls", json.dumps(sorted(map(_written, self._requests))))
+        elif self._is_reply:
             # Parts of a reply are joined in many ways, and blanks at its end are often stripped.
-            answer = "".join("".join(self._texts).split())
-            calls = json.dumps(sorted(map(_written, self._requests)))
-            self._say(*(("calls", calls) if self._requests else (ASSISTANT, answer)))
+            self._say(ASSISTANT, "".join("".join(self._texts).split()))
         self._is_reply, self._texts, self._requests = False, [], []
 
     def _say(self, role: str, text: str) -> None:

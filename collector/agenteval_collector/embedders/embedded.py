@@ -59,7 +59,7 @@ def _token_ids() -> Callable[[str], Sequence[int]]:
 
     def of_word(word: str) -> list[int]:
         # The normaliser puts a space before what it is given, but nothing before an empty text.
-        return tokenize(word[1:]) if len(word) > 1 else space
+        return tokenize(word) if word else space
 
     if any(_SPACE in entry.lstrip(_SPACE) for entry in tokenizer.get_vocab()):
         return tokenize
@@ -68,7 +68,9 @@ def _token_ids() -> Callable[[str], Sequence[int]]:
     def token_ids(text: str) -> Sequence[int]:
         if not text or special.search(text):
             return tokenize(text)
-        words = _WORD.findall(_SPACE + text.replace(" ", _SPACE))
+        words = text.split(" ")
+        if "" in words or _SPACE in text:  # Spaces in a row belong to the word behind them.
+            words = [word[1:] for word in _WORD.findall(_SPACE + text.replace(" ", _SPACE))]
         if max(map(len, words)) <= _LONGEST_WORD:
             return list(chain.from_iterable(map(remembered, words)))
         return list(

@@ -1,6 +1,8 @@
 """Detection of revisions that say nothing new, so that their outcomes can be kept."""
 
-from dataclasses import replace
+from dataclasses import fields
+from operator import attrgetter
+from typing import Final
 
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.sessions import StoredPlace
@@ -9,6 +11,8 @@ from otel_agenteval.model import Trace
 
 CAPACITY = 10_000
 """Traces that are remembered: those that were read last."""
+
+_SAID: Final = attrgetter(*(each.name for each in fields(Trace) if each.name != "span_count"))
 
 
 class Readings:
@@ -35,4 +39,4 @@ class Readings:
 def _digest(assembled: AssembledTrace, trace: Trace) -> int:
     """Return a number that is equal for readings that differ at most in the number of their spans."""
     death = None if assembled.death is None else assembled.death.reason
-    return hash((repr(replace(trace, span_count=0)), death))
+    return hash((repr(_SAID(trace)), death))

@@ -83,8 +83,8 @@ class LiveLoops:
         trace = self._traces.get_or_make(span.trace_id, lambda: LiveTrace(span.trace_id.hex(), self._rules))
         said = attributes(span.attributes)
         resource = resource_of(origin.resource)
-        service = known_text(resource.get(SERVICE_NAME))
         if trace.session_id is None:
+            service = known_text(resource.get(SERVICE_NAME))
             session_id = named_session([said]) or self._naming.session_id([said, resource], service)
             # A longer one is shortened when the trace is read.
             trace.session_id = session_id if session_id is not None and len(session_id) <= MAX_SESSION_ID else None
@@ -95,7 +95,6 @@ class LiveLoops:
         if origin.process is not None:
             trace.met(origin.process)
         agent = trace.agents.of_step(named, span.parent_span_id)
-        version, environment = known_text(resource.get(SERVICE_VERSION)), environment_of(resource)
 
         def whole(finding: Finding) -> Finding:
             """Return the finding with the session, agent and service that are known now."""
@@ -103,9 +102,9 @@ class LiveLoops:
                 finding,
                 session_id=trace.session_id or trace.trace_id,
                 agent=finding.agent or agent,
-                service=service,
-                service_version=version,
-                environment=environment,
+                service=known_text(resource.get(SERVICE_NAME)),
+                service_version=known_text(resource.get(SERVICE_VERSION)),
+                environment=environment_of(resource),
                 found_at=self._clock.now(),
             )
 

@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("--commits", type=int, default=30)
     given = parser.parse_args()
-    store = Store(PostgresSchema(given.url, is_alone=True), SystemClock())
+    store = Store(PostgresSchema(given.url), SystemClock())
     asked = psycopg.connect(given.url.replace("+psycopg", ""), autocommit=True)
     before = _one(asked, "SELECT pg_current_wal_lsn() - '0/0'")
     try:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import psycopg
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores import Store
+from agenteval_collector.stores.engines import Use
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from sqlalchemy import Engine, event
 
@@ -46,7 +47,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=96)
     parser.add_argument("--size", type=int, default=64)
     given = parser.parse_args()
-    Store(PostgresSchema(given.url, is_alone=False), SystemClock()).shutdown()  # The tables are there.
+    Store(PostgresSchema(given.url, use=Use.TOGETHER), SystemClock()).shutdown()  # The tables are there.
     first = 0
     for writers in WRITERS:
         print(_measured(given.url, writers, given.commits // writers, given.size, first))
@@ -80,7 +81,7 @@ def _measured(url: str, writers: int, commits: int, size: int, first: int) -> st
 
 def _write(pipe: Connection, url: str, commits: int, size: int, first: int) -> None:
     """Commit as soon as told to, in a process of its own; the store stays open until told again."""
-    database = PostgresSchema(url, is_alone=False)
+    database = PostgresSchema(url, use=Use.TOGETHER)
     store = Store(database, SystemClock())
     sessions = iter(range(first, first + (WARMING + commits) * size))
     for _ in range(WARMING):

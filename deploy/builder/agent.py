@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 from deploy.builder.frame import AGENT as UID
 from deploy.builder.frame import Row, choice, environments, framed, problems_of, sessions_of, tenants
 from deploy.builder.panels import DATA, ORANGE, Column, Query, stat, table, trend
-from deploy.builder.promql import AGENT, CHOSEN, EVALUATOR, VERSION, Series, grown, label, quantile, rate, share
+from deploy.builder.promql import AGENT, CHOSEN, EVALUATOR, VERSION, Series, fact, grown, label, quantile, rate, share
 from deploy.builder.shared import NORMAL, OPEN, burnt, coverage, error_share, errors_now, errors_over_time, evidence
 
 _ENVIRONMENT = 'deployment_environment_name=~"$environment"'
@@ -56,14 +56,14 @@ def _wrong() -> Row:
             "Open problems",
             "Failures of severity error that recur and are neither resolved nor muted, of all versions and "
             "environments.",
-            f"sum({_series_of_agent('agenteval_problems', *OPEN)})",
+            f"sum({fact(_series_of_agent('agenteval_problems', *OPEN), 'agenteval_problem_state')})",
             steps=((1, ORANGE),),
             links=_PAGES,
         ),
         stat(
             "Active sessions",
             "Sessions that may still get traces, of all versions and environments.",
-            f"sum({_sessions('active')})",
+            f"sum({fact(_sessions('active'), 'service_name')})",
             links=_PAGES,
         ),
         stat(
@@ -120,15 +120,19 @@ def _versions() -> Row:
             Column("Turns, p95", f"histogram_quantile(0.95, {grown(_TURNS, 'le', VERSION)})", "s"),
             labels={VERSION: "Version"},
         ),
-        evidence(_series_of_agent("agenteval_regression", f'{VERSION}=~"$version"'), _BY_VERSION, _PAGES),
+        evidence(
+            fact(_by_version("agenteval_regression"), VERSION, EVALUATOR, "agenteval_finding_kind"),
+            _BY_VERSION,
+            _PAGES,
+        ),
         trend(
             "Reliability over repeated runs",
             "R and its four parts, from 0 to 1. Needs runs with a task id.",
             Query(
-                _series_of_agent(
-                    "agenteval_reliability",
-                    f'{VERSION}=~"$version"',
-                    'agenteval_reliability_metric=~"R|R_con|R_pred|R_rob|R_saf"',
+                fact(
+                    _by_version("agenteval_reliability", 'agenteval_reliability_metric=~"R|R_con|R_pred|R_rob|R_saf"'),
+                    VERSION,
+                    "agenteval_reliability_metric",
                 ),
                 f"{{{{agenteval_reliability_metric}}}} of {_BY_VERSION}",
             ),
@@ -138,16 +142,16 @@ def _versions() -> Row:
 
 
 def _quality() -> Row:
-    whose = (f'{VERSION}=~"$version"',)
     legend = f"{label(EVALUATOR)} of {_BY_VERSION}"
+    told_apart = VERSION, EVALUATOR, "agenteval_estimator"
     return "How good are its answers?", (
         trend(
             "Rate of passing, with its interval",
             "By evaluator and version. low and high bound the 95 % interval, which takes 20 labels by people. Without "
             "it the rate is the judge's own word.",
-            Query(_series_of_agent("agenteval_pass_rate", *whose), legend),
-            Query(_series_of_agent("agenteval_pass_rate_low", *whose), f"{legend}, low"),
-            Query(_series_of_agent("agenteval_pass_rate_high", *whose), f"{legend}, high"),
+            Query(fact(_by_version("agenteval_pass_rate"), *told_apart), legend),
+            Query(fact(_by_version("agenteval_pass_rate_low"), *told_apart), f"{legend}, low"),
+            Query(fact(_by_version("agenteval_pass_rate_high"), *told_apart), f"{legend}, high"),
             unit="percentunit",
             largest=1,
             links=_PAGES,
@@ -170,8 +174,8 @@ def _quality() -> Row:
             "Low sessions",
             "Active sessions, drawn at random for the judge, that are below the threshold of a session score, and how "
             "many of them chance explains. The alert AgentSessionsLow fires above that.",
-            Query(_sessions("low"), label(EVALUATOR)),
-            Query(_sessions("low_limit"), f"{label(EVALUATOR)}: by chance"),
+            Query(fact(_sessions("low"), EVALUATOR, "service_name"), label(EVALUATOR)),
+            Query(fact(_sessions("low_limit"), EVALUATOR, "service_name"), f"{label(EVALUATOR)}: by chance"),
             links=_PAGES,
             width=8,
         ),
@@ -258,6 +262,10 @@ def _sessions(which: str) -> str:
     """Return the selector of the agent's sessions; those that are active are counted once, not by evaluator."""
     evaluator = f'{EVALUATOR}=""' if which == "active" else f'{EVALUATOR}!=""'
     return _series_of_agent(f"agenteval_sessions_{which}", evaluator)
+
+
+def _by_version(name: str, *matchers: str) -> str:
+    return _series_of_agent(name, f'{VERSION}=~"$version"', *matchers)
 
 
 def _series_of_agent(name: str, *matchers: str) -> str:

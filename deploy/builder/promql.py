@@ -39,6 +39,12 @@ def rate(selector: str, *by: str) -> str:
     return _summed(f"rate({selector}[$__rate_interval])", by)
 
 
+def fact(selector: str, *by: str) -> str:
+    """Return a gauge of what is so for all processes that share the work: one of them shows it, and for a moment
+    two, where another one takes over. `by` are the labels that tell facts apart."""
+    return f"max by ({', '.join((*by, TENANT))}) ({selector})"
+
+
 def share(part: str, whole: str) -> str:
     """Return the part of a whole, from 0 to 1. Where there is a whole and no part it is 0; without a whole, nothing."""
     return f"({part} or 0 * {whole}) / ({whole} > 0)"

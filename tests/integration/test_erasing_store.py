@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.judging import JudgeJob, StoredAnswer
 from agenteval_collector.model.reports import Label
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
@@ -59,6 +60,8 @@ def fill(store: Store, traces: list[tuple[int, tuple[int, str, str, bool]]]) -> 
         )  # fmt: skip
         update = session_update(session_id)
         store.commit(Commit(traces=[kept], evaluations=[score(number)], sessions={session_id: update}))
+        asked = JudgeJob(trace_id=trace_id, session_id=session_id, revision=1, urgent=False, pending=())
+        store.answers.keep(trace_id, StoredAnswer(reply="{}", model="m", temperature=None), asked)
         if labelled:
             store.label(Label(trace_id=trace_id, name="coherence", value=1.0))
 

@@ -76,6 +76,7 @@ class Engine:
             budget=Ledger(budget or BudgetConfig(), prices, self.store.ledger, self.clock, ["m"]),
             prices=prices,
             clock=self.clock,
+            endpoint="http://judge",
             nonce=lambda: secrets.token_hex(16),
             canary=secrets.token_hex(8),
             temperature=lambda vote: 0.0,

@@ -20,6 +20,7 @@ pytestmark = [
 AGENT = {**TARGET, "gen_ai_agent_name": "planner", "service_name": "shop"}
 VERSION = {**AGENT, "service_version": "1.2.0"}
 UP = written("up", TARGET)
+ON_DUTY = series("agenteval_collector_on_duty")
 LOOP = "agenteval_loop_last_seconds"
 TRACES = "agenteval_traces_total"
 COST = "agenteval_agent_cost_total"
@@ -93,7 +94,7 @@ def test_loops(tmp_path: Path, values: str, at: str, fires: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "at", "up", "state", "fires"),
+    ("values", "at", "on_duty", "state", "fires"),
     [
         pytest.param("0x79 1x400", "21m", "1x400", "new", True, id="a first one of an agent that had others"),
         pytest.param("_x79 1x400", "21m", "1x400", "new", True, id="the first one of an agent"),
@@ -104,11 +105,12 @@ def test_loops(tmp_path: Path, values: str, at: str, fires: bool) -> None:
         pytest.param("0x79 1x400", "35m", "1x400", "new", False, id="long ago"),
         pytest.param("2x79 1x400", "21m", "1x400", "new", False, id="fewer than before"),
         pytest.param("3x400", "1m", "1x400", "new", False, id="a Prometheus that begins to scrape"),
-        pytest.param("_x79 3x400", "21m", "0x79 1x400", "new", False, id="a collector that comes back"),
+        pytest.param("_x79 3x400", "21m", "_x79 1x400", "new", False, id="a collector that comes back"),
+        pytest.param("_x79 3x400", "21m", "0x79 1x400", "new", False, id="a process that takes over from another one"),
     ],
 )
 def test_problems_that_are_new_or_come_back(
-    tmp_path: Path, values: str, at: str, up: str, state: str, fires: bool
+    tmp_path: Path, values: str, at: str, on_duty: str, state: str, fires: bool
 ) -> None:
     name = series("agenteval_problems", agenteval_problem_state=state)
     about = {
@@ -117,12 +119,12 @@ def test_problems_that_are_new_or_come_back(
         "agenteval_problem_state": state,
         "agenteval_problem_severity": "error",
     }
-    check_alert(tmp_path, "AgentProblem", {name: values, UP: up}, at, about if fires else None)
+    check_alert(tmp_path, "AgentProblem", {name: values, ON_DUTY: on_duty}, at, about if fires else None)
 
 
 def test_a_problem_of_severity_warning_is_told_on_the_page_only(tmp_path: Path) -> None:
     name = series("agenteval_problems", agenteval_problem_state="new").replace('"error"', '"warning"')
-    check_alert(tmp_path, "AgentProblem", {name: "0x79 1x400", UP: "1x400"}, "21m", None)
+    check_alert(tmp_path, "AgentProblem", {name: "0x79 1x400", ON_DUTY: "1x400"}, "21m", None)
 
 
 @pytest.mark.parametrize(

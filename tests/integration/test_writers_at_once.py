@@ -15,6 +15,7 @@ from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Superseded
 from agenteval_collector.stores import Store
+from agenteval_collector.stores.engines import Use
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from agenteval_collector.stores.schema import traces
 from sqlalchemy import func, select
@@ -67,7 +68,7 @@ def stores(on: Server, count: int) -> Iterator[Sequence[Store]]:
     with ExitStack() as opened:
         made = []
         for _ in range(count):
-            made.append(Store(PostgresSchema(on.url, is_alone=False), ManualClock(NOW), events_of=events_of))
+            made.append(Store(PostgresSchema(on.url, use=Use.TOGETHER), ManualClock(NOW), events_of=events_of))
             opened.callback(made[-1].shutdown)
         yield made
 

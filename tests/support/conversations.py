@@ -50,7 +50,9 @@ class Bench:
         """In one commit."""
         commit = Commit()
         for trace in traces:
-            self.sessions[trace.trace_id] = self._conversations.session_of(trace, revision, commit)
+            placed = self._conversations.place(trace, revision, commit)
+            placed.keep(commit)
+            self.sessions[trace.trace_id] = placed.session_id
         for move in commit.moves.values():
             self.sessions[move.trace_id] = move.joined
         self.store.links.update(commit.links)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from agenteval_collector.stores.engines import Database
+from agenteval_collector.stores.engines import Database, Use
 
 from tests.support.postgres import Server
 
@@ -50,4 +50,4 @@ def database_in(folder: Path, name: str = "agenteval.db") -> Path | Database:
     from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415 - an extra
 
     tenant = hashlib.sha256(str(folder / name).encode()).hexdigest()[:32]
-    return PostgresSchema(_Chosen.server.url, tenant, is_alone=False)
+    return PostgresSchema(_Chosen.server.url, tenant, use=Use.GUEST)

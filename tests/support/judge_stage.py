@@ -136,7 +136,7 @@ class World:
             self.together -= 1
         return self.judged
 
-    def asking(self, exchanges: list[Exchange], fresh: bool = False) -> Ask:
+    def asking(self, exchanges: list[Exchange], job: JudgeJob) -> Ask:
         return Answering(self.asked_about, exchanges)
 
     def take_judgement(self, judgement: Judgement) -> None:

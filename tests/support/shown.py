@@ -74,7 +74,7 @@ def samples() -> Sequence[Sample]:
     """Return the samples of the second scrape: the first one shows counters as 0."""
     telemetry = TelemetryOutput(version="1", instance_id="i")
     levels = Sessions(level("planner", "shop", None, 7, 0), level("planner", "shop", "agent_reliability", 6, 2))
-    telemetry.evaluations.observe_sessions(levels, Past())
+    telemetry.evaluations.observe_sessions(levels.session_levels, Past())
     telemetry.findings.take_news(
         News(
             counted=[loop_found()],
@@ -88,6 +88,7 @@ def samples() -> Sequence[Sample]:
     telemetry.versions.observe_regressions(_Worse().figures)
     telemetry.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
     telemetry.collector.observe_assembly(_Assembling())
+    telemetry.collector.observe_duty(lambda: True)
     telemetry.collector.observe_partitions({"traces": lambda: {3: 1}})
     telemetry.collector.count(Counted.REFUSED, which="Overloaded")
     _feed_judge(telemetry)

@@ -170,7 +170,9 @@ def test_what_rests_on_the_judge_is_counted_by_part() -> None:
 def test_session_levels_are_read_at_each_scrape() -> None:
     telemetry = output()
     telemetry.evaluations.observe_sessions(
-        Sessions(level("planner", "shop", None, 7, 0), level("planner", "shop", "agent_reliability", 6, 2)),
+        Sessions(
+            level("planner", "shop", None, 7, 0), level("planner", "shop", "agent_reliability", 6, 2)
+        ).session_levels,
         Past(sessions=1000, low=100),
     )
     whom = {"gen_ai_agent_name": "planner", "service_name": "shop"}
@@ -186,7 +188,7 @@ def test_session_levels_are_read_at_each_scrape() -> None:
 def test_sessions_of_agents_past_the_bound_add_up() -> None:
     telemetry = output(IdentityLabels(agents=1))
     telemetry.evaluations.observe_sessions(
-        Sessions(*(level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c"))), Past()
+        Sessions(*(level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c"))).session_levels, Past()
     )
     low = samples(telemetry, "agenteval_sessions_low")
     assert {dict(labels)["gen_ai_agent_name"]: count for labels, count in low.items()} == {"a": 1, "_other": 2}

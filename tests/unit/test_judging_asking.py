@@ -9,17 +9,20 @@ import pytest
 from agenteval_collector.config import PriceConfig
 from agenteval_collector.judge.asking import Asking
 from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.cache import Cache
 from agenteval_collector.judge.checks import CANARY
 from agenteval_collector.judge.client.ports import JudgeReply, JudgeRequest, JudgeUnavailable, NoAnswer, Spending
 from agenteval_collector.judge.exchanges import MAX_DATA, MAX_REPLY
 from agenteval_collector.judge.ports import Answer, OverBudget, Question, Reading, Reply
 from agenteval_collector.judge.prompt.schemas import SCORE, TEXT, record
-from agenteval_collector.model.judging import Exchange
+from agenteval_collector.model.judging import Exchange, JudgeJob, StoredAnswer
 from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import Unavailable
 
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
 from tests.support.judge_client import Books
+from tests.support.judge_stage import job
 
 THRESHOLD = 0.5
 MODEL = "m"
@@ -131,7 +134,7 @@ class Setting:
         exchanges: list[Exchange] | None = None,
         vote: int = 0,
     ) -> Answer:
-        ask = self.asking.about_trace(self.exchanges if exchanges is None else exchanges)
+        ask = self.asking.about_trace(self.exchanges if exchanges is None else exchanges, job("t"))
         async with ask.room(1):
             return await ask(question, model=model, vote=vote)
 
@@ -151,6 +154,7 @@ def run(scenario: Callable[[Setting], Coroutine[Any, Any, None]], *steps: Step) 
             budget=Unbounded(),
             prices=Prices({MODEL: PriceConfig(input=1.0, output=10.0)}),
             clock=clock,
+            endpoint="http://judge",
             nonce=lambda: next(nonces),
             canary="c" * 16,
             temperature=lambda vote: 0.7 if vote else 0.3,
@@ -281,6 +285,52 @@ def test_the_same_question_is_asked_once_for_all_traces() -> None:
             assert (exchange.input_tokens, exchange.output_tokens, exchange.usd) == (0, 0, 0.0)
             assert exchange.reply == first[0].reply
         assert it.reported.errors == [None]
+
+    run(scenario, 0.7)
+
+
+@dataclass
+class Answers:
+    """An `AnswerStore` in memory; `is_full`: it keeps nothing."""
+
+    known: dict[str, StoredAnswer] = field(default_factory=dict)
+    is_full: bool = False
+
+    def answer(self, key: str) -> StoredAnswer | None:
+        return self.known.get(key)
+
+    def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
+        if self.is_full:
+            raise Unavailable("the store could not be written")
+        self.known[key] = answer
+
+
+def in_another_process(it: Setting, answers: Answers, **other: Any) -> Setting:
+    """What asks the same judge, and knows of its answers what is stored."""
+    asking = replace(it.asking, answers=answers, cache=Cache(capacity=10**6, weigh=lambda _: 1), **other)
+    return replace(it, asking=asking, exchanges=[])
+
+
+def test_what_one_process_has_asked_no_other_one_asks() -> None:
+    async def scenario(it: Setting) -> None:
+        answers = Answers()
+        first, second, elsewhere = (
+            in_another_process(it, answers, **other) for other in ({}, {}, {"endpoint": "http://other"})
+        )
+        assert await first.ask() == await second.ask() == await second.ask()
+        assert len(it.judge.requests) == 1
+        assert it.reported.lookups == [False, True, True]
+        assert [exchange.cached for exchange in (*first.exchanges, *second.exchanges)] == [False, True, True]
+        assert json.loads(second.exchanges[0].reply or "") == {"score": 0.7}
+        assert (await elsewhere.ask()).reply == {"score": 0.2}
+
+    run(scenario, 0.7, 0.2)
+
+
+def test_a_store_that_refuses_an_answer_costs_nobody_that_answer() -> None:
+    async def scenario(it: Setting) -> None:
+        setting = in_another_process(it, Answers(is_full=True))
+        assert (await setting.ask()).reply == (await setting.ask()).reply == {"score": 0.7}
 
     run(scenario, 0.7)
 

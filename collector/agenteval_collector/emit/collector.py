@@ -156,6 +156,17 @@ class CollectorTelemetry:
             lambda: [(memory.limit, {})],
         )
 
+    def observe_duty(self, is_on_duty: Callable[[], bool]) -> None:
+        """Show whether this process shows what is so for all that share the work."""
+        show_level(
+            self._meter,
+            "agenteval.collector.on.duty",
+            "",
+            "1 where this process shows facts about all processes, pushes events and deletes, else 0: of several "
+            "processes one does.",
+            lambda: [(float(is_on_duty()), {})],
+        )
+
     def observe_pushes(self, pushes: Mapping[str, Push]) -> None:
         """Show how many OTLP exports failed for good so far, by signal."""
 

@@ -1,6 +1,6 @@
 """OTLP push of events: from the outbox, where they stay until the endpoint has taken them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from opentelemetry._logs import LogRecord, SeverityNumber
@@ -41,7 +41,9 @@ class EventPush(Component):
         resource: Resource,
         scope: InstrumentationScope,
         max_waiting: int = MAX_WAITING,
+        is_on_duty: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`is_on_duty`: of several processes with this outbox, this is the one that pushes."""
         self._closing: Inbox[None] = Inbox(1)
         super().__init__(EVENTS, self._closing)
         self._exporter = exporter
@@ -50,13 +52,14 @@ class EventPush(Component):
         self._resource = resource
         self._scope = scope
         self._max_waiting = max_waiting
+        self._is_on_duty = is_on_duty
         self._size = 0
         self.failures = 0
         """Exports that failed; their events are pushed again."""
 
     @property
     def waiting(self) -> int:
-        """The events that waited at the last look."""
+        """The events that waited at the last look, where this process pushes."""
         return self._size
 
     def run(self) -> None:
@@ -77,6 +80,9 @@ class EventPush(Component):
 
     def _push(self) -> bool:
         """Push a batch. Returns whether it arrived and more is there."""
+        if not self._is_on_duty():
+            self._size = 0
+            return False
         self.insist(self._drop_too_many)
         events = self.insist(self._outbox.oldest, _BATCH)
         if not events or not self._export(events):

@@ -5,14 +5,14 @@ the store and the events say, never what was counted.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final
 
 from opentelemetry.metrics import Meter
 
 from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import Identity, IdentityLabels, present
-from agenteval_collector.emit.ports import PastSessionCounts, SessionLevels
+from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.emit.totals import Totals, example_of
 from agenteval_collector.model.news import News
 from agenteval_collector.model.sessions import SessionLevel
@@ -75,31 +75,30 @@ class EvaluationInstruments:
         }
         self._outcomes.add(len(evaluations), {**attributes, **present(came_of_it)})
 
-    def observe_sessions(self, sessions: SessionLevels, past: PastSessionCounts) -> None:
-        """Show the levels of `sessions` from now on, and what chance explains after `past`. To be called once."""
+    def observe_sessions(self, read: Callable[[], Iterable[SessionLevel]], past: PastSessionCounts) -> None:
+        """Show the levels of open sessions from now on, and what chance explains after `past`. They are read from any
+        thread at each scrape and push. To be called once."""
 
         show_level(
             self._meter,
             "agenteval.sessions.active",
             "{session}",
             "Sessions that may still get traces; by evaluation those that were drawn at random for the judge.",
-            lambda: self._sum_levels((level, level.active) for level in sessions.session_levels()),
+            lambda: self._sum_levels((level, level.active) for level in read()),
         )
         show_level(
             self._meter,
             "agenteval.sessions.low",
             "{session}",
             "Active sessions, drawn at random, that score below the threshold with enough coverage.",
-            lambda: self._sum_levels(
-                (level, level.low) for level in sessions.session_levels() if level.evaluator is not None
-            ),
+            lambda: self._sum_levels((level, level.low) for level in read() if level.evaluator is not None),
         )
         show_level(
             self._meter,
             "agenteval.sessions.low.limit",
             "{session}",
             "The most of these active sessions that score low by chance, as the agent's own past sessions did.",
-            lambda: self._low_limits(sessions.session_levels(), past),
+            lambda: self._low_limits(read(), past),
         )
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> list[tuple[int, dict[str, str]]]:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from agenteval_collector.model.news import Event
-from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.model.telemetry import LogLag
 
 
@@ -16,12 +15,6 @@ class Assembling(Protocol):
         """Traces held in memory, waiting to be complete."""
 
     def lag(self) -> LogLag: ...
-
-
-class SessionLevels(Protocol):
-    """Source of the levels of open sessions. Called from any thread at each scrape and push, so it must not block."""
-
-    def session_levels(self) -> Iterable[SessionLevel]: ...
 
 
 class PastSessionCounts(Protocol):

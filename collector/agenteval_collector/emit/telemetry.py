@@ -46,8 +46,9 @@ class TelemetryOutput:
     """The collector's instruments and events, and the ways they leave.
 
     `version` is the collector's, `instance_id` tells it from other collectors at one backend. Without `push` nothing is
-    pushed; its events are those of the `outbox`. All series of a `tenant` have its name. The environment has no say:
-    `OTEL_*` variables on this machine are meant for the agents, and might carry another backend's key.
+    pushed; its events are those of the `outbox`, and leave while the process `is_on_duty`. All series of a
+    `tenant` have its name. The environment has no say: `OTEL_*` variables on this machine are meant for the agents, and
+    might carry another backend's key.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class TelemetryOutput:
         tenant: str = DEFAULT_TENANT,
         push: PushTarget | None = None,
         outbox: Outbox | None = None,
+        is_on_duty: Callable[[], bool] = lambda: True,
         labels: IdentityLabels | None = None,
     ) -> None:
         labels = self._labels = labels or IdentityLabels()
@@ -97,6 +99,7 @@ class TelemetryOutput:
                     self.collector,
                     resource=resource,
                     scope=InstrumentationScope(_SCOPE, version),
+                    is_on_duty=is_on_duty,
                 )
                 self.collector.observe_queues({EVENTS: self._events})
                 self._events.start()

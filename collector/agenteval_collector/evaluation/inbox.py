@@ -33,7 +33,7 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareChange:
+class PartitionChange:
     """Partitions of all sessions that this process evaluates from now on, or that another one does (`is_given_up`)."""
 
     partitions: Collection[int]
@@ -41,7 +41,7 @@ class ShareChange:
     done: Future[None] = field(default_factory=Future)
 
 
-Item: TypeAlias = AssembledTrace | Judgement | SessionEnd | Again | ShareChange | Errand[Any]
+Item: TypeAlias = AssembledTrace | Judgement | SessionEnd | Again | PartitionChange | Errand[Any]
 
 
 class EvaluationInbox(Inbox[Item]):
@@ -75,13 +75,13 @@ class EvaluationInbox(Inbox[Item]):
         self.put_regardless(again, 0)
         return again.done
 
-    def take_share(self, partitions: Collection[int]) -> None:
+    def take_partitions(self, partitions: Collection[int]) -> None:
         """Go on with the sessions of these partitions."""
-        self.put_regardless(ShareChange(partitions, is_given_up=False), 0)
+        self.put_regardless(PartitionChange(partitions, is_given_up=False), 0)
 
-    def give_up_share(self, partitions: Collection[int]) -> Future[None]:
+    def give_up_partitions(self, partitions: Collection[int]) -> Future[None]:
         """Forget the sessions of these partitions; done once all that was handed over before is committed."""
-        change = ShareChange(partitions, is_given_up=True)
+        change = PartitionChange(partitions, is_given_up=True)
         self.put_regardless(change, 0)
         return change.done
 
@@ -97,7 +97,7 @@ def _is_of(entry: tuple[Item, int]) -> Sequence[Hashable] | None:
             return (item.trace_id,) if item.session is None else (item.session, item.trace_id)
         case SessionEnd():
             return (item.session_id,)
-        case ShareChange() | Errand():
+        case PartitionChange() | Errand():
             return None
         case _:  # They are about traces that are stored.
             return ()

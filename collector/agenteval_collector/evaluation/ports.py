@@ -67,10 +67,22 @@ class SessionAggregation(Protocol):
     def ending(self, session_id: str) -> bool: ...
 
 
+class Placed(Protocol):
+    """The session of a trace."""
+
+    @property
+    def session_id(self) -> str: ...
+
+    def keep(self, commit: Commit) -> None:
+        """Add what is to be kept for that to the commit with which the trace was looked for."""
+
+
 class ConversationFinder(Protocol):
     """Finds the session of a trace, by its messages where the trace names none."""
 
-    def session_of(self, trace: Trace, revision: int, commit: Commit) -> str: ...
+    def place(self, trace: Trace, revision: int, commit: Commit) -> Placed:
+        """Find it among the sessions of the store and of `commit`. Raises RetryableError."""
+        ...
 
 
 class FindingsIn(Protocol):
@@ -167,7 +179,7 @@ class ScoredTaker(Protocol):
     def take_scored(self, trace_id: str, revision: int) -> None: ...
 
 
-class Share(Protocol):
+class OwnSessions(Protocol):
     """The sessions that this process evaluates: all, or those of some partitions. On the evaluation's thread."""
 
     def owns(self, session_id: str) -> bool:

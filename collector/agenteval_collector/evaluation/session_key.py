@@ -1,7 +1,6 @@
 """Find the session that a complete trace names, without reading all of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -17,7 +16,6 @@ from otel_agenteval.model import Json
 _METADATA: Final = "metadata"
 
 
-@dataclass(frozen=True, slots=True)
 class SessionKey:
     """Called with a complete trace for the session that it names, or for its own id where it names none.
 
@@ -25,21 +23,22 @@ class SessionKey:
     join a trace to others.
     """
 
-    naming: SessionNaming
+    def __init__(self, naming: SessionNaming) -> None:
+        self._naming = naming
+        own = [*naming.attributes, *([naming.link_by] if naming.link_by else [])]
+        self._names = [name.encode() for name in (*SESSION_KEYS, *own, _METADATA)]
 
     def __call__(self, trace: AssembledTrace) -> str:
         carriers = [*self._carriers(trace)]
         service = next((origin.service for _, origin in trace.spans if origin.service), None)
-        return named_session(carriers) or self.naming.session_id(carriers, service) or trace.trace_id
+        return named_session(carriers) or self._naming.session_id(carriers, service) or trace.trace_id
 
     def _carriers(self, trace: AssembledTrace) -> Iterator[dict[str, Json]]:
-        own = [*self.naming.attributes, *([self.naming.link_by] if self.naming.link_by else [])]
-        names = [name.encode() for name in (*SESSION_KEYS, *own, _METADATA)]
         for raw, _ in trace.spans:
-            if any(name in raw for name in names):
+            if any(name in raw for name in self._names):
                 yield attributes(Span.FromString(raw).attributes)
         for raw, _ in trace.logs:
-            if any(name in raw for name in names):
+            if any(name in raw for name in self._names):
                 yield attributes(LogRecord.FromString(raw).attributes)
         for resource in {origin.resource for _, origin in (*trace.spans, *trace.logs)}:
             yield resource_of(resource)

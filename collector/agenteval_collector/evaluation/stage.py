@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
-from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, SessionEnd, ShareChange
+from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, PartitionChange, SessionEnd
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionAggregation
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
@@ -74,7 +74,7 @@ class EvaluationStage(Component):
         self._store = store
         self._judge = judge
         self._progress = progress
-        self._share = evaluation.share
+        self._own_sessions = evaluation.own_sessions
         self._emission = emission
         self._clock = clock
         self._whole: Recent[str, bool] = Recent(SESSIONS)
@@ -97,7 +97,7 @@ class EvaluationStage(Component):
     def process_judgements(self, judgements: Sequence[Judgement]) -> None:
         """Keep and emit a batch of what the judge says."""
         # What others evaluate by now, they have asked the judge about, too.
-        own = [each for each in judgements if self._share.owns(each.job.session_id)]
+        own = [each for each in judgements if self._own_sessions.owns(each.job.session_id)]
         for judgement, _ in self._defects(self._process_judgements, own):
             self._logger.error("trace %s stays pending until the next start", judgement.job.trace_id)
 
@@ -125,13 +125,13 @@ class EvaluationStage(Component):
 
     def _leave_to_others(self) -> None:
         self._sessions.forget_all()
-        self._share.superseded()
+        self._own_sessions.superseded()
 
     def _process(self, traces: Sequence[AssembledTrace], escalated: set[str], failure: Failure | None = None) -> None:
         """Evaluate and commit. Adds to `escalated` the sessions with a trace that is judged for its findings."""
         commit = Commit()
-        traces = self._share.still_own(traces)
-        new = self.insist(self._share.not_stored, traces)
+        traces = self._own_sessions.still_own(traces)
+        new = self.insist(self._own_sessions.not_stored, traces)
         left = [self.insist(self._evaluation.evaluate, trace, commit, failure) for trace in new]
         self.insist(self._evaluation.look_again, new, commit)
         self._emit(self._committed(commit))
@@ -190,7 +190,7 @@ class EvaluationStage(Component):
         self._emit(self._committed(commit))
 
     def _finalize_over(self, *, closing: bool) -> None:
-        over = [each for each in self._sessions.over(closing=closing) if self._share.owns(each)]
+        over = [each for each in self._sessions.over(closing=closing) if self._own_sessions.owns(each)]
         try:
             self.finalize(over)
         except Superseded as error:
@@ -237,8 +237,8 @@ class EvaluationStage(Component):
                 self.survive(self._end, item)
             elif isinstance(item, Again):
                 self.survive(self._judge_again, item)
-            elif isinstance(item, ShareChange):
-                self.survive(self._change_share, item)
+            elif isinstance(item, PartitionChange):
+                self.survive(self._change_partitions, item)
             elif isinstance(item, Errand):
                 item.run()
         return bool(items)
@@ -252,17 +252,17 @@ class EvaluationStage(Component):
         """Go on with the sessions and jobs of these partitions, which an earlier process or another one left."""
         self._taken_over = {*partitions} | (set() if self._pending_after is None else self._taken_over)
         left = self.insist(self._store.live_sessions)
-        self._to_resume.extend(each for each in left if self._share.is_in(each, partitions))
+        self._to_resume.extend(each for each in left if self._own_sessions.is_in(each, partitions))
         self._pending_after, self._pending_before = "", self._clock.now()
         self._pending_subject = Subject.TRACE
 
-    def _change_share(self, change: ShareChange) -> None:
+    def _change_partitions(self, change: PartitionChange) -> None:
         if change.is_given_up:
-            self._share.give_up(change.partitions)
-            self._sessions.keep(self._share.owns)
+            self._own_sessions.give_up(change.partitions)
+            self._sessions.keep(self._own_sessions.owns)
             change.done.set_result(None)
         else:
-            self.insist(self._share.take, change.partitions)
+            self.insist(self._own_sessions.take, change.partitions)
             self._go_on(change.partitions)
 
     def _resume_some(self) -> None:
@@ -275,7 +275,7 @@ class EvaluationStage(Component):
             subject = self._pending_subject
             jobs = self.insist(self._store.pending_jobs, before=before, after=after, limit=limit, subject=subject)
             for job in jobs:
-                if self._share.is_in(job.session_id, self._taken_over):
+                if self._own_sessions.is_in(job.session_id, self._taken_over):
                     self._judge.take_job(job)
             self._pending_after = jobs[-1].trace_id if jobs else None
             if not jobs and subject is Subject.TRACE:

@@ -6,6 +6,7 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 from agenteval_collector.evaluation.observation import TraceObservation, searchable, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
@@ -13,9 +14,9 @@ from agenteval_collector.evaluation.ports import (
     ConversationFinder,
     EarlierTraces,
     EvaluationStore,
+    OwnSessions,
     Reader,
     SessionAggregation,
-    Share,
     TurnFinder,
 )
 from agenteval_collector.evaluation.reading import why_partial
@@ -77,7 +78,7 @@ class TraceEvaluation:
     conversations: ConversationFinder
     turns: TurnFinder
     earlier: EarlierTraces
-    share: Share
+    own_sessions: OwnSessions
     readings: Readings = field(init=False, default_factory=Readings)
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> StoredPlace | None:
@@ -89,7 +90,9 @@ class TraceEvaluation:
         # Everything that may have to be tried again comes before anything is changed.
         before = self._stored_place(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
-        if self.share.hands_on(assembled, lambda: self._session_of(trace, assembled)):
+        # Looked for once, and only where it matters.
+        place = cache(partial(self.conversations.place, trace, assembled.revision, commit))
+        if self.own_sessions.hands_on(assembled, lambda: trace.session_id or place().session_id):
             return None
         # Called for the first revision too: this remembers it.
         is_same = unreadable is None and self.readings.same(assembled, trace, before)
@@ -102,7 +105,8 @@ class TraceEvaluation:
             self.telemetry.count(Counted.UNREAD, values, kind)
         if assembled.revision == 1 and (why := why_partial(trace, assembled)):
             self.telemetry.count(Counted.PARTIAL, which=why)
-        session_id = self.conversations.session_of(trace, assembled.revision, commit)
+        place().keep(commit)
+        session_id = place().session_id
         trace = self.turns.joined(trace, session_id, commit)
         if before is not None and before.session_id != session_id:
             self.sessions.leave(before.session_id, trace.trace_id)
@@ -118,10 +122,6 @@ class TraceEvaluation:
             return None
         commit.overtaken.append((trace.trace_id, before.session_id))
         return before
-
-    def _session_of(self, trace: Trace, assembled: AssembledTrace) -> str:
-        """Return the session of a trace as it is known now, with nothing kept of that."""
-        return trace.session_id or self.conversations.session_of(trace, assembled.revision, Commit())
 
     def forget(self, trace_ids: Iterable[str]) -> None:
         """Forget what was read of these traces."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -12,10 +13,13 @@ from agenteval_collector.judge.cache import Cache
 from agenteval_collector.judge.checks import decode
 from agenteval_collector.judge.client.ports import Judge, JudgeError, JudgeReply, JudgeRequest, NoAnswer, Spending
 from agenteval_collector.judge.exchanges import ExchangeLog
-from agenteval_collector.judge.ports import Answer, Budget, JudgeTelemetry, Malformed, Question
+from agenteval_collector.judge.ports import Answer, AnswerStore, Budget, JudgeTelemetry, Malformed, Question
 from agenteval_collector.judge.prompt.envelope import Envelope, conceal, enclose, reask
-from agenteval_collector.model.judging import Exchange
+from agenteval_collector.model.judging import Exchange, JudgeJob, StoredAnswer
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import RetryableError
+
+logger = logging.getLogger(__name__)
 
 REASKS: Final = 2
 """Times that a malformed reply is handed back."""
@@ -25,10 +29,11 @@ CACHED_BYTES: Final = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replied:
-    """An answer with its text."""
+    """An answer with its text; `is_stored`: it was given earlier, to whichever process asked."""
 
     text: str
     answer: Answer
+    is_stored: bool = False
 
 
 def _weight(replied: Replied) -> int:
@@ -38,9 +43,11 @@ def _weight(replied: Replied) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
-    """Puts questions to `judge` under `budget`; belongs to one event loop.
+    """Puts questions to `judge` under `budget`; belongs to one event loop. Where there are `answers`, nothing is asked
+    that they know: each call of them holds the loop up for a millisecond or two.
 
-    `nonce` gives a new one at each call, `canary` stays. `temperature` is that of each vote, by its number from 0.
+    `endpoint` is where the judge is: another one with models of the same names gives other answers. `nonce` gives a new
+    one at each call, `canary` stays. `temperature` is that of each vote, by its number from 0.
     """
 
     judge: Judge
@@ -48,23 +55,25 @@ class Asking:
     prices: Prices
     clock: Clock
     telemetry: JudgeTelemetry
+    endpoint: str
     nonce: Callable[[], str]
     canary: str
     temperature: Callable[[int], float]
+    answers: AnswerStore | None = None
     cache: Cache[Replied] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=_weight))
 
-    def about_trace(self, exchanges: list[Exchange], fresh: bool = False) -> "TraceQuestions":
-        """Make the `Ask` of one trace, which adds to `exchanges` whatever it asks; a `fresh` one takes no answer that
-        was given before."""
-        return TraceQuestions(self, exchanges, fresh)
+    def about_trace(self, exchanges: list[Exchange], job: JudgeJob) -> "TraceQuestions":
+        """Make the `Ask` of one trace or session, which adds to `exchanges` whatever it asks. One of a recheck takes no
+        answer that was given before."""
+        return TraceQuestions(self, exchanges, job)
 
 
 class TraceQuestions:
     """The `Ask` of one trace."""
 
-    def __init__(self, asking: Asking, exchanges: list[Exchange], fresh: bool) -> None:
+    def __init__(self, asking: Asking, exchanges: list[Exchange], job: JudgeJob) -> None:
         self._asking = asking
-        self._fresh = fresh
+        self._job = job
         self._exchanges = exchanges
         self._spending: Spending | None = None
 
@@ -92,14 +101,32 @@ class TraceQuestions:
             clock=by.clock,
             telemetry=by.telemetry,
         )
-        if self._fresh:
+        if self._job.recheck:
             return (await self._insist(log, temperature)).answer
-        key = _key(question, model, temperature, vote)
-        replied, known = await by.cache.get(key, lambda: self._insist(log, temperature))
+        key = _key(by.endpoint, question, model, temperature, vote)
+        replied, known = await by.cache.get(key, lambda: self._look_up(key, log, temperature))
+        known = known or replied.is_stored
         by.telemetry.looked_up(known)
         if known:
             log.repeated(replied.text)
         return replied.answer
+
+    async def _look_up(self, key: str, log: ExchangeLog, temperature: float) -> Replied:
+        """Return the answer that any process had, else ask."""
+        answers = self._asking.answers
+        if answers is not None and (kept := answers.answer(key)) is not None:
+            answer = Answer(reply=json.loads(kept.reply), model=kept.model, temperature=kept.temperature)
+            return Replied(text=kept.reply, answer=answer, is_stored=True)
+        replied = await self._insist(log, temperature)
+        if answers is not None:
+            answer = replied.answer
+            stored = StoredAnswer(reply=json.dumps(answer.reply), model=answer.model, temperature=answer.temperature)
+            try:
+                answers.keep(key, stored, self._job)
+            except RetryableError as error:
+                # It is paid for, and known to this process.
+                logger.warning("an answer of the judge could not be kept: %s", error)
+        return replied
 
     async def _insist(self, log: ExchangeLog, temperature: float) -> Replied:
         """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
@@ -140,8 +167,8 @@ class TraceQuestions:
             raise
 
 
-def _key(question: Question, model: str, temperature: float, vote: int) -> str:
+def _key(endpoint: str, question: Question, model: str, temperature: float, vote: int) -> str:
     """Make a key that is the same for questions to which the same replies are answers; `vote` keeps votes apart."""
-    asked = [model, temperature, question.name, question.version, question.instructions, question.schema, question.data]
-    text = json.dumps([*asked, vote], sort_keys=True, default=dict)
+    asked = [question.name, question.version, question.instructions, question.schema, question.data]
+    text = json.dumps([endpoint, model, temperature, *asked, vote], sort_keys=True, default=dict)
     return hashlib.sha256(text.encode()).hexdigest()

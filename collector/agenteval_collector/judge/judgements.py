@@ -32,12 +32,11 @@ MAX_REASON: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """Makes judgements on one event loop. `asking` makes the `Ask` of a trace, which adds to the list that it gets, and
-    takes no answer from the cache where it is true that it shall not."""
+    """Makes judgements on one event loop. `asking` makes the `Ask` of a job, which adds to the list that it gets."""
 
     load: Load
     judge_trace: JudgeTrace
-    asking: Callable[[list[Exchange], bool], Ask]
+    asking: Callable[[list[Exchange], JudgeJob], Ask]
     clock: Clock
     forget_answers: Callable[[], None] = lambda: None
 
@@ -53,7 +52,7 @@ class Judgements:
                 reason = "the trace's spans are no longer kept (log.retention), so the judge cannot read it"
                 return self.failed(job, SPANS_GONE, reason)
             names = {each.name for each in job.pending}
-            judged = await self.judge_trace(trace.with_earlier_calls(), names, self.asking(exchanges, job.recheck))
+            judged = await self.judge_trace(trace.with_earlier_calls(), names, self.asking(exchanges, job))
         except (JudgeUnavailable, RetryableError):
             raise
         except Exception as error:

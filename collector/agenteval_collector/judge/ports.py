@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 from agenteval_collector.judge.client.ports import Spending
 from agenteval_collector.model.drift import Canary, CanaryAnswer
-from agenteval_collector.model.judging import Exchange, Judgement, Spend
+from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Spend, StoredAnswer
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Score
 
@@ -97,6 +97,17 @@ class LedgerStore(Protocol):
 
     def spent_since(self, hour: int) -> Spend:
         """Sum up what was spent from the beginning of that hour to now, over all models."""
+
+
+class AnswerStore(Protocol):
+    """The store of answers, by keys of their questions. Raises Unavailable."""
+
+    def answer(self, key: str) -> StoredAnswer | None:
+        """Return the answer to a question; None where it is not known."""
+        ...
+
+    def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
+        """Keep an answer to a question about this job's trace or session."""
 
 
 class CanaryStore(Protocol):

@@ -74,6 +74,15 @@ class Exchange:
     cached: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer:
+    """A valid reply of the judge to a question, as JSON; `model` and `temperature` as the endpoint took them."""
+
+    reply: str
+    model: str
+    temperature: float | None
+
+
 JobKey: TypeAlias = tuple[Subject, str, bool]
 
 

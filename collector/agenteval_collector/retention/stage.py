@@ -54,9 +54,10 @@ class RetentionStage(Component):
         clock: Clock,
         telemetry: Telemetry,
         new_id: Callable[[], str],
-        elsewhere: Callable[[], None] | None = None,
+        tell: Callable[[], None] | None = None,
+        is_on_duty: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`elsewhere` tells the process that deletes, where this one does not, that there is something to delete."""
+        """Of several processes the one deletes that `is_on_duty`; `tell` tells it that there is something to delete."""
         self._inbox: Inbox[str] = Inbox(MAX_WAITING)
         super().__init__("retention", self._inbox)
         self._deletions = deletions
@@ -67,7 +68,8 @@ class RetentionStage(Component):
         self._clock = clock
         self._telemetry = telemetry
         self._new_id = new_id
-        self._elsewhere = elsewhere
+        self._tell = tell
+        self._is_on_duty = is_on_duty
         self._next_look = 0.0
         self._is_done = threading.Condition()
 
@@ -80,8 +82,8 @@ class RetentionStage(Component):
         """Have this deleted: what has arrived of it until now. Durable when it returns, and done within `WITHIN`
         seconds or later. The same again, while it goes on, is the same deletion."""
         deletion_id = self._deletions.ask(self._new_id(), doomed, by)
-        if self._elsewhere is not None:
-            self._elsewhere()
+        if self._tell is not None:
+            self._tell()
         elif not self._inbox.put(deletion_id) and not self._inbox.closed:
             raise Overloaded(f"{MAX_WAITING} deletions wait already; this one comes after them", retry_after=5.0)
         return self.receipt(deletion_id)
@@ -106,12 +108,16 @@ class RetentionStage(Component):
 
     def run(self) -> None:
         while True:
-            self.survive(self._delete)
-            if self._clock.monotonic() >= self._next_look:
-                self._next_look = self._clock.monotonic() + EVERY
-                self.survive(self.insist, self.look)
+            if self._is_on_duty():
+                self._do_duty()
             if not self._inbox.take(MAX_WAITING, EVERY) and self._inbox.closed:
                 return
+
+    def _do_duty(self) -> None:
+        self.survive(self._delete)
+        if self._clock.monotonic() >= self._next_look:
+            self._next_look = self._clock.monotonic() + EVERY
+            self.survive(self.insist, self.look)
 
     def _delete(self) -> None:
         for deletion_id, doomed in self.insist(self._deletions.pending):

@@ -1,4 +1,4 @@
-"""The shares of all sessions that this process evaluates, where several do: who has taken over is told by the store."""
+"""The sessions that this process evaluates, where several do; the store tells who has taken its partitions over."""
 
 from collections.abc import Collection
 
@@ -39,6 +39,11 @@ class Claims:
         """Keep nothing of these partitions from now on."""
         for partition in partitions:
             self._taken.pop(partition, None)
+
+    def were_taken(self) -> bool:
+        """Return whether any process ever took a partition. Raises Unavailable."""
+        with self._database.reading() as connection:
+            return connection.execute(_ALL).first() is not None
 
     def check(self, connection: TenantConnection) -> None:
         """Raise Superseded where another process has taken one of the partitions over; in the transaction that keeps

@@ -14,6 +14,7 @@ from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.schema import (
     conversations,
     findings,
+    judge_answers,
     judge_exchanges,
     metadata,
     outcomes,
@@ -44,14 +45,15 @@ def _naming(column: str, *but: Table) -> list[tuple[Table, ColumnElement[bool]]]
     return [(each, among(each.c[column], "ids")) for each in tables if each not in but]
 
 
+_OF_SUBJECTS: Final = (outcomes, judge_exchanges, judge_answers)
 OF_TRACES: Final = [
     *_naming("trace_id"),
-    *((table, _about(table, Subject.TRACE)) for table in (outcomes, judge_exchanges)),
+    *((table, _about(table, Subject.TRACE)) for table in _OF_SUBJECTS),
 ]
 # What traces have left behind is gone with them, and is not looked for again where no index leads to it.
 OF_SESSIONS: Final = [
     *_naming("session_id", traces, run_traces, conversations),
-    *((table, _about(table, Subject.SESSION)) for table in (outcomes, judge_exchanges)),
+    *((table, _about(table, Subject.SESSION)) for table in _OF_SUBJECTS),
 ]
 
 

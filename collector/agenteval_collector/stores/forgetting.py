@@ -23,6 +23,7 @@ from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.labels import LABELS
 from agenteval_collector.stores.schema import (
     findings,
+    judge_answers,
     judge_exchanges,
     labels,
     outcomes,
@@ -61,8 +62,8 @@ def forget_content(connection: TenantConnection, before: int, limit: int) -> int
     over = ids(session_ids)
     for subject, doomed in ((Subject.TRACE, params), (Subject.SESSION, over)):
         _forget_reasons(connection, outcomes, _about(outcomes, subject), doomed)
-        asked = own(judge_exchanges), _about(judge_exchanges, subject)
-        connection.execute(delete(judge_exchanges).where(*asked), doomed)
+        for table in (judge_exchanges, judge_answers):
+            connection.execute(delete(table).where(own(table), _about(table, subject)), doomed)
     _forget_reasons(connection, findings, among(findings.c.trace_id, "ids"), params)
     connection.execute(_NOTES.where(among(labels.c.trace_id, "ids")), params)
     connection.execute(_NOTES.where(labels.c.trace_id == "", among(labels.c.session_id, "ids")), over)

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, TextClause, and_, bindparam, delete, exist
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Spend, job_of
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.columns import SameNames
+from agenteval_collector.stores.judge_answers import trim_answers
 from agenteval_collector.stores.rows import evaluation_of
 from agenteval_collector.stores.schema import judge_exchanges, judge_ledger, outcomes, own, sessions, traces
 from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
@@ -69,7 +70,8 @@ def forget_exchanges(connection: TenantConnection, subject: Subject, subject_id:
 
 
 def trim_exchanges(connection: TenantConnection, before: int) -> None:
-    """Forget some of what was asked before that time (ns), the oldest first."""
+    """Forget some of what was asked, and answered, before that time (ns), the oldest first."""
+    trim_answers(connection, before)
     if not connection.drop_old(judge_exchanges, before):
         connection.execute(_TRIM, {"before": before})
 

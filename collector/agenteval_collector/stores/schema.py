@@ -318,6 +318,20 @@ judge_exchanges = _table(
     postgresql_partition_by="RANGE (asked_at)",
 )
 
+# Looked up by the question, and deleted with what was asked about.
+judge_answers = _table(
+    "judge_answers",
+    "key",
+    Column("key", String, nullable=False, comment="a digest of all that the answer depends on"),
+    Column("subject", String, nullable=False, comment="trace or session"),
+    *_required(String, "subject_id model"),
+    *_required(BigInteger, "kept_at"),
+    Column("reply", Text, nullable=False, comment="JSON"),
+    *_optional(Float, "temperature"),
+    Index("judge_answers_by_age", "tenant", "kept_at"),
+    Index("judge_answers_by_subject", "tenant", "subject", "subject_id"),
+)
+
 judge_canaries = _table(
     "judge_canaries",
     "trace_id",

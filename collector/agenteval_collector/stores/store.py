@@ -38,6 +38,7 @@ from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore
 from agenteval_collector.stores.goals import read_gone_on, read_session_revision, read_without_goal
 from agenteval_collector.stores.habits import HabitStore
+from agenteval_collector.stores.judge_answers import JudgeAnswerStore
 from agenteval_collector.stores.judged import JudgedStore
 from agenteval_collector.stores.judging import (
     JudgeLedgerStore,
@@ -115,6 +116,7 @@ class Store:
         self.writes = 0
         """Counts what was written; it may also rise where nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline)
+        self.answers = JudgeAnswerStore(self._durable, clock)
         self.canaries = JudgeCanaryStore(self._pipeline)
         self.outbox = Outbox(self._pipeline, events_of)
         self.findings = FindingStore(self._pipeline, self.outbox)
@@ -163,6 +165,12 @@ class Store:
         """Raise Unavailable where the database does not answer."""
         with self.outside.reading() as connection:
             connection.execute(select(literal_column("1")))
+
+    def take_duty(self) -> bool:
+        """Return whether this process is the one to do what one has to do for all that use the store together. It stays
+        so for `DUTY_LASTS` seconds from the call on."""
+        with self._durable.refusing("locked"):
+            return self._database.take_duty()
 
     def commit(self, commit: Commit) -> News:
         """Keep all of `commit`. Its evaluations come back, each with whether it is its trace's first that is not

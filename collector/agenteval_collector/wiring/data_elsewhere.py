@@ -9,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores import newest_revision
+from agenteval_collector.stores.engines import Use
 from agenteval_collector.wiring.storage import schema_of
 
 LOST: Final = {
@@ -36,7 +37,7 @@ class State:
 def state_of(url: str, tenant: str) -> State:
     """Look at the store of a tenant in a database; a collector may use it meanwhile. Raises CollectorError where that
     cannot be done."""
-    database = schema_of(url, tenant, is_alone=False)
+    database = schema_of(url, tenant, Use.GUEST)
     engine = database.engine(durable=False, pool_size=1)
     try:
         with engine.connect() as connection:

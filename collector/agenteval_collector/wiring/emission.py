@@ -2,6 +2,7 @@
 
 import socket
 import uuid
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,14 +18,15 @@ from agenteval_collector.sessions import PastSessions
 from agenteval_collector.wiring.storage import Storage
 
 
-def make_output(settings: Settings, storage: Storage) -> TelemetryOutput:
-    """Make the instruments, and their push where one is set."""
+def make_output(settings: Settings, storage: Storage, is_on_duty: Callable[[], bool]) -> TelemetryOutput:
+    """Make the instruments, and their push where one is set; of events, while this process `is_on_duty`."""
     return TelemetryOutput(
         version=version("otel-agenteval"),
         instance_id=instance_id(settings.data_dir),
         tenant=storage.tenant,
         push=_push_target(settings),
         outbox=storage.store.outbox,
+        is_on_duty=is_on_duty,
     )
 
 
@@ -60,7 +62,7 @@ def _push_target(settings: Settings) -> PushTarget | None:
             protocol=export.protocol,
             headers={name: value.get_secret_value() for name, value in export.headers.items()},
             certificate=export.certificate,
-            # Of several processes one is enough, and others would send the same.
+            # Of several processes one does, and it is one of these.
             events=export.events and settings.role.does(Role.SERVE),
             interval=export.interval,
         )

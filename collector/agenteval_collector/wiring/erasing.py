@@ -140,7 +140,7 @@ class PipelineErasure:
         if doomed.user_id is not None and trace.user_id == storable(doomed.user_id):
             return True
         # As the evaluation will find it, with nothing kept of that.
-        session_id = self._core.evaluation.conversations.session_of(trace, assembled.revision, Commit())
+        session_id = self._core.evaluation.conversations.place(trace, assembled.revision, Commit()).session_id
         return session_id in session_ids or assembled.trace_id in session_ids
 
 

@@ -4,19 +4,19 @@ receive: receiver -> topic of spans, by trace
 assemble: topic of spans -> assembly -> topic of traces, by session
              |-> loops
 evaluate: topic of traces -> evaluation -> store, emission; judge
-serve: store -> page, API, gauges of all
+serve: store -> page, API; one of them: gauges of all, events, deletions
 
 A process does one of these, or all. Each is built in every process, and runs where it is that process's role.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from agenteval_collector.assembly.ports import AssemblyStore, ReportedSpans, TraceTaker
 from agenteval_collector.config import Role, Settings
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.participants import Participants
-from agenteval_collector.emit.ports import PastSessionCounts, SessionLevels
-from agenteval_collector.evaluation import SessionKey, Share
+from agenteval_collector.emit.ports import PastSessionCounts
+from agenteval_collector.evaluation import OwnSessions, SessionKey
 from agenteval_collector.evaluation.ports import ReportedTraces, ScoredTaker
 from agenteval_collector.findings.loops import LiveLoops
 from agenteval_collector.log.kafka import spans, taking
@@ -32,6 +32,7 @@ from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.running import StartsReport
+from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.receiver.ports import Log
 from agenteval_collector.retention.ports import File
 from agenteval_collector.retention.ports import Pipeline as ErasablePipeline
@@ -42,10 +43,10 @@ from agenteval_collector.sessions import StoredSessions
 from agenteval_collector.wiring.emission import make_feed
 from agenteval_collector.wiring.fleet_erasing import FleetErasure
 from agenteval_collector.wiring.own_spans import OwnReportedSpans, ReportedElsewhere
+from agenteval_collector.wiring.partition_sessions import PartitionSessions
 from agenteval_collector.wiring.pipeline import REMEMBERED_SESSIONS, STOPPED_WITHIN, Pipeline
 from agenteval_collector.wiring.ports import LogStage, Part, SessionTaker
 from agenteval_collector.wiring.scoring import session_naming
-from agenteval_collector.wiring.session_share import SessionShare
 from agenteval_collector.wiring.storage import Storage
 from agenteval_collector.wiring.store_watch import StoreWatch
 
@@ -76,7 +77,8 @@ class FleetPipeline(Pipeline):
     def _open_storage(self, tenant: str) -> Storage:
         cluster = self._cluster
         storage = Storage(self._settings, self._clock, tenant, open_log=lambda _: spans.SpanLog(cluster, tenant))
-        self._store_watch = StoreWatch(storage.store)
+        serves = self._role.does(Role.SERVE)
+        self._store_watch = StoreWatch(storage.store, self._clock, may_have_duty=serves)
         return storage
 
     def _make_log(self) -> tuple[LogStage, Log]:
@@ -100,8 +102,8 @@ class FleetPipeline(Pipeline):
         )
         return self._handed_over
 
-    def _make_share(self) -> Share:
-        return SessionShare(
+    def _make_own_sessions(self) -> OwnSessions:
+        return PartitionSessions(
             self._cluster,
             self.storage.store,
             self._producer,
@@ -121,8 +123,11 @@ class FleetPipeline(Pipeline):
     def _make_reported_spans(self) -> ReportedSpans:
         return OwnReportedSpans(self.open_spans, self._cluster, self._span_offsets)
 
-    def _deletes_elsewhere(self) -> Callable[[], None] | None:
-        return None if self._role.does(Role.SERVE) else self._news.deletion
+    def _is_on_duty(self) -> bool:
+        return self._store_watch.is_on_duty
+
+    def _deletion_teller(self) -> Callable[[], None] | None:
+        return self._news.deletion
 
     def _hear_deletion(self) -> None:
         if self._role.does(Role.SERVE):
@@ -139,16 +144,12 @@ class FleetPipeline(Pipeline):
         super()._show_levels()
         self._telemetry.observe_partitions({"spans": self._span_offsets.lags, "traces": self._trace_offsets.lags})
 
-    @property
-    def _shows_facts(self) -> bool:
-        return self._role.does(Role.SERVE)
-
-    def _session_levels(self) -> tuple[SessionLevels, PastSessionCounts]:
+    def _session_levels(self) -> tuple[Callable[[], Iterable[SessionLevel]], PastSessionCounts]:
         store = self.storage.store
         stored = StoredSessions(
             store.session_levels.levels, lambda: store.past_sessions.newest(REMEMBERED_SESSIONS), self._clock
         )
-        return stored, stored
+        return stored.session_levels, stored
 
     def _rechecks(self) -> Sequence[JudgeJob]:
         """Return what is to be asked again where this is the one evaluator that has the first partition."""

@@ -21,7 +21,7 @@ from agenteval_collector.judge.escalation import Escalation
 from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import JudgementTaker, JudgeTelemetry, LedgerStore
+from agenteval_collector.judge.ports import AnswerStore, JudgementTaker, JudgeTelemetry, LedgerStore
 from agenteval_collector.judge.questions import goal
 from agenteval_collector.judge.questions.rubric import rubric_version
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
@@ -92,11 +92,12 @@ def make_judge_stage(
     *,
     capacity: int,
     rechecks: Callable[[], Sequence[JudgeJob]] = tuple,
+    answers: AnswerStore | None = None,
 ) -> JudgeStage:
     """Make the stage that asks. Raises ConfigError where the endpoint cannot be one.
 
     `load` reads a trace again, `evaluation` takes what the judge says of it; `capacity` is how many traces may wait.
-    `rechecks` gives the canaries that are due.
+    `rechecks` gives the canaries that are due. `answers` are those that need not be asked for again.
     """
     config = settings.judge
     models = judge_models(settings)
@@ -107,10 +108,12 @@ def make_judge_stage(
         budget=ledger,
         prices=prices,
         clock=clock,
+        endpoint=config.base_url or OPENAI,
         nonce=lambda: secrets.token_hex(16),
         canary=secrets.token_hex(8),
         temperature=config.temperature_of,
         telemetry=telemetry,
+        answers=answers,
     )
     logger.info("%s", _describe(settings, sorted(models), prices))
     return JudgeStage(

@@ -7,8 +7,9 @@ receiver -> log -> assembly -> evaluation -> store, emission
 """
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
@@ -18,8 +19,15 @@ from agenteval_collector.assembly.ports import AssemblyStore, ReportedSpans, Tra
 from agenteval_collector.config import Settings
 from agenteval_collector.emit.feed import MAX_ALARMS, Feed
 from agenteval_collector.emit.participants import Participants
-from agenteval_collector.emit.ports import PastSessionCounts, SessionLevels
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, Running, SessionKey, Share
+from agenteval_collector.emit.ports import PastSessionCounts
+from agenteval_collector.evaluation import (
+    EvaluationInbox,
+    EvaluationStage,
+    EverySession,
+    OwnSessions,
+    Running,
+    SessionKey,
+)
 from agenteval_collector.evaluation.ports import ReportedTraces, ScoredTaker
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -29,6 +37,7 @@ from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.prices import Prices
 from agenteval_collector.model.running import StartsReport
+from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.ports import Log
 from agenteval_collector.receiver.validity import Limits
@@ -58,6 +67,8 @@ from agenteval_collector.wiring.redaction import stored_redaction
 from agenteval_collector.wiring.reports import StoredReports
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.wiring.storage import Storage, request_file
+
+T = TypeVar("T")
 
 STOPPED_WITHIN = 2.0
 """Seconds for a stage to finish what waits for it."""
@@ -97,7 +108,7 @@ class Pipeline:
     def _build_emission(self) -> None:
         """Make everything that hears of commits, and live detection, which tells of findings without one."""
         store, clock = self.storage.store, self._clock
-        self.output = make_output(self._settings, self.storage)
+        self.output = make_output(self._settings, self.storage, self._is_on_duty)
         self._telemetry = self.output.collector
         self.open_spans = OpenSpans(clock, self._telemetry)
         live = LiveLoops(self._settings.loops.rule_book, session_naming(self._settings), clock)
@@ -122,7 +133,7 @@ class Pipeline:
             self._telemetry,
             make_judging(settings, store, self._telemetry),
             self.storage,
-            self._make_share(),
+            self._make_own_sessions(),
         )
         self._inbox = EvaluationInbox(SessionKey(session_naming(settings)))
         self._load = trace_loader(self.storage, store.turns, self._core.read)
@@ -140,7 +151,7 @@ class Pipeline:
             clock=clock,
         )
 
-    def _make_share(self) -> Share:
+    def _make_own_sessions(self) -> OwnSessions:
         """Make what says which sessions are evaluated here: all."""
         return EverySession()
 
@@ -161,11 +172,11 @@ class Pipeline:
             evaluation=self._canaries,
             capacity=settings.judge.backlog,
             rechecks=self._rechecks,
+            answers=storage.store.answers,
         )
         instruments.observe_stage(judge)
-        if self._shows_facts:
-            instruments.observe_budget(ledger.levels)
-            instruments.observe_drift(self._drifts)
+        instruments.observe_budget(self._on_duty(ledger.levels))
+        instruments.observe_drift(self._on_duty(self._drifts))
         return judge
 
     def _rechecks(self) -> Sequence[JudgeJob]:
@@ -234,11 +245,12 @@ class Pipeline:
             self._clock,
             self._telemetry,
             lambda: uuid.uuid4().hex,
-            self._deletes_elsewhere(),
+            self._deletion_teller(),
+            self._is_on_duty,
         )
 
-    def _deletes_elsewhere(self) -> Callable[[], None] | None:
-        """Return what tells another process that something is to be deleted; None where this one deletes."""
+    def _deletion_teller(self) -> Callable[[], None] | None:
+        """Return what tells the process that deletes that there is something to delete; None: it is this one."""
         return None
 
     def _make_erasure(self) -> ErasablePipeline:
@@ -298,28 +310,34 @@ class Pipeline:
 
     def _show_levels(self) -> None:
         """Register the gauges."""
-        if self._shows_facts:
-            self._show_facts()
+        self._telemetry.observe_duty(self._is_on_duty)
+        self._show_facts()
         self._telemetry.observe_assembly(self.assembler)
         queues = (self.log, self.loops, self.assembly, self.evaluation)
         self._telemetry.observe_queues({each.name: each for each in queues})
 
-    @property
-    def _shows_facts(self) -> bool:
-        """Whether this process shows what is so for all that share the work: shown twice, it would count twice."""
+    def _is_on_duty(self) -> bool:
+        """Return whether this process, and no other one, does what one has to do for all. From any thread."""
         return True
 
-    def _session_levels(self) -> tuple[SessionLevels, PastSessionCounts]:
+    def _on_duty(self, read: Callable[[], Iterable[T]]) -> Callable[[], Sequence[T]]:
+        """Make what reads something that is so for all: nothing where another process shows it. Shown twice, it would
+        count twice."""
+        return lambda: [*read()] if self._is_on_duty() else []
+
+    def _session_levels(self) -> tuple[Callable[[], Iterable[SessionLevel]], PastSessionCounts]:
         """Return the sources of the levels of sessions: what is evaluated here."""
-        return self._core.live, self._past_sessions
+        return self._core.live.session_levels, self._past_sessions
 
     def _show_facts(self) -> None:
-        self.output.evaluations.observe_sessions(*self._session_levels())
-        self.output.observe_problems(self.queries.problem_counts)
+        levels, past = self._session_levels()
+        self.output.evaluations.observe_sessions(self._on_duty(levels), past)
+        self.output.observe_problems(self._on_duty(self.queries.problem_counts))
         versions = self.output.versions
-        versions.observe_reliability(self._reliability.figures)
-        versions.observe_regressions(Regressions(self.storage.store.versions, self._clock).figures)
-        versions.observe_pass_rates(self.queries.pass_rates.newest)
+        versions.observe_reliability(self._on_duty(self._reliability.figures))
+        regressions = Regressions(self.storage.store.versions, self._clock)
+        versions.observe_regressions(self._on_duty(regressions.figures))
+        versions.observe_pass_rates(self._on_duty(self.queries.pass_rates.newest))
 
     def start(self) -> None:
         """Take up what the last process left, then run."""

@@ -10,8 +10,8 @@ from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import (
     EarlierTraces,
     Judging,
+    OwnSessions,
     Reader,
-    Share,
     TraceEvaluation,
     TraceObservation,
     TraceOutcomes,
@@ -57,13 +57,13 @@ class EvaluationCore:
         telemetry: Telemetry,
         judging: Judging,
         earlier: EarlierTraces,
-        share: Share,
+        own_sessions: OwnSessions,
         plugged: Iterable[EntryPoint] | None = None,
         truth: ExpectedTools | None = None,
     ) -> None:
         """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
 
-        `earlier` has the traces that were evaluated before, `share` the sessions that are evaluated here. `plugged` are
+        `earlier` has the traces that were evaluated before, `own_sessions` says which are evaluated here. `plugged` are
         the entry points of users' evaluators, by default those of this environment. `truth` says which tools runs
         should call whose traces do not say it.
         """
@@ -93,7 +93,7 @@ class EvaluationCore:
             conversations=Conversations(store.conversations),
             turns=RunningTurns(store.turns),
             earlier=earlier,
-            share=share,
+            own_sessions=own_sessions,
         )
 
     def forget(self, trace_ids: Collection[str], session_ids: Collection[str]) -> None:

@@ -19,7 +19,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import PermanentError
 from agenteval_collector.runtime.files import make_folder, sync_data
 from agenteval_collector.stores import Store
-from agenteval_collector.stores.engines import Database
+from agenteval_collector.stores.engines import Database, Use
 
 STORE, LOG = "agenteval.db", "log.db"
 """The files in a data folder."""
@@ -49,16 +49,17 @@ class Storage:
         with ExitStack() as undone:
             self._lock = undone.enter_context(_visit(folder) if is_guest else locked(folder))
             _refuse_emptied(folder)
+            use = Use.GUEST if is_guest else Use.TOGETHER if settings.log.url else Use.ALONE
             self.store = Store(
-                folder / STORE
-                if url is None
-                else schema_of(url, tenant, is_alone=not is_guest and not settings.log.url),
+                folder / STORE if url is None else schema_of(url, tenant, use),
                 clock,
                 tenant=tenant,
                 retention=settings.log.retention,
                 events_of=partial(events_of, tenant=tenant) if export.endpoint and export.events else no_events,
             )
             undone.callback(self.store.shutdown)
+            if url is not None and use is Use.ALONE:
+                _refuse_shared(self.store)
             self.requests = open_log(folder)
             undone.pop_all()
 
@@ -86,16 +87,15 @@ def request_file(folder: Path) -> RequestFile:
     return RequestFile(folder / LOG)
 
 
-def schema_of(url: str, tenant: str, *, is_alone: bool) -> Database:
-    """Return the schema of a tenant in a database. `is_alone`: no other collector may use it meanwhile. Raises
-    ConfigError where there is no driver, PermanentError where the database cannot be used, Unavailable where it cannot
-    be reached."""
+def schema_of(url: str, tenant: str, use: Use) -> Database:
+    """Return the schema of a tenant in a database. Raises ConfigError where there is no driver, PermanentError where
+    the database cannot be used, Unavailable where it cannot be reached."""
     try:
         # Here: nothing of it is installed, or loaded, where nobody asks for it.
         from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(f"store.url: {error}; pip install 'otel-agenteval[postgres]'") from error
-    return PostgresSchema(url, tenant, is_alone=is_alone)
+    return PostgresSchema(url, tenant, use=use)
 
 
 def tenant_folder(data_dir: Path, tenant: str) -> Path:
@@ -119,6 +119,16 @@ def _refuse_emptied(folder: Path) -> None:
                 f"{folder / name} is empty, and other data is there: restore it from a backup, or delete it to begin "
                 "it anew"
             )
+
+
+def _refuse_shared(store: Store) -> None:
+    """Raise PermanentError where several processes have shared the work: what was stored says where its spans are in
+    their log, and what this one receives would be taken for those."""
+    if store.claims.were_taken():
+        raise PermanentError(
+            "store.url: several processes with log.url have used this database: give this one their log.url, too, or "
+            "a database of its own"
+        )
 
 
 def _visit(data_dir: Path) -> IO[str]:

@@ -1,24 +1,53 @@
-"""Look whether the store is there, for a process that may have nothing to do with it for long."""
+"""Look whether the store is there, and which of several processes does what one has to do for all."""
 
+import logging
 from typing import Final
 
+from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.errors import RetryableError
 from agenteval_collector.runtime.inbox import Inbox
 from agenteval_collector.stores import Store
+from agenteval_collector.stores.engines import DUTY_LASTS
+
+logger = logging.getLogger(__name__)
 
 LOOK_EVERY: Final = 2.0
 """Seconds between two looks."""
+_NEVER: Final = float("-inf")
 
 
 class StoreWatch(Component):
-    """A part that is held up while the store does not answer."""
+    """A part that is held up while the store does not answer, of a process that may have nothing to do with it for
+    long. Of those that may have the duty, one has: the first, and when that is gone, any other."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock, *, may_have_duty: bool) -> None:
         self._inbox: Inbox[None] = Inbox(1)
         super().__init__("store", self._inbox)
         self._store = store
+        self._clock = clock
+        self._look = self._take_duty if may_have_duty else store.reach
+        self._duty_until = _NEVER
+
+    @property
+    def is_on_duty(self) -> bool:
+        """True while this process, and no other one, does what one has to do for all. From any thread."""
+        return self._clock.monotonic() < self._duty_until
 
     def run(self) -> None:
         while not self._inbox.closed:
-            self.survive(self.insist, self._store.reach)
+            self.survive(self.insist, self._look)
             self._inbox.take(1, LOOK_EVERY)
+
+    def _take_duty(self) -> None:
+        # From before the question: the store counts from no earlier time.
+        until = self._clock.monotonic() + DUTY_LASTS
+        was_on_duty = self.is_on_duty
+        try:
+            has_duty = self._store.take_duty()
+        except RetryableError:
+            self._duty_until = _NEVER
+            raise
+        self._duty_until = until if has_duty else _NEVER
+        if has_duty is not was_on_duty:
+            logger.info("%s shows facts, pushes events and deletes", "this process" if has_duty else "another process")

@@ -10,13 +10,15 @@ from agenteval_collector.model.callers import DEFAULT_TENANT, Caller, Scope
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
-from agenteval_collector.wiring.pipeline import Pipeline
+from agenteval_collector.wiring.pipeline import STOPPED_WITHIN, Pipeline
+from agenteval_collector.wiring.tenant_watch import TenantWatch
 
 logger = logging.getLogger(__name__)
 
 
 class Pipelines:
-    """One pipeline for each tenant: for those that are known from the start on, for others from their first call on.
+    """One pipeline for each tenant: for those that are known from the start on, for others from their first call on, at
+    this process or at another one that shares the work.
 
     Whose a call is, only its caller says (`model/callers.py`).
     """
@@ -28,6 +30,7 @@ class Pipelines:
         self._memory = memory
         self._pipelines: dict[str, Pipeline] = {}
         self._running = False
+        self._watch: TenantWatch | None = None
         # Guards the mapping and the state against calls of new tenants; looking up a known one takes no lock.
         self._lock = threading.Lock()
         try:
@@ -43,6 +46,12 @@ class Pipelines:
             self._running = True
             for pipeline in self._pipelines.values():
                 pipeline.start()
+        if (url := self._settings.log.url) is not None:
+            # Here, for the reason below.
+            from agenteval_collector.log.kafka.tenants import TenantTopics  # noqa: PLC0415
+
+            self._watch = TenantWatch(TenantTopics(url).tenants, self.of)
+            self._watch.start()
 
     def of(self, tenant: str) -> Pipeline:
         """Return the pipeline of a tenant. Raises Unavailable where a new one cannot be started now."""
@@ -69,6 +78,8 @@ class Pipelines:
 
     def shutdown(self) -> None:
         """Stop all of them side by side, as long as one takes; safe twice. There will be no new ones."""
+        if self._watch is not None:
+            self._watch.shutdown(STOPPED_WITHIN)
         with self._lock:
             self._running = False
             pipelines = list(self._pipelines.values())

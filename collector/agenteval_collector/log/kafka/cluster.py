@@ -35,10 +35,10 @@ class Cluster:
         it cannot be used."""
         self.options = options_of(url)
         self.name = f"Kafka at {self.options['bootstrap.servers']}"
-        stem = urlsplit(url).path.strip("/") or "agenteval"
+        stem = stem_of(url)
         if tenant != DEFAULT_TENANT:
             stem = f"{stem}.{tenant}"
-        self.spans, self.traces, self.news = f"{stem}.spans", f"{stem}.traces", f"{stem}.news"
+        self.spans, self.traces, self.news = topics_of(stem)
         self.stem = stem
         keep = {"retention.ms": str(round(retention * 1000)), "max.message.bytes": str(LARGEST)}
         wanted = [
@@ -74,6 +74,16 @@ def _shown(admin: AdminClient, topic: str) -> int:
             return len(found.partitions)
         time.sleep(WITHIN / ATTEMPTS)
     raise Unavailable(f"log.url: the brokers do not show the topic {topic} after {WITHIN:g} s; start again")
+
+
+def stem_of(url: str) -> str:
+    """Return what the names of all topics behind a URL begin with."""
+    return urlsplit(url).path.strip("/") or "agenteval"
+
+
+def topics_of(stem: str) -> tuple[str, str, str]:
+    """Return the names of a tenant's topics: of spans, of traces, of news."""
+    return f"{stem}.spans", f"{stem}.traces", f"{stem}.news"
 
 
 def options_of(url: str) -> Options:

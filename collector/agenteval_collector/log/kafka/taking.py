@@ -1,4 +1,4 @@
-"""Complete traces as whoever evaluates them takes them, a share of all sessions."""
+"""Complete traces as whoever evaluates them takes them: those of its partitions."""
 
 import json
 import logging
@@ -42,10 +42,10 @@ class Inbox(Protocol):
 
     def run_errand(self, errand: Errand[None]) -> None: ...
 
-    def take_share(self, partitions: Collection[int]) -> None:
+    def take_partitions(self, partitions: Collection[int]) -> None:
         """Go on with the sessions of these partitions."""
 
-    def give_up_share(self, partitions: Collection[int]) -> Future[None]:
+    def give_up_partitions(self, partitions: Collection[int]) -> Future[None]:
         """Forget the sessions of these partitions; done once what of them is under way is committed."""
         ...
 
@@ -112,19 +112,19 @@ class TraceTaker:
 
     def assigned(self, partitions: Collection[int]) -> None:
         self._drop(partitions)
-        self._evaluation.take_share(partitions)
+        self._evaluation.take_partitions(partitions)
 
     def revoked(self, partitions: Collection[int]) -> None:
         # First: what is not evaluated yet is left to who has them next, so that nobody waits for it.
         self._drop(partitions)
         try:
-            self._evaluation.give_up_share(partitions).result(FINISHED_WITHIN)
+            self._evaluation.give_up_partitions(partitions).result(FINISHED_WITHIN)
         except TimeoutError as error:
             raise Unavailable(f"the evaluation has not finished within {FINISHED_WITHIN:g} s") from error
 
     def lost(self, partitions: Collection[int]) -> None:
         self._drop(partitions)
-        self._evaluation.give_up_share(partitions)
+        self._evaluation.give_up_partitions(partitions)
 
     def waits_for(self, trace: AssembledTrace) -> bool:
         """Return whether a message of a partition that this process has holds the trace, and is not known to be stored.

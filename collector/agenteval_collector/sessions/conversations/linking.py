@@ -8,7 +8,8 @@ A trace that names a session is in that one, and so are the traces behind it tha
 names one are in its session too. Where none does, the session's id is that of the first trace.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agenteval_collector.model.commit import Commit
@@ -23,6 +24,25 @@ MAX_SERVICES: Final = 1000
 """Services of which it is remembered whether all their traces name a session."""
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The session of a trace, and what is to be kept for that."""
+
+    session_id: str
+    _trace_id: str = ""
+    _links: Mapping[str, Link] = field(default_factory=dict)
+    _moves: Mapping[str, Move] = field(default_factory=dict)
+
+    def keep(self, commit: Commit) -> None:
+        """Add it to the commit with which the trace was looked for."""
+        # The evaluation itself sees in which session this trace was before.
+        commit.moves.pop(self._trace_id, None)
+        for move in self._moves.values():
+            earlier = commit.moves.get(move.trace_id)
+            commit.moves[move.trace_id] = move if earlier is None else replace(move, left=earlier.left)
+        commit.links.update(self._links)
+
+
 class Conversations:
     """Finds sessions by the links in the store and in the current commit. It remembers only in which services all
     traces name their session: for these nothing has to be looked up."""
@@ -31,27 +51,22 @@ class Conversations:
         self._store = store
         self._unnamed: Recent[str, bool] = Recent(MAX_SERVICES)
 
-    def session_of(self, trace: Trace, revision: int, commit: Commit) -> str:
-        """Return the session that `trace` belongs to. Adds to `commit` what is to be kept for that.
+    def place(self, trace: Trace, revision: int, commit: Commit) -> Placed:
+        """Find the session that `trace` belongs to, among those of the store and of `commit`.
 
-        The id that its spans name is the session's, whatever was said. Raises RetryableError, with nothing added then.
+        The id that its spans name is the session's, whatever was said. Raises RetryableError.
         """
         link = link_of(trace)
         known = KnownLinks(self._store, commit.links)
         before = known.link(trace.trace_id) if revision > 1 else None
         if not link.keys and before is None:
-            return link.session_id
+            return Placed(link.session_id)
         known.put(link)
+        moves: dict[str, Move] = {}
         if before is not None or self._has_unnamed(link):
             moves = _join(known, link, before)
-            # The evaluation itself sees in which session this trace was before.
-            for own in (moves, commit.moves):
-                own.pop(link.trace_id, None)
-            for move in moves.values():
-                earlier = commit.moves.get(move.trace_id)
-                commit.moves[move.trace_id] = move if earlier is None else replace(move, left=earlier.left)
-        commit.links.update(known.changed)
-        return known.changed[link.trace_id].session_id
+            moves.pop(link.trace_id, None)
+        return Placed(known.changed[link.trace_id].session_id, link.trace_id, known.changed, moves)
 
     def _has_unnamed(self, link: Link) -> bool:
         """Return whether this or any other link of its service names no session."""

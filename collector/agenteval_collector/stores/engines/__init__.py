@@ -3,6 +3,6 @@
 The modules beside this folder write SQL that all of them understand.
 """
 
-from agenteval_collector.stores.engines.ports import Beside, Database
+from agenteval_collector.stores.engines.ports import DUTY_LASTS, Beside, Database, Use
 
-__all__ = ["Beside", "Database"]
+__all__ = ["DUTY_LASTS", "Beside", "Database", "Use"]

@@ -2,9 +2,24 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from enum import Enum, auto
+from typing import Any, Final, Protocol
 
 from sqlalchemy import ColumnElement, Connection, Dialect, Engine, Table
+
+DUTY_LASTS: Final = 15.0
+"""Seconds."""
+
+
+class Use(Enum):
+    """How a process uses a database that others can reach, too."""
+
+    ALONE = auto()
+    """Nobody else may, but guests."""
+    TOGETHER = auto()
+    """With others that do the same work: none of them is alone."""
+    GUEST = auto()
+    """Beside whoever does."""
 
 
 class Beside(Protocol):
@@ -79,6 +94,11 @@ class Database(Protocol):
 
     def scrub(self, start: int) -> int | None:
         """Overwrite what is left of removed rows, from `start` on; return where to go on, None at the end."""
+        ...
+
+    def take_duty(self) -> bool:
+        """Return whether this process is the one to do what one has to do for all that use the database together. It
+        stays so for `DUTY_LASTS` seconds from the call on; then it may be another one, unless this was called again."""
         ...
 
     def close(self) -> None:

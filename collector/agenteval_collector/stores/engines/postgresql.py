@@ -24,9 +24,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
-from agenteval_collector.runtime.errors import PermanentError, Unavailable
-from agenteval_collector.stores.engines.ports import Beside
+from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.stores.engines.ports import Beside, Use
 from agenteval_collector.stores.engines.postgres_locks import SchemaLocks
+from agenteval_collector.stores.engines.postgres_owners import PostgresDuty, claim
 from agenteval_collector.stores.engines.postgres_parts import drop_parts, make_parts
 from agenteval_collector.stores.engines.postgres_sessions import (
     CONNECT_WITHIN,
@@ -37,17 +38,14 @@ from agenteval_collector.stores.engines.postgres_sessions import (
 )
 from agenteval_collector.stores.engines.upserts import upsert_of
 
-OWNED_WITHIN: Final = 15
-"""Seconds until another collector's schema is given up: a server needs some to see that its client was killed."""
-
 
 class PostgresSchema:
-    """The `Database` in the tenant's schema behind `url`. `is_alone`: no other collector may use it meanwhile."""
+    """The `Database` in the tenant's schema behind `url`."""
 
     snapshot: Sequence[str] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
     has_said_index = False
 
-    def __init__(self, url: str, tenant: str = DEFAULT_TENANT, *, is_alone: bool = True) -> None:
+    def __init__(self, url: str, tenant: str = DEFAULT_TENANT, *, use: Use = Use.ALONE) -> None:
         """Raises Unavailable where the server cannot be reached, PermanentError where it cannot be used."""
         self._url = make_url(url)
         self.schema = "agenteval" if tenant == DEFAULT_TENANT else f"agenteval_{tenant}"
@@ -55,7 +53,7 @@ class PostgresSchema:
             # No tenant's name has an underscore, so this is nobody else's.
             self.schema = f"agenteval__{hashlib.sha256(tenant.encode()).hexdigest()[:40]}"
         self.name = f"the schema {self.schema} of {shown(self._url)}"
-        self.is_shared = not is_alone
+        self.is_shared = use is not Use.ALONE
         self.dialect: Dialect = _dialect()
         self._locks = SchemaLocks(self.schema)
         self.alone = self._locks.alone
@@ -63,11 +61,11 @@ class PostgresSchema:
         # Apart from the pools: it is held as long as this is open.
         self._own = create_engine(self._url, poolclass=NullPool, **options_of(self._url, self.schema))
         self._claim: Connection | None = None
+        self._duty = PostgresDuty(self._own, self._locks.key("duty")) if use is Use.TOGETHER else None
         try:
             self._claim = self._own.connect()
             check(self._claim, self.schema)
-            if is_alone:
-                self._claim_it(self._claim)
+            claim(self._claim, use, self._locks.key("own"), self.name)
         except (SQLAlchemyError, psycopg.Error) as error:
             self.close()
             raise Unavailable(f"store.url: {shown(self._url)} cannot be used now: {_said(error)}") from error
@@ -126,7 +124,12 @@ class PostgresSchema:
         """Do nothing: the server's next vacuum removes what is left of deleted rows."""
         return None
 
+    def take_duty(self) -> bool:
+        return self._duty is None or self._duty.take()
+
     def close(self) -> None:
+        if self._duty is not None:
+            self._duty.close()
         if self._claim is not None:
             self._claim.close()
             self._claim = None
@@ -137,16 +140,6 @@ class PostgresSchema:
         there = connection.execute(text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": self.schema})
         if there.first() is None:
             connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"')
-
-    def _claim_it(self, connection: Connection) -> None:
-        """Hold a lock as long as this connection: another collector with the same schema waits, and gives up."""
-        connection.exec_driver_sql(f"SET lock_timeout = '{OWNED_WITHIN}s'")
-        try:
-            connection.exec_driver_sql(f"SELECT pg_advisory_lock({self._locks.key('own')})")
-        except DBAPIError as error:
-            if isinstance(error.orig, psycopg.errors.LockNotAvailable):
-                raise PermanentError(f"store.url: another collector uses {self.name}") from error
-            raise
 
 
 @cache

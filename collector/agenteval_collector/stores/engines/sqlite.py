@@ -72,6 +72,10 @@ class SqliteFile:
     def is_about_values(self, error: Exception) -> bool:
         return False
 
+    def take_duty(self) -> bool:
+        """Return True: nobody else writes to it."""
+        return True
+
     def used_bytes(self, engine: Engine) -> int:
         return used_bytes(engine)
 

@@ -18,8 +18,8 @@ WITHIN: Final = 10.0
 """Seconds that the brokers may take for a trace that is handed on."""
 
 
-class SessionShare:
-    """The `Share` of the evaluation. Belongs to its thread."""
+class PartitionSessions:
+    """The `OwnSessions` of the evaluation. Belongs to its thread."""
 
     def __init__(
         self,

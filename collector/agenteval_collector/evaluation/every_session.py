@@ -6,7 +6,7 @@ from agenteval_collector.model.assembled import AssembledTrace
 
 
 class EverySession:
-    """The `Share` of a process that evaluates all sessions."""
+    """The `OwnSessions` of a process that evaluates all sessions."""
 
     def owns(self, session_id: str) -> bool:
         return True

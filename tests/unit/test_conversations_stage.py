@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.links import Link
+from agenteval_collector.sessions.conversations import Conversations
 from agenteval_collector.sessions.conversations.joining import is_fork, link_of, parent_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.model import Conversation, Trace, Turn
-from tests.support.conversations import Bench
+from tests.support.conversations import Bench, MemoryLinks
 from tests.support.inputs import inputs
 
 
@@ -253,3 +255,13 @@ def session_of(link: Link, links: dict[str, Link], before: dict[str, Link]) -> s
             else:
                 naming.append(each.named)
     return first.named or next(iter(naming), first.trace_id)
+
+
+def test_a_trace_that_is_only_looked_for_leaves_nothing() -> None:
+    conversations, commit = Conversations(MemoryLinks()), Commit()
+    conversations.place(FIRST, 1, commit).keep(commit)
+    placed = conversations.place(SECOND, 1, commit)
+    assert placed.session_id == "a1", "the one before is in the same commit"
+    assert commit.links.keys() == {"a1"}
+    placed.keep(commit)
+    assert commit.links.keys() == {"a1", "a2"}

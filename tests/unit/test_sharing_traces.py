@@ -1,17 +1,22 @@
 """What one of several processes may keep, and what it passes over as another one has kept it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.evaluation import EverySession
+from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Superseded
+from agenteval_collector.sessions.conversations import Conversations
 from agenteval_collector.stores.store import Store
 
+from otel_agenteval.model import Trace
 from tests.support.assembled import assembled
-from tests.support.otlp import span
+from tests.support.otlp import span, trace_id
+from tests.support.scoring import Scoring
 
 
 @pytest.fixture
@@ -87,3 +92,23 @@ def test_more_of_a_trace_under_a_revision_that_is_taken_becomes_the_next_one() -
 
 def test_the_next_revision_stays_what_it_is() -> None:
     assert not_stored(Known(t=(1, frozenset({1}))), of_requests(2, 1, 2)) == [(2, (1, 2))]
+
+
+def test_a_session_is_looked_for_once_though_it_is_asked_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_for, find = list[str](), Conversations.place
+
+    def place(self: Conversations, trace: Trace, revision: int, commit: Commit) -> Any:
+        looked_for.append(trace.trace_id)
+        return find(self, trace, revision, commit)
+
+    def hands_on(self: EverySession, trace: AssembledTrace, session_of: Callable[[], str]) -> bool:
+        return session_of() != trace.trace_id
+
+    monkeypatch.setattr(Conversations, "place", place)
+    monkeypatch.setattr(EverySession, "hands_on", hands_on)
+    scoring = Scoring(tmp_path / "scoring.db")
+    scoring.put(assembled(span(1, 1)), assembled(span(2, 1)))
+    assert looked_for == [trace_id(1).hex(), trace_id(2).hex()]
+    scoring.close()

@@ -43,7 +43,7 @@ def test_what_an_alert_names_is_scraped(rule: dict[str, Any], shown: Sequence[Sa
     assert said <= set.union({*TARGET, "agenteval_tenant"}, *(labels[name] for name in named))
     grouped = re.findall(r"\b(?:without|by|on|ignoring) \(([^)]*)\)", rule["expr"])
     assert {label for each in grouped for label in re.split(r",\s*", each)} <= set.union(
-        {*TARGET}, *(labels[name] for name in named)
+        {*TARGET, "agenteval_tenant"}, *(labels[name] for name in named)
     )
 
 

@@ -58,14 +58,14 @@ class EventBackend(logs_service_pb2_grpc.LogsServiceServicer):
 
 
 @contextmanager
-def event_backend() -> Iterator[tuple[EventBackend, str]]:
-    """Yield a backend that listens, and its address."""
+def event_backend(host: str = "127.0.0.1") -> Iterator[tuple[EventBackend, str]]:
+    """Yield a backend that listens on an address of this machine, and its URL."""
     backend = EventBackend()
     server = grpc.server(ThreadPoolExecutor(4))
     logs_service_pb2_grpc.add_LogsServiceServicer_to_server(backend, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(f"{host}:0")
     server.start()
     try:
-        yield backend, f"http://127.0.0.1:{port}"
+        yield backend, f"http://{host}:{port}"
     finally:
         server.stop(None).wait(10)

@@ -12,13 +12,16 @@ from signal import SIGCONT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM
 from typing import Any
 
 from tests.faults.injected import STOPS_WITHIN
+from tests.faults.network import Cable, Namespace, Network
 from tests.faults.workload import Workload
-from tests.support.crashing import CollectorProcess
+from tests.support.crashing import SCRIPT, CollectorProcess
 from tests.support.kafka.broker import Broker
 from tests.support.postgres import Server
 
 ROLES = {"receive": 2, "assemble": 2, "evaluate": 2, "serve": 1}
 """Processes of each role."""
+IN_NAMESPACES = ("assemble", "evaluate")
+"""Roles whose processes can be cut off: nobody calls them."""
 PARTITIONS = 4
 LOST_AFTER = 10.0
 """Seconds of silence after which the broker gives a process's partitions to others."""
@@ -26,19 +29,28 @@ PAUSE = 0.5
 """Seconds between two traces of a sender: a machine that runs all of this has little left."""
 JOINING = 2
 """Processes that join, and leave, in a burst."""
+CUT_OFF = (5.0, 40.0)
+"""Seconds that a worker is cut off, at least and at most: some are back before others have its partitions."""
 
 _prefixes = itertools.count()
 
 
 class Member:
-    """A collector of a role, and where it runs."""
+    """A collector of a role, and where it runs: in a namespace, if there is one."""
 
-    def __init__(self, role: str, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, role: str, folder: Path, environ: Mapping[str, str], namespace: Namespace | None = None) -> None:
         self.role = role
         self._environ = environ
         folder.mkdir()
         self.said = folder / "stderr"
-        self.process = CollectorProcess(folder, environ, options=("--role", role), stderr=self.said)
+        self.namespace = namespace
+        self.process = CollectorProcess(
+            folder,
+            environ,
+            agenteval=(*(namespace.inside if namespace else ()), str(SCRIPT)),
+            options=("--role", role),
+            stderr=self.said,
+        )
 
     def start(self) -> None:
         """Start it again."""
@@ -46,10 +58,17 @@ class Member:
 
 
 class Fleet:
-    """Collectors to strike. `environ` is theirs, on top of where their log and their store are."""
+    """Collectors to strike. `environ` is theirs, on top of where their log and their store are. Who assembles and who
+    evaluates reaches these by the network, where there is one."""
 
     def __init__(
-        self, folder: Path, broker: Broker, server: Server, environ: Mapping[str, str], random: Random
+        self,
+        folder: Path,
+        broker: Broker,
+        server: Server,
+        environ: Mapping[str, str],
+        random: Random,
+        network: Network | None = None,
     ) -> None:
         self.random = random
         self.broker = broker
@@ -66,6 +85,7 @@ class Fleet:
         self._folders = (folder / str(number) for number in itertools.count())
         self._turns = itertools.count()
         self._lock = threading.Lock()
+        self._network = network
         # The first makes the topics and the tables, so that a fault of the others is no race for these.
         self.members = [self._member("serve")]
         rest = [role for role, count in ROLES.items() for _ in range(count) if role != "serve"]
@@ -141,6 +161,29 @@ class Fleet:
         """The same with an assembler."""
         self._suspend("assemble")
 
+    def cut_off_from_the_broker(self) -> None:
+        """Let a worker and the broker not hear each other for a while; the database is there for both."""
+        namespace = self._some_namespace()
+        with _pulled(namespace.to_broker):
+            self._wait_for_long()
+
+    def cut_off_from_the_database(self) -> None:
+        """Let a worker and the database not hear each other: it keeps its partitions, and cannot commit."""
+        namespace = self._some_namespace()
+        with _pulled(namespace.to_database):
+            self._wait_for_long()
+
+    def cut_off_from_both(self) -> None:
+        """Let a worker hear nobody. The database is the first to go, so that a commit may be under way, and the first
+        to be back, so that it may end when others have the partitions."""
+        namespace = self._some_namespace()
+        with _pulled(namespace.to_database):
+            time.sleep(1.0)
+            namespace.to_broker.pull()
+            self._wait_for_long()
+        time.sleep(1.0)
+        namespace.to_broker.plug()
+
     def join_and_leave(self) -> None:
         """Let some join in a burst, and leave again: one as an operator has it leave, one by a kill."""
         role = self.random.choice(["assemble", "evaluate"])
@@ -155,7 +198,13 @@ class Fleet:
 
     def faults(self) -> dict[Callable[[], None], int]:
         """All faults, with their weights."""
+        of_network = {
+            self.cut_off_from_the_broker: 3,
+            self.cut_off_from_the_database: 3,
+            self.cut_off_from_both: 4,
+        }
         return {
+            **(of_network if self._network else {}),
             self.kill: 6,
             self.kill_an_assembler: 2,
             self.kill_an_evaluator: 3,
@@ -181,7 +230,12 @@ class Fleet:
     def _member(self, role: str) -> Member:
         with self._lock:
             folder = next(self._folders)
-        return Member(role, folder, self._environ)
+            namespace = self._network.namespace() if self._network and role in IN_NAMESPACES else None
+        return Member(role, folder, self._environ, namespace)
+
+    def _some_namespace(self) -> Namespace:
+        """Return the namespace of a worker."""
+        return self.random.choice([each.namespace for each in self.members if each.namespace])
 
     def _leave(self, member: Member) -> None:
         if not member.process.runs:
@@ -199,6 +253,9 @@ class Fleet:
         with _standing_still(self.random.choice(self._of(role)).process):
             time.sleep(LOST_AFTER + self.random.uniform(2.0, 8.0))
 
+    def _wait_for_long(self) -> None:
+        time.sleep(self.random.uniform(*CUT_OFF))
+
     def _wait(self) -> None:
         """Let a fault last for a while."""
         time.sleep(self.random.uniform(0.3, 4.0))
@@ -211,3 +268,12 @@ def _standing_still(process: CollectorProcess) -> Iterator[None]:
         yield
     finally:
         process.send_signal(SIGCONT)
+
+
+@contextmanager
+def _pulled(cable: Cable) -> Iterator[None]:
+    cable.pull()
+    try:
+        yield
+    finally:
+        cable.plug()

@@ -9,7 +9,8 @@ import argparse
 import json
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -19,6 +20,7 @@ from tempfile import TemporaryDirectory
 from tests.faults.events import event_backend
 from tests.faults.fleet import Fleet
 from tests.faults.history import SCORED_WITHIN, History, check_traces, goes_on
+from tests.faults.network import Network, network
 from tests.faults.recovering import Recoveries, percentiles
 from tests.faults.sums import wrong_efforts, wrong_sums
 from tests.support.eventually import eventually
@@ -39,16 +41,22 @@ class FleetHistory(History):
     """Traces of which a score was told twice with other values: one before them in their session came later."""
 
 
-def run(folder: Path, broker: Broker, server: Server, faults: int, seed: int) -> FleetHistory:
-    """Strike a fleet so many times, and look for everything afterwards."""
+def run(
+    folder: Path, broker: Broker, server: Server, faults: int, seed: int, network: Network | None = None
+) -> FleetHistory:
+    """Strike a fleet so many times, and look for everything afterwards. Broker and server listen at the network's
+    switches, where there is one."""
+    if network is None:
+        print("no network can be made here: nobody is cut off", flush=True)
+    where = network.of_database.address if network else "127.0.0.1"
     history, begun = FleetHistory(), time.monotonic()
-    with event_backend() as (backend, endpoint):
+    with event_backend(where) as (backend, endpoint):
         environ = {
             "AGENTEVAL_EXPORT__ENDPOINT": endpoint,
             "AGENTEVAL_EXPORT__INTERVAL": "3600",
             "AGENTEVAL_SESSION__IDLE": "30",
         }
-        fleet = Fleet(folder, broker, server, environ, Random(seed))
+        fleet = Fleet(folder, broker, server, environ, Random(seed), network)
         try:
             _strike(fleet, history, faults)
             check_traces(fleet.look, fleet.load.acknowledged, backend, history)
@@ -113,6 +121,14 @@ def _ids(numbers: list[int]) -> list[str]:
     return [trace_id(number).hex() for number in numbers]
 
 
+@contextmanager
+def broker_and_server(network: Network | None) -> Iterator[tuple[Broker, Server]]:
+    """Yield a broker and a database server, at the switches of the network where there is one."""
+    places = (network.of_broker.address, network.of_database.address) if network else ("127.0.0.1", "127.0.0.1")
+    with broker(places[0]) as kafka, server(host=places[1]) as postgresql:
+        yield kafka, postgresql
+
+
 def main() -> None:
     """Run as a script."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -122,8 +138,8 @@ def main() -> None:
     given = parser.parse_args()
     signal(SIGTERM, lambda *_: sys.exit(1))  # Whatever was started is stopped, however it ends.
     print(f"seed {given.seed}", flush=True)
-    with TemporaryDirectory() as temporary, broker() as kafka, server() as postgresql:
-        history = run(given.folder or Path(temporary), kafka, postgresql, given.faults, given.seed)
+    with TemporaryDirectory() as temporary, network() as cables, broker_and_server(cables) as (kafka, postgresql):
+        history = run(given.folder or Path(temporary), kafka, postgresql, given.faults, given.seed, cables)
     print(json.dumps(asdict(history), indent=1))
     sys.exit(not history.is_right)
 

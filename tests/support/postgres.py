@@ -17,7 +17,6 @@ from tests.support.ports import free_port
 
 USER, PASSWORD, DATABASE = "postgres", "pa55-w0rd", "postgres"
 _SETTINGS = (
-    "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=200",
     # A test's folder is in memory, and gone after it: what a server has committed it survives a kill of the server.
@@ -38,24 +37,30 @@ def program(name: str) -> str:
 
 @dataclass
 class Server:
-    """A server that may be stopped and started again; `url` is that of its database, for a superuser."""
+    """A server that may be stopped and started again; `url` is that of its database, for a superuser. `host` is the
+    address of this machine where it is called."""
 
     folder: Path
+    host: str = "127.0.0.1"
     port: int = field(default_factory=free_port)
     settings: Sequence[str] = ()
     _process: "subprocess.Popen[bytes] | None" = None
 
     @property
     def url(self) -> str:
-        return f"postgresql+psycopg://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{DATABASE}"
+        return f"postgresql+psycopg://{USER}:{PASSWORD}@{self.host}:{self.port}/{DATABASE}"
 
     @property
     def log(self) -> Path:
         return self.folder / "log"
 
+    @property
+    def _where(self) -> Sequence[str]:
+        return f"port={self.port}", f"listen_addresses={self.host}"
+
     def start(self) -> None:
         """Return once it answers."""
-        settings = [part for each in (f"port={self.port}", *_SETTINGS, *self.settings) for part in ("-c", each)]
+        settings = [part for each in (*self._where, *_SETTINGS, *self.settings) for part in ("-c", each)]
         with self.log.open("ab") as log:
             command = [program("postgres"), "-D", str(self.folder / "data"), *settings]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, **_as_somebody_else())
@@ -88,13 +93,13 @@ class Server:
 
 
 @contextmanager
-def server(folder: Path | None = None, settings: Sequence[str] = ()) -> Iterator[Server]:
+def server(folder: Path | None = None, settings: Sequence[str] = (), host: str = "127.0.0.1") -> Iterator[Server]:
     """A new server in a new folder below `folder`, else in memory; it is gone afterwards, with all its data."""
     memory = Path("/dev/shm")
     # Not a folder of pytest's: nobody but their owner looks into those, and the server may be somebody else.
     below = folder or (memory if memory.is_dir() else None)
     with tempfile.TemporaryDirectory(prefix="agenteval-pg-", dir=below) as name:
-        made = Server(Path(name), settings=settings)
+        made = Server(Path(name), host, settings=settings)
         somebody = _as_somebody_else()
         if somebody:
             os.chown(name, somebody["user"], somebody["group"])
@@ -110,6 +115,8 @@ def server(folder: Path | None = None, settings: Sequence[str] = ()) -> Iterator
             "--no-sync",
         ]
         subprocess.run(command, check=True, capture_output=True, timeout=120, **somebody)
+        with (made.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet scram-sha-256\n")
         made.start()
         try:
             yield made

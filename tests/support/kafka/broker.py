@@ -29,9 +29,11 @@ _JVM = (
 
 @dataclass
 class Broker:
-    """A broker that may be killed, stopped and started again, on the same data and port."""
+    """A broker that may be killed, stopped and started again, on the same data and port. `host` is the address of this
+    machine where it is called."""
 
     folder: Path
+    host: str = "127.0.0.1"
     port: int = field(default_factory=free_port)
     controller_port: int = field(default_factory=free_port)
     _names: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -40,7 +42,7 @@ class Broker:
     @property
     def address(self) -> str:
         """What clients call `bootstrap.servers`."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def log(self) -> Path:
@@ -131,11 +133,11 @@ class Broker:
 
 
 @contextmanager
-def broker() -> Iterator[Broker]:
+def broker(host: str = "127.0.0.1") -> Iterator[Broker]:
     """A new broker; it is gone afterwards, with all its data."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="agenteval-kafka-", dir=memory if memory.is_dir() else None) as name:
-        made = Broker(Path(name))
+        made = Broker(Path(name), host)
         made.make()
         made.start()
         try:

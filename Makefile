@@ -10,7 +10,7 @@ WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo check test pytest lint test-lowest test-frameworks test-deploy test-slow test-distributed test-alerts test-faults fuzz acceptance \
-	bench bars docs deploy dist supply audit pins proto clean help
+	bench bars docs deploy dist supply audit pins proto clean help acceptance-fleet acceptance-fleet-faults
 
 help:               ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -73,6 +73,18 @@ acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
 	$(BIN)/python $(SHARED)/acceptance/faults_check.py $(SHARED)/taubench/gpt-4o-airline-tasks-00-24.json
 	$(BIN)/python $(SHARED)/acceptance/plain_senders_check.py
 	$(BIN)/python $(SHARED)/acceptance/crash_check.py 20
+
+# Each data folder of a check has topics and a database of its own; SHAPE=roles has a process for each part of the work.
+SHAPE ?= all
+FLEET = $(BIN)/python -m tests.acceptance.run $(SHAPE)
+TAUBENCH = $(SHARED)/taubench/gpt-4o-airline-tasks-00-24.json
+
+acceptance-fleet: $(VENV)/.dev ## the same recordings, tables and faults over a real Kafka and a real PostgreSQL; SHAPE=roles
+	$(FLEET) $(SHARED)/acceptance/corpus_check.py $(SHARED)/corpus \
+		, $(SHARED)/acceptance/taubench_check.py $(TAUBENCH) 0.31 0.193333 0.17 0.16 , $(SHARED)/acceptance/faults_check.py $(TAUBENCH)
+
+acceptance-fleet-faults: $(VENV)/.dev ## the same kills and slow senders over these; up to 15 minutes on a busy machine
+	$(FLEET) $(SHARED)/acceptance/plain_senders_check.py , $(SHARED)/acceptance/crash_check.py 20
 
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md
 	for script in client_cpu collector_cpu latency memory read_trace reliability detectors verdict_latency; do $(BIN)/python -m benchmarks.$$script || exit 1; done

@@ -53,8 +53,17 @@ class Member:
         )
 
     def start(self) -> None:
-        """Start it again."""
-        self.process.start(self._environ)
+        """Start it again; and once more, as whoever watches over processes does, where it cannot reach a server in time
+        and says so."""
+        for is_last in (False, False, True):
+            try:
+                self.process.start(self._environ)
+            except AssertionError:
+                if is_last or "cannot be used now" not in self.said.read_text()[-500:]:
+                    raise
+                print(f"  one that does {self.role} did not reach a server at its start", flush=True)
+            else:
+                return
 
 
 class Fleet:

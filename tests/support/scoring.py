@@ -9,7 +9,14 @@ from typing import Any
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings, load
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, Judging, SessionKey
+from agenteval_collector.evaluation import (
+    EvaluationInbox,
+    EvaluationStage,
+    EverySession,
+    Judging,
+    OwnSessions,
+    SessionKey,
+)
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
@@ -49,13 +56,20 @@ class Scoring:
 
     `judging` says what is referred to a judge, `referred` are the jobs, for
     which there is as much room as `rooms` says, `drifts` is how the judge has drifted;
-    `plugged` are evaluators of a user's own.
+    `plugged` are evaluators of a user's own, `own_sessions` are those that are evaluated here.
     """
 
     def __init__(
-        self, path: Path, *, judging: Judging | None = None, plugged: Iterable[EntryPoint] = (), **sections: Any
+        self,
+        path: Path,
+        *,
+        judging: Judging | None = None,
+        plugged: Iterable[EntryPoint] = (),
+        own_sessions: OwnSessions | None = None,
+        **sections: Any,
     ) -> None:
         self._plugged = plugged
+        self._own_sessions = own_sessions or EverySession()
         self.earlier = EarlierTraces()
         self.referred: list[JudgeJob] = []
         self.drifts: Sequence[Drift] = ()
@@ -90,7 +104,7 @@ class Scoring:
             self.telemetry,
             self.judging,
             self.earlier,
-            EverySession(),
+            self._own_sessions,
             self._plugged,
         )
         self.inbox = EvaluationInbox(SessionKey(session_naming(self.settings)))

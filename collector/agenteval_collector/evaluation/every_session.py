@@ -8,6 +8,8 @@ from agenteval_collector.model.assembled import AssembledTrace
 class EverySession:
     """The `OwnSessions` of a process that evaluates all sessions."""
 
+    is_all = True
+
     def owns(self, session_id: str) -> bool:
         return True
 

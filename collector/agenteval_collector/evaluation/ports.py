@@ -182,6 +182,11 @@ class ScoredTaker(Protocol):
 class OwnSessions(Protocol):
     """The sessions that this process evaluates: all, or those of some partitions. On the evaluation's thread."""
 
+    @property
+    def is_all(self) -> bool:
+        """Whether no other process evaluates sessions."""
+        ...
+
     def owns(self, session_id: str) -> bool:
         """Return whether this process evaluates the session."""
         ...

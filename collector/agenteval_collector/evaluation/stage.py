@@ -20,7 +20,7 @@ from agenteval_collector.model.sessions import StoredPlace
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand
-from agenteval_collector.runtime.errors import RetryableError, Superseded, Unavailable
+from agenteval_collector.runtime.errors import Outdated, RetryableError, Superseded, Unavailable
 from otel_agenteval.lru import Recent
 from otel_agenteval.outcome import Evaluation, Failure, Part, Status, Subject, Unscored
 
@@ -111,7 +111,7 @@ class EvaluationStage(Component):
     def _attempt(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Failure | None:
         """Work off items. Returns a failure, without its error: its traceback would keep a cursor of the store open."""
         try:
-            step(items)
+            self._anew(step, items)
         except RetryableError:
             raise
         except Superseded as error:
@@ -122,6 +122,16 @@ class EvaluationStage(Component):
             self._sessions.forget_all()
             return failure_of(error, "the trace could not be evaluated")
         return None
+
+    def _anew(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> None:
+        """Work off items, from the beginning as often as another process has joined traces to the same conversations
+        meanwhile: each time it has got further itself."""
+        while True:
+            try:
+                return step(items)
+            except Outdated as error:
+                self._logger.info("%d of %s begin anew: %s", len(items), type(items[0]).__name__, error)
+                self._sessions.forget_all()
 
     def _leave_to_others(self) -> None:
         self._sessions.forget_all()

@@ -294,7 +294,8 @@ class TraceEvaluation:
             return False
         # Reads the store, so it may have to be tried again, and comes before anything is added.
         changed = self.sessions.judged(stored_place.session_id, stored_place.place, evaluations)
-        commit.evaluations += evaluations
+        # Its trace may be in another session than when the judge was asked.
+        commit.evaluations += [replace(each, session_id=stored_place.session_id) for each in evaluations]
         if changed is not None:
             commit.add(changed)
         return True
@@ -336,6 +337,8 @@ class TraceEvaluation:
             # Outcomes without an answer do not depend on earlier traces.
             if known is None or not any(answers):
                 continue
+            # It may have been found in a session that the trace was in before.
+            known = replace(known, session_id=session_id)
             commit.findings += self.observation.in_answers(known, previous, follower.said)
             outcome = repetition(answers, [turn.answer for turn in previous])
             if outcome == known.outcome:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.effort import NO_EFFORT, Effort
 from agenteval_collector.model.judging import Judgement
-from agenteval_collector.model.links import Link, Move
+from agenteval_collector.model.links import Link, LookUp, Move
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import SessionUpdate
 from agenteval_collector.model.trace_view import TraceView
@@ -86,7 +86,8 @@ class Commit:
 
     `findings` are loops that showed in traces that were kept before. `emptied` are sessions whose only trace turned
     out to belong to another session, `left` those that a newer revision has left for another one. `links` join traces
-    to conversations, `moves` are traces that are in other sessions by that, both by trace id. `overtaken` are traces,
+    to conversations, `moves` are traces that are in other sessions by that, both by trace id; `looked_up` is what they
+    rest on, where other processes may join traces, too. `overtaken` are traces,
     each with a session, whose last turns may go on in later traces of it that came before them; `retold` are those of
     these that are told something else by that. `judgements` are those whose outcomes are among the evaluations: what
     they cost is not found again for nothing, so with any of them all is on disk when it is committed.
@@ -100,6 +101,7 @@ class Commit:
     left: set[str] = field(default_factory=set)
     links: dict[str, Link] = field(default_factory=dict)
     moves: dict[str, Move] = field(default_factory=dict)
+    looked_up: list[LookUp] = field(default_factory=list)
     overtaken: list[tuple[str, str]] = field(default_factory=list)
     retold: list[Retold] = field(default_factory=list)
     judgements: list["Judgement"] = field(default_factory=list)
@@ -109,6 +111,12 @@ class Commit:
     def unsettled(self) -> set[str]:
         """The sessions that traces leave or join by it otherwise than new: their traces have to be added up again."""
         return self.left.union(*((each.left, each.joined) for each in self.moves.values()))
+
+    @property
+    def joins(self) -> bool:
+        """Whether its traces were looked for among conversations that other processes may join traces to, too: more
+        was looked up than that all traces of a service name their sessions."""
+        return any(each.gave is not False for each in self.looked_up)
 
     def add(self, update: SessionUpdate) -> None:
         """Add a session as it is now, in place of what this pass knew of it before."""

@@ -1,6 +1,20 @@
 """Links between the traces of conversations that no id names, as evaluation and store exchange them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+
+class LookUp(NamedTuple):
+    """A look-up of links, which can be repeated, and what it gave."""
+
+    repeat: Callable[[], Any]
+    gave: Any
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it gives something else now. Raises RetryableError."""
+        return bool(self.repeat() != self.gave)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ CollectorError
 |  + Overloaded          a bound was reached; nothing was taken
 |  + Unavailable         starting, stopping, or the disk refuses writes
 + Superseded          another process does this work by now: drop what was done of it
++ Outdated            another process has changed what this rests on: do it again
 """
 
 
@@ -62,6 +63,10 @@ class RetryableError(CollectorError):
 
 class Superseded(CollectorError):
     """Another process does this work by now; nothing of it was kept here."""
+
+
+class Outdated(CollectorError):
+    """Another process has changed what was looked up for it; nothing of it was kept."""
 
 
 class Overloaded(RetryableError):

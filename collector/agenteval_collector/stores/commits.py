@@ -37,8 +37,9 @@ def written_by(commit: Commit) -> set[str]:
 
 
 def is_apart(commit: Commit) -> bool:
-    """Return whether a commit leaves alone all sessions but those of its traces, as they are known now."""
-    return not (commit.unsettled or commit.emptied)
+    """Return whether a commit leaves alone all sessions but those of its traces, as they are known now, and joins none
+    to conversations that other processes may join traces to."""
+    return not (commit.unsettled or commit.emptied or commit.joins)
 
 
 def write_commit(connection: TenantConnection, commit: Commit, outbox: Outbox, now: int) -> News:

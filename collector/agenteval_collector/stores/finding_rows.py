@@ -20,6 +20,7 @@ Rows: TypeAlias = Mapping[Key, Row]
 SEVERITIES: Final = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 """From the least to the worst."""
 
+_EVIDENCE: Final = ("severity", "mode", "reason", "metadata", "turn")
 _SAME: Final = SameNames(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
 
 
@@ -45,6 +46,17 @@ def with_complete(rows: Rows, record: TraceRecord) -> Rows:
     told = {key: _named(row, record) for key, row in rows.items() if _stays(row)}
     found = _found(rows, told, record.session_id, record.findings)
     return told | {key: row for key, row in found.items() if key not in told}
+
+
+def with_compared(rows: Rows, found: Iterable[Finding]) -> Rows:
+    """Return the rows of a complete trace, after these were found in it beside a trace of its session that came late:
+    what is known already may rest on that one now."""
+    compared = dict(rows)
+    for finding in found:
+        row = _row(finding, 0, True)
+        known = compared.setdefault((finding.kind, finding.span_id or "", 0), row)
+        compared[finding.kind, finding.span_id or "", 0] = {**known, **{name: row[name] for name in _EVIDENCE}}
+    return compared
 
 
 def with_told(rows: Rows, retold: Retold) -> Rows:
@@ -114,7 +126,7 @@ def _named(row: Row, record: TraceRecord) -> Row:
         "service": row["service"] or record.service,
         "service_version": row["service_version"] or record.service_version,
         "environment": row["environment"] or record.environment,
-        "turn": record.turn_of.get(row["span_id"], row["turn"]),
+        "turn": record.turn_of.get(row["span_id"]) if row["turn"] is None else row["turn"],
         "counted": True,
     }
 

@@ -16,6 +16,7 @@ from agenteval_collector.stores.finding_rows import (
     Row,
     Rows,
     finding_of,
+    with_compared,
     with_complete,
     with_live,
     with_told,
@@ -109,10 +110,12 @@ def write_findings(
     found: Sequence[Finding] = (),
     recounted: Sequence[Finding] = (),
     retold: Sequence[Retold] = (),
+    compared: Sequence[Finding] = (),
 ) -> FindingNews:
-    """Keep what complete traces show, what was `found` or `recounted` in others, and what those `retold` show now."""
-    trace_ids = {each.trace_id for each in complete} | {each.trace_id for each in (*found, *recounted)}
-    trace_ids |= {each.trace_id for each in retold}
+    """Keep what complete traces show, what was `found` or `recounted` in running ones, and what complete ones show now
+    that are `retold`, or were `compared` with one that came late."""
+    trace_ids = {each.trace_id for each in (*found, *recounted, *compared)}
+    trace_ids |= {each.trace_id for each in complete} | {each.trace_id for each in retold}
     stored = _stored(connection, trace_ids)
     rows = dict(stored)
     for trace_id in {each.trace_id for each in (*found, *recounted)}:
@@ -123,6 +126,8 @@ def write_findings(
         )
     for record in complete:
         rows[record.trace_id] = with_complete(rows.get(record.trace_id, {}), record)
+    for trace_id in {each.trace_id for each in compared}:
+        rows[trace_id] = with_compared(rows.get(trace_id, {}), [each for each in compared if each.trace_id == trace_id])
     for told in retold:
         rows[told.trace_id] = with_told(rows.get(told.trace_id, {}), told)
     news = _write(connection, stored, rows, {each.trace_id: each.session_id for each in retold})

@@ -24,6 +24,7 @@ from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.model.sessions import SessionRecord, StoredPlace, StoredSession, StoredTrace
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import Outdated
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.canaries import JudgeCanaryStore
@@ -175,11 +176,14 @@ class Store:
     def commit(self, commit: Commit) -> News:
         """Keep all of `commit`. Its evaluations come back, each with whether it is its trace's first that is not
         pending. With them come the scores of sessions that are over and only waited for these judgements. Raises
-        Superseded."""
+        Superseded, and Outdated where the same look-ups of links find something else now."""
         database = self._durable if commit.judgements else self._pipeline
 
         def write(connection: TenantConnection) -> News:
             self.claims.check(connection)
+            # Who joins traces to conversations is alone (`is_apart`): what is found now stays so until this is written.
+            if any(each.is_outdated for each in commit.looked_up):
+                raise Outdated("another process has joined traces to the same conversations")
             if not self._writes_beside:
                 self._trim(connection, commit)
             return write_commit(connection, commit, self.outbox, self._clock.now())

@@ -21,6 +21,8 @@ WITHIN: Final = 10.0
 class PartitionSessions:
     """The `OwnSessions` of the evaluation. Belongs to its thread."""
 
+    is_all = False
+
     def __init__(
         self,
         cluster: Cluster,

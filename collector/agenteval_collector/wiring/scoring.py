@@ -90,7 +90,7 @@ class EvaluationCore:
             run_trace=RunTraces(prices.of_calls, detectors(settings.reliability.safety)),
             cost=prices.of_call,
             observation=_observation(settings, AgentEfforts(prices.of_calls), clock),
-            conversations=Conversations(store.conversations),
+            conversations=Conversations(store.conversations, is_alone=own_sessions.is_all),
             turns=RunningTurns(store.turns),
             earlier=earlier,
             own_sessions=own_sessions,

@@ -16,6 +16,7 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.links import Link, Move
 from agenteval_collector.sessions.conversations.joining import link_of
 from agenteval_collector.sessions.conversations.known_links import MAX_MOVED, KnownLinks
+from agenteval_collector.sessions.conversations.noted_links import NotedLinks
 from agenteval_collector.sessions.conversations.ports import LinkStore
 from otel_agenteval.lru import Recent
 from otel_agenteval.model import Trace
@@ -47,8 +48,10 @@ class Conversations:
     """Finds sessions by the links in the store and in the current commit. It remembers only in which services all
     traces name their session: for these nothing has to be looked up."""
 
-    def __init__(self, store: LinkStore) -> None:
+    def __init__(self, store: LinkStore, *, is_alone: bool = True) -> None:
+        """`is_alone`: no other process adds links meanwhile."""
         self._store = store
+        self._is_alone = is_alone
         self._unnamed: Recent[str, bool] = Recent(MAX_SERVICES)
 
     def place(self, trace: Trace, revision: int, commit: Commit) -> Placed:
@@ -57,26 +60,29 @@ class Conversations:
         The id that its spans name is the session's, whatever was said. Raises RetryableError.
         """
         link = link_of(trace)
-        known = KnownLinks(self._store, commit.links)
+        store = self._store if self._is_alone else NotedLinks(self._store, commit.looked_up)
+        known = KnownLinks(store, commit.links)
         before = known.link(trace.trace_id) if revision > 1 else None
         if not link.keys and before is None:
             return Placed(link.session_id)
         known.put(link)
         moves: dict[str, Move] = {}
-        if before is not None or self._has_unnamed(link):
+        if before is not None or self._has_unnamed(link, store):
             moves = _join(known, link, before)
             moves.pop(link.trace_id, None)
         return Placed(known.changed[link.trace_id].session_id, link.trace_id, known.changed, moves)
 
-    def _has_unnamed(self, link: Link) -> bool:
+    def _has_unnamed(self, link: Link, store: LinkStore) -> bool:
         """Return whether this or any other link of its service names no session."""
         found = self._unnamed.get(link.service)
         if not found and link.named is None:
             found = True
             self._unnamed.put(link.service, found)
         elif found is None:
-            found = self._store.has_unnamed(link.service)
-            self._unnamed.put(link.service, found)
+            found = store.has_unnamed(link.service)
+            # Another process may have the first that names none.
+            if found or self._is_alone:
+                self._unnamed.put(link.service, found)
         return found
 
 

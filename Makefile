@@ -89,7 +89,7 @@ acceptance-fleet-faults: $(VENV)/.dev ## the same kills and slow senders over th
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md
 	for script in client_cpu collector_cpu latency memory read_trace reliability detectors verdict_latency; do $(BIN)/python -m benchmarks.$$script || exit 1; done
 
-bars: $(VENV)/.dev        ## the few of these ratios that a change must not raise, within five minutes; needs valgrind
+bars: $(VENV)/.dev        ## the few of these ratios that a change must not raise, within three minutes; needs valgrind
 	$(BIN)/python -m benchmarks.bars
 
 docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings, the pictures from the sample agents

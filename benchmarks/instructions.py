@@ -39,7 +39,7 @@ CLIENT_SPANS: Final = 400
 WARM_UP: Final = 3
 """Conversations, and a share of the client's spans, that go first and do not count."""
 WITHIN: Final = 600.0
-"""Seconds: callgrind takes fifty times as long."""
+"""Seconds: what is counted takes fifty times as long."""
 _MARK: Final = "getpriority"
 """A function of the C library that nothing else calls: callgrind writes down what it counted whenever it is called."""
 
@@ -61,7 +61,13 @@ def measured(conversations: int) -> Mapping[str, float]:
         raise RuntimeError("valgrind is not installed; on Debian: apt-get install valgrind")
     with tempfile.TemporaryDirectory(prefix="agenteval-bench-") as folder:
         out = Path(folder) / "counted"
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--dump-before={_MARK}*"]
+        command = [
+            "valgrind",
+            "--tool=callgrind",
+            "--instr-atstart=no",
+            f"--callgrind-out-file={out}",
+            f"--dump-before={_MARK}*",
+        ]
         command += [sys.executable, "-m", __spec__.name, "--counted", str(conversations)]
         # The same hashes, and so the same order of sets, in each run.
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
@@ -100,6 +106,7 @@ def counted(conversations: int) -> None:
             part.work()
         gc.collect()
         gc.freeze()  # As the collector does: what was loaded is not looked through again.
+        subprocess.run(["callgrind_control", "-i", "on", str(os.getpid())], check=True, stdout=subprocess.DEVNULL)
         for part in _parts(conversations, CLIENT_SPANS, endpoint, seed=1):
             mark()
             part.work()

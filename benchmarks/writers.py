@@ -4,7 +4,7 @@ The server must be on this machine, and have nothing else to do; the schema `age
 many traces are committed by one process, by two, and so on; each has sessions of its own, agents and problems are
 those of all.
 
-    python -m benchmarks.writers URL [--commits N] [--size TRACES]
+    python -m benchmarks.writers URL [--commits N] [--size TRACES] [--network MS]
 """
 
 import argparse
@@ -46,21 +46,22 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("--commits", type=int, default=96)
     parser.add_argument("--size", type=int, default=64)
+    parser.add_argument("--network", type=float, default=0.0, help="ms of a round trip, beside the real one")
     given = parser.parse_args()
     Store(PostgresSchema(given.url, use=Use.TOGETHER), SystemClock()).shutdown()  # The tables are there.
     first = 0
     for writers in WRITERS:
-        print(_measured(given.url, writers, given.commits // writers, given.size, first))
+        print(_measured(given.url, writers, given.commits // writers, given.size, first, given.network))
         first += writers * (WARMING + given.commits) * given.size
 
 
-def _measured(url: str, writers: int, commits: int, size: int, first: int) -> str:
+def _measured(url: str, writers: int, commits: int, size: int, first: int, network: float) -> str:
     context = multiprocessing.get_context("spawn")
     pipes = []
     for number in range(writers):
         ours, theirs = context.Pipe()
         begin = first + number * (WARMING + commits) * size
-        context.Process(target=_write, args=(theirs, url, commits, size, begin), daemon=True).start()
+        context.Process(target=_write, args=(theirs, url, commits, size, begin, network), daemon=True).start()
         pipes.append(ours)
     _answers(pipes)
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as asked:
@@ -79,7 +80,7 @@ def _measured(url: str, writers: int, commits: int, size: int, first: int) -> st
     )
 
 
-def _write(pipe: Connection, url: str, commits: int, size: int, first: int) -> None:
+def _write(pipe: Connection, url: str, commits: int, size: int, first: int, network: float) -> None:
     """Commit as soon as told to, in a process of its own; the store stays open until told again."""
     database = PostgresSchema(url, use=Use.TOGETHER)
     store = Store(database, SystemClock())
@@ -89,6 +90,7 @@ def _write(pipe: Connection, url: str, commits: int, size: int, first: int) -> N
     prepared = [filled(sessions, size) for _ in range(commits)]
     times = Times()
     assert database.beside is not None
+    _wait_for_network(store, network / 1e3)
     _watch_lock(store, database.beside.lock_sums, times)
     pipe.send(None)
     pipe.recv()
@@ -116,6 +118,18 @@ def _watch_lock(store: Store, lock: str, times: Times) -> None:
     for engine in _engines(store):
         event.listen(engine, "after_cursor_execute", statement)
         _committed(engine, end)
+
+
+def _wait_for_network(store: Store, seconds: float) -> None:
+    """Wait so long before each statement, as if the server was far away."""
+
+    def wait(*_: object) -> None:
+        if seconds:
+            time.sleep(seconds)
+
+    for engine in _engines(store):
+        event.listen(engine, "before_cursor_execute", wait)
+        event.listen(engine, "commit", wait)
 
 
 def _committed(engine: Engine, then: Callable[[object], None]) -> None:

@@ -18,6 +18,8 @@ from benchmarks.capacity.model import Plan, ceilings, plan
 from benchmarks.capacity.simulation import Seen, Shard
 
 RATES: Final = (1_000, 100_000, 1_000_000)
+MANY: Final = 64
+"""Evaluators that are more than one schema can use."""
 SECONDS: Final = 120
 """Of a shard that are played through."""
 
@@ -44,7 +46,7 @@ def main() -> None:
 def _column(made: Plan, costs: Costs) -> Mapping[str, str]:
     evaluators = made.evaluators // made.shards
     seen = Shard(costs, evaluators).run(made.rate / made.shards, SECONDS)
-    full = Shard(costs, evaluators * 4).run(costs.schema_spans * 1.5, SECONDS)
+    full = Shard(costs, max(MANY, 4 * evaluators)).run(costs.schema_spans * 1.5, SECONDS)
     return {
         "shards (schema, topics)": f"{made.shards:,}",
         "processes: receive, assemble, evaluate": f"{made.receivers:,}, {made.assemblers:,}, {made.evaluators:,}",

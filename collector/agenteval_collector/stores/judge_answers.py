@@ -46,7 +46,7 @@ class JudgeAnswerStore:
         """Keep an answer, with the trace or session that was asked about: it goes with that. Nothing is kept about one
         that is gone already."""
         row = {"key": key, "subject": job.subject, "subject_id": job.trace_id, "kept_at": self._clock.now()}
-        with self._database.writing() as connection:
+        with self._database.sharing(job.trace_id) as connection:
             if connection.execute(_IS_THERE[job.subject], {"id": job.trace_id}).first() is not None:
                 connection.upsert(judge_answers, [row | _SAME.columns_of(answer)])
 

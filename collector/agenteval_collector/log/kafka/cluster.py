@@ -47,6 +47,7 @@ class Cluster:
             # One partition, as everybody reads all of it; what is missed is in the store.
             NewTopic(self.news, num_partitions=1, config={**keep, "retention.ms": str(600_000)}),
         ]
+        self.admin = AdminClient(self.options)
         self.partitions: Mapping[str, int] = self._made(wanted)
 
     def partition_of(self, topic: str, key: bytes) -> int:
@@ -54,7 +55,7 @@ class Cluster:
         return zlib.crc32(key) % self.partitions[topic]
 
     def _made(self, wanted: list[NewTopic]) -> dict[str, int]:
-        admin = AdminClient(self.options)
+        admin = self.admin
         try:
             there = admin.list_topics(timeout=WITHIN).topics
             missing = [each for each in wanted if each.topic not in there]

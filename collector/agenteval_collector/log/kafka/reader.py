@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from agenteval_collector.log.kafka.cluster import Cluster, said
+from agenteval_collector.log.kafka.ends import PartitionEnds
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError, RetryableError
@@ -25,7 +26,7 @@ ANSWERED_WITHIN: Final = 10.0
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks where the partitions end."""
 LOOKED_WITHIN: Final = 1.0
-"""Seconds that a broker has to say so."""
+"""Seconds that a broker has to say how far the group is meanwhile."""
 LARGEST_ANSWER: Final = 512 * 1024 * 1024
 """Bytes of an answer of a broker at most: the largest message, and what comes with it."""
 
@@ -79,6 +80,9 @@ class TopicReader(Component):
             "fetch.queue.backoff.ms": 10,
         }
         self._consumer = Consumer(options)
+        self._ends = PartitionEnds(cluster.admin)
+        # By partition: the message with which the group goes on, when the ends were asked for.
+        self._begins: Mapping[int, int] = {}
 
     def run(self) -> None:
         self._consumer.subscribe(
@@ -88,6 +92,7 @@ class TopicReader(Component):
         while not self._inbox.closed:
             self.survive(self._step)
             self._commit()
+            self._see_ends()
             if time.monotonic() >= next_look:
                 self._look_at_ends()
                 next_look = time.monotonic() + LOOK_EVERY
@@ -201,14 +206,19 @@ class TopicReader(Component):
             self._offsets.saved(changed)
 
     def _look_at_ends(self) -> None:
-        """See where the partitions end. What the client remembers is old while there is no room for messages."""
+        """Ask where the partitions end."""
         places = [TopicPartition(self._topic, each) for each in sorted(self._offsets.partitions)]
         try:
-            for place in self._consumer.committed(places, timeout=LOOKED_WITHIN) if places else ():
-                first, end = self._consumer.get_watermark_offsets(place, timeout=LOOKED_WITHIN)
-                self._offsets.saw(place.partition, max(first, place.offset), end)
+            known = self._consumer.committed(places, timeout=LOOKED_WITHIN) if places else []
+            self._ends.ask(known)
+            self._begins = {each.partition: each.offset for each in known}
         except KafkaException as error:
             self._logger.debug("the ends of %s are not known now: %s", self._topic, said(error.args[0]))
+
+    def _see_ends(self) -> None:
+        """Take note of where they end, as far as that is answered."""
+        for partition, first, end in self._ends.answers():
+            self._offsets.saw(partition, max(first, self._begins[partition]), end)
 
     def _places(self, numbers: Mapping[int, int]) -> list[TopicPartition]:
         return [TopicPartition(self._topic, partition, number) for partition, number in numbers.items()]

@@ -27,13 +27,16 @@ class _Role:
     most: int
 
 
+LEAST: Final = 2
+"""Processes of a role: one may be lost, with its machine. Of those that serve, the other one takes over the duty."""
+
 ROLES: Final = {
     "receive": _Role(service=NAME, doors=("grpc", "http", "web"), cpu="500m", memory="1Gi", lag=None, most=20),
     "assemble": _Role(
         service=f"{NAME}-assemble", doors=("web",), cpu="500m", memory="2Gi", lag=20_000, most=PARTITIONS
     ),
     "evaluate": _Role(service=f"{NAME}-evaluate", doors=("web",), cpu="1", memory="2Gi", lag=2_000, most=PARTITIONS),
-    "serve": _Role(service=f"{NAME}-serve", doors=("web",), cpu="250m", memory="1Gi", lag=None, most=1),
+    "serve": _Role(service=f"{NAME}-serve", doors=("web",), cpu="250m", memory="1Gi", lag=None, most=LEAST),
 }
 
 
@@ -41,14 +44,9 @@ def role(name: str) -> str:
     """Return all resources of a role, as a file."""
     of = ROLES[name]
     made = [_deployment(name, of), _service(name, of), _budget(name)]
-    if of.most > _least(name):
+    if of.most > LEAST:
         made.append(_scaler(name, of))
     return _HEADER + "---\n".join(yaml.dump(each, sort_keys=False, width=120) for each in made)
-
-
-def _least(name: str) -> int:
-    # One may be lost, with its machine. Nothing waits for the page.
-    return 1 if name == "serve" else 2
 
 
 def _labels(name: str) -> dict[str, str]:
@@ -91,7 +89,7 @@ def _deployment(name: str, of: _Role) -> dict[str, Any]:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     spec = {
         # Where something scales it, the number is not set here: each `apply` would set it back.
-        **({"replicas": 1} if name == "serve" else {}),
+        **({"replicas": LEAST} if of.most == LEAST else {}),
         "strategy": rolling,
         "minReadySeconds": 10,
         "selector": {"matchLabels": _labels(name)},
@@ -169,7 +167,7 @@ def _scaler(name: str, of: _Role) -> dict[str, Any]:
         }
     spec = {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"{NAME}-{name}"},
-        "minReplicas": _least(name),
+        "minReplicas": LEAST,
         "maxReplicas": of.most,
         "metrics": [metric],
         # Each change moves partitions, and who takes them over looks up the store: not for a moment's load.

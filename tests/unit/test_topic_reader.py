@@ -67,7 +67,7 @@ class Taker:
 
 def test_messages_that_come_with_their_partition_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "Consumer", Consumer)
-    taker, cluster = Taker(), SimpleNamespace(options={}, stem="s")
+    taker, cluster = Taker(), SimpleNamespace(options={}, stem="s", admin=None)
     reader = reading.TopicReader("traces", cluster, "t", "g", Offsets(), taker)  # type: ignore[arg-type]
     reader.start()
     eventually(lambda: taker.taken == [0, 1])

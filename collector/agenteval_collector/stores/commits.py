@@ -48,7 +48,7 @@ def write_commit(connection: TenantConnection, commit: Commit, outbox: Outbox, n
     known = counted_before(connection, evaluations)
     sums = AgentSums(connection, changed_by(commit))
     _write_traces(connection, commit, evaluations)
-    found = write_findings(connection, commit.traces, commit.findings, retold=commit.retold)
+    found = write_findings(connection, commit.traces, compared=commit.findings, retold=commit.retold)
     _write_sessions(connection, commit, found)
     write_links(connection, commit.links.values(), now)
     write_moves(connection, commit.moves.values())

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from signal import SIGCONT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.faults.injected import STOPS_WITHIN
 from tests.faults.network import Cable, Namespace, Network
@@ -17,6 +17,8 @@ from tests.faults.workload import Workload
 from tests.support.crashing import SCRIPT, CollectorProcess
 from tests.support.kafka.broker import Broker
 from tests.support.postgres import Server
+
+T = TypeVar("T")
 
 ROLES = {"receive": 2, "assemble": 2, "evaluate": 2, "serve": 1}
 """Processes of each role."""
@@ -32,6 +34,9 @@ JOINING = 2
 CUT_OFF = (5.0, 40.0)
 """Seconds that a worker is cut off, at least and at most: some are back before others have its partitions."""
 
+AWAY = ("cannot be used now", "cannot be read", "cannot be reached")
+"""What a process says that ends because a server does not answer."""
+
 _prefixes = itertools.count()
 
 
@@ -44,26 +49,32 @@ class Member:
         folder.mkdir()
         self.said = folder / "stderr"
         self.namespace = namespace
-        self.process = CollectorProcess(
-            folder,
-            environ,
-            agenteval=(*(namespace.inside if namespace else ()), str(SCRIPT)),
-            options=("--role", role),
-            stderr=self.said,
+        self.process = self._begun(
+            lambda: CollectorProcess(
+                folder,
+                environ,
+                agenteval=(*(namespace.inside if namespace else ()), str(SCRIPT)),
+                options=("--role", role),
+                stderr=self.said,
+            )
         )
 
     def start(self) -> None:
-        """Start it again; and once more, as whoever watches over processes does, where it cannot reach a server in time
-        and says so."""
-        for is_last in (False, False, True):
+        """Start it again."""
+        self._begun(lambda: self.process.start(self._environ))
+
+    def _begun(self, begin: Callable[[], T]) -> T:
+        """Start it; and once more, as whoever watches over processes does, where it cannot reach a server in time and
+        says so."""
+        for _ in range(2):
             try:
-                self.process.start(self._environ)
+                return begin()
             except AssertionError:
-                if is_last or "cannot be used now" not in self.said.read_text()[-500:]:
+                said = self.said.read_text()[-500:]
+                if not any(each in said for each in AWAY):
                     raise
                 print(f"  one that does {self.role} did not reach a server at its start", flush=True)
-            else:
-                return
+        return begin()
 
 
 class Fleet:

@@ -56,7 +56,10 @@ class CollectorProcess:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, self._stderr.read_text()
+        if not line:
+            self._process.stdout.close()
+            self._process.wait(20)
+            raise AssertionError(self._stderr.read_text())
         self.addresses = json.loads(line)
 
     @property

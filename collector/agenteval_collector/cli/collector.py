@@ -72,7 +72,7 @@ def collector(
         print(json.dumps(dict(addresses)), flush=True)
         while not stops:  # A signal that comes just before a wait does not end it.
             time.sleep(0.1)
-    except OSError as error:
+    except (CollectorError, OSError) as error:
         fail(str(error))
     finally:
         service.shutdown()

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from agenteval_collector.log.kafka.cluster import WITHIN, Cluster, said
 from agenteval_collector.log.kafka.documents import committed_from, finding_from, report_from
@@ -109,6 +110,7 @@ class NewsReader(Component):
         self._inbox: Inbox[None] = Inbox(1)
         super().__init__("news", self._inbox)
         self._topic = cluster.news
+        self._admin = cluster.admin
         self._feed = feed
         self._heard = heard
         self._starts = starts
@@ -121,8 +123,9 @@ class NewsReader(Component):
         """Hear all that is told from now on, once it runs. Raises Unavailable where the brokers do not answer."""
         place = TopicPartition(self._topic, 0)
         try:
-            _, end = self._consumer.get_watermark_offsets(place, timeout=WITHIN)
-            self._consumer.assign([TopicPartition(self._topic, 0, end)])
+            # By the connection that has looked for the topics just now.
+            asked = self._admin.list_offsets({place: OffsetSpec.latest()}, request_timeout=WITHIN)  # type: ignore[no-untyped-call]
+            self._consumer.assign([TopicPartition(self._topic, 0, asked[place].result().offset)])
         except KafkaException as error:
             raise Unavailable(f"{self._topic} cannot be read: {said(error.args[0])}") from error
 

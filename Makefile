@@ -9,7 +9,7 @@ WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 # Images of containers set this to stay small. Here it would compile all code again in each of a thousand processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test pytest lint test-lowest test-frameworks test-deploy test-slow test-distributed test-alerts test-faults fuzz acceptance \
+.PHONY: demo check test pytest unit lint test-lowest test-frameworks test-deploy test-slow test-distributed test-alerts test-faults fuzz acceptance \
 	bench bars docs deploy dist supply audit pins proto clean help acceptance-fleet acceptance-fleet-faults
 
 help:               ## this list
@@ -18,7 +18,10 @@ help:               ## this list
 demo: $(VENV)/.collector  ## a collector, four sample agents and their scores, live
 	$(BIN)/agenteval demo
 
-check: $(VENV)/.dev lint  ## style, types, import directions and the unit tests, within a minute
+check: $(VENV)/.dev       ## style, types, import directions and the unit tests, within a minute
+	$(MAKE) --no-print-directory --jobs 2 lint unit
+
+unit: $(VENV)/.dev
 	$(BIN)/pytest -n auto --dist loadfile tests/unit
 
 test: $(VENV)/.dev        ## what every commit must pass: check, and the integration tests; within four minutes on two cores
@@ -39,6 +42,7 @@ test-lowest: $(VENV)/.dev ## the tests with the oldest versions that pyproject.t
 	$(BIN)/uv pip install --quiet --python $(VENV)-lowest --resolution lowest-direct --editable '.[collector]'
 	$(BIN)/uv pip install --quiet --python $(VENV)-lowest --group dev
 	$(VENV)-lowest/bin/pytest -n auto --dist loadfile tests/unit
+	$(VENV)-lowest/bin/pytest -n auto --dist loadfile -m 'databases and not distributed' tests/integration
 
 test-frameworks: $(VENV)/.dev ## the example of each page in docs/frameworks, in environments of their own
 	$(BIN)/python -m pip install --quiet uv

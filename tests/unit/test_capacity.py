@@ -53,21 +53,21 @@ def test_what_gives_out_first_comes_first() -> None:
 def test_a_shard_that_was_planned_keeps_up() -> None:
     made = plan(100_000, COSTS)
     share = made.rate / made.shards
-    seen = Shard(COSTS, made.evaluators // made.shards).run(share, 60)
+    seen = Shard(COSTS, made.evaluators // made.shards).run(share, 20)
     assert seen.rate == pytest.approx(share, rel=0.05)
     assert seen.p99 < 2
 
 
 def test_a_shard_with_evaluators_enough_is_held_up_by_its_lock() -> None:
     """And stores then what the model says that the lock leaves time for."""
-    seen = Shard(COSTS, 64).run(COSTS.lock_spans * 1.5, 60)
+    seen = Shard(COSTS, 64).run(COSTS.lock_spans * 1.5, 20)
     assert seen.rate == pytest.approx(COSTS.lock_spans, rel=0.03)
     assert seen.lock_used == pytest.approx(1, abs=0.03)
 
 
 def test_a_shard_with_too_few_evaluators_is_held_up_by_them() -> None:
     """One after another it evaluates and commits: neither goes on while the other is under way."""
-    seen = Shard(COSTS, 1).run(COSTS.schema_spans, 60)
+    seen = Shard(COSTS, 1).run(COSTS.schema_spans, 20)
     batch = COSTS.commit_traces
     seconds = batch * COSTS.spans_per_trace * COSTS.evaluate_us / 1e6 + COSTS.committed_ms(batch) / 1e3
     assert seen.rate == pytest.approx(batch * COSTS.spans_per_trace / seconds, rel=0.05)

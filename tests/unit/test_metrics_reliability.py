@@ -3,7 +3,6 @@
 import math
 import random
 import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -432,16 +431,3 @@ def test_a_run_does_not_change_with_what_it_was_made_of() -> None:
     actions.append("b")
     resources["cost"] = 2.0
     assert (run.actions, run.resources) == (("a",), {"cost": 1.0})
-
-
-def test_a_thousand_tasks_take_less_than_five_seconds() -> None:
-    chance = random.Random(1)
-    runs = [
-        Run(f"t{task}", str(run), chance.random() < 0.8, actions=chance.choices("abcdefgh", k=50), confidence=0.5)
-        for task in range(1000)
-        for run in range(10)
-    ]
-    begun = time.process_time()
-    report = reliability_report(runs)
-    assert time.process_time() - begun < 5.0
-    assert report.intervals["C_traj_s"] is not None

@@ -127,11 +127,11 @@ PIECES = (
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_long_texts_cost_in_proportion_whatever_they_hold(piece: str) -> None:
-    """A tenth of a second of CPU time where patterns are linear, a minute where one of them is quadratic."""
-    text = piece * (100_000 // len(piece))
+    """Hundredths of a second of CPU time where patterns are linear, five seconds where one of them is quadratic."""
+    text = piece * (30_000 // len(piece))
     started = time.process_time()
     find(text)
-    assert time.process_time() - started < 5.0
+    assert time.process_time() - started < 1.5
 
 
 @given(st.text(alphabet=st.sampled_from("aA1 @.:-+/=_[]\\\"'\n4é") | st.characters()))

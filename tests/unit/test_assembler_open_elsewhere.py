@@ -105,6 +105,30 @@ def test_spans_of_a_trace_that_is_complete_at_once_are_not_looked_at_live() -> N
     assert bench.ended == [span_id(1), span_id(2)]
 
 
+def test_spans_of_a_plain_trace_that_came_whole_are_not_looked_at_live() -> None:
+    bench = Open()
+    bench.assembler.take([logged(1, traces(span(2, 1), span(2, 2, parent=1), span(3, 3, parent=4)))])
+    assert [[each.span.trace_id for each in arrivals] for arrivals, _ in bench.arrived] == [[trace_id(3)]]
+    assert bench.due_after(SETTLE) == [trace_id(2).hex()]
+
+
+def test_a_trace_that_goes_on_against_all_appearance_is_looked_at_from_its_beginning() -> None:
+    bench = Open()
+    for number in (1, 2, 3):
+        bench.assembler.take([logged(number, traces(span(2, number)))])
+    assert [[each.span.span_id for each in arrivals] for arrivals, _ in bench.arrived] == [
+        [span_id(1), span_id(2)],
+        [span_id(3)],
+    ]
+
+
+def test_spans_of_a_trace_that_went_on_are_looked_at_live_to_its_end() -> None:
+    bench = Open()
+    bench.assembler.take([logged(1, traces(span(2, 2, parent=1)))])
+    bench.assembler.take([logged(2, traces(span(2, 1)))])
+    assert [[each.span.span_id for each in arrivals] for arrivals, _ in bench.arrived] == [[span_id(2)], [span_id(1)]]
+
+
 def test_a_trace_whose_agent_died_is_complete_at_once() -> None:
     bench = Open()
     bench.assembler.take([logged(1, traces(span(1, 1)))])

@@ -16,7 +16,7 @@ fragments must not replace a whole one.
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -117,8 +117,7 @@ class Assembler:
             self._closed.trim()
         self._open_spans.take_ended(arrivals)
         complete = self._counted(touched.values())
-        # Loops of a trace that is complete are found where it is read: looking at its spans here would be for nothing.
-        if running := [each for each in arrivals if each.span.trace_id in self._open]:
+        if running := self._going_on(touched, unseen, arrivals):
             self._loops.take_arrivals(running, DECODED * size + ARRIVAL_BYTES * len(running))
         return complete if self._open_bytes <= self._max_open_bytes else complete + self._within_memory()
 
@@ -286,6 +285,33 @@ class Assembler:
                 trace.touched_at = now
                 self._schedule.touch(trace.trace_id, now)
         return complete
+
+    def _going_on(
+        self, touched: Mapping[bytes, OpenTrace], unseen: Set[bytes], arrivals: Iterable[Arrival]
+    ) -> list[Arrival]:
+        """Return the spans to be looked at for loops now: those of traces that go on.
+
+        Loops of a trace that is complete are found where it is read, and one that came whole is complete in a moment:
+        looking at its spans here would be for nothing. Where it goes on against all appearance, they are returned with
+        those that come next.
+        """
+        running: list[Arrival] = []
+        passed_over = touched.keys() - self._open.keys()
+        for key in touched.keys() & self._open.keys():
+            trace = touched[key]
+            if key in unseen and self._settles(trace):
+                trace.came_whole = True
+            elif trace.came_whole:
+                trace.came_whole = False
+                running += [Arrival(Span.FromString(raw), origin) for raw, origin in trace.spans.values()]
+            else:
+                continue
+            passed_over.add(key)
+        return [*running, *(each for each in arrivals if each.span.trace_id not in passed_over)]
+
+    def _settles(self, trace: OpenTrace) -> bool:
+        """Return whether nothing of the trace is missing, and nobody is at work on it any more."""
+        return self._completion.settles(trace) and not self._open_spans.goes_on(trace.trace_id.hex())
 
     def _look_up(self, trace_ids: set[bytes]) -> Mapping[str, KnownTrace]:
         """Return those of the traces, which are not open, that were scored before and are not here."""

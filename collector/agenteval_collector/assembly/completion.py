@@ -70,6 +70,10 @@ class Completion:
                 longest = wait
         return longest
 
+    def settles(self, trace: OpenTrace) -> bool:
+        """Return whether nothing of the trace is missing, so that it waits for the settling time at most."""
+        return bool(trace.spans) and not trace.running and not trace.missing and self._has_all_awaited(trace)
+
     def at_once(self, trace: OpenTrace) -> bool:
         """Return whether everything that processes have counted is there, and nothing else is waited for.
 
@@ -77,8 +81,10 @@ class Completion:
         """
         if not trace.delivered or trace.scored < trace.revision - 1:
             return False
-        missing = trace.awaiting.missing()
-        return not missing or all(_needless(habit, self._senders.usual(habit)) for habit in missing)
+        return self._has_all_awaited(trace)
+
+    def _has_all_awaited(self, trace: OpenTrace) -> bool:
+        return all(_needless(habit, self._senders.usual(habit)) for habit in trace.awaiting.missing())
 
     def closing(self, trace: OpenTrace, by: ClosedBy) -> Closing:
         """Return why the trace is complete, with what is known of its senders."""

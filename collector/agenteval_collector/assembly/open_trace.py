@@ -36,12 +36,13 @@ class OpenTrace:
     `revision` is the one that the next completion makes, `changed` says whether there is anything new for it, and
     `scored` is the newest revision that is committed, 0 before the first. `unscored_from` is the first request with
     anything that is in no committed revision yet, `received_at` when the newest of what it has was received, 0 before.
-    `size` is the memory that all of it takes, in bytes.
+    `size` is the memory that all of it takes, in bytes. `came_whole` says that nothing was missing as soon as something
+    came, and that nothing has come since.
     """
 
     __slots__ = (
-        "_counts", "_new_from", "_unended", "awaiting", "changed", "logs", "offsets", "opened_at", "received_at",
-        "revision", "scored", "size", "spans", "tenant", "touched_at", "trace_id", "unscored_from",
+        "_counts", "_new_from", "_unended", "awaiting", "came_whole", "changed", "logs", "offsets", "opened_at",
+        "received_at", "revision", "scored", "size", "spans", "tenant", "touched_at", "trace_id", "unscored_from",
     )  # fmt: skip
 
     def __init__(self, trace_id: bytes, tenant: str, senders: Senders, *, now: float, receipt: Receipt) -> None:
@@ -58,6 +59,7 @@ class OpenTrace:
         self.offsets: list[int] = []
         self.size = TRACE_BYTES
         self.changed = False
+        self.came_whole = False
         self.awaiting = Awaiting(tenant, senders)
         self._new_from = receipt
         # Most traces have neither, and many are open at once.

@@ -49,6 +49,7 @@ def send(to: list[RunningCollector], *, backwards: bool = False) -> None:
             collector.send_logs(request)
 
 
+@pytest.mark.slow
 def test_the_order_of_arrival_changes_nothing(expected: dict[str, Any], tmp_path: Path) -> None:
     with RunningCollector(tmp_path) as collector:
         send([collector], backwards=True)

@@ -18,6 +18,7 @@ from opentelemetry.trace import format_span_id
 
 import otel_agenteval
 from otel_agenteval.finding import Mode
+from otel_agenteval.loops.guard import process_wide
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.verdict import Verdict
 from tests.support.agent_spans import ask, call, running
@@ -94,8 +95,10 @@ def test_every_span_is_looked_at_before_it_leaves(collector: FakeCollector, make
 
 @pytest.mark.parametrize("hear", [otel_agenteval.current_verdict, otel_agenteval.raise_if_looping])
 def test_an_agent_that_nobody_listens_to_leaves_loops_to_the_collector(
-    collector: FakeCollector, make: Make, hear: Callable[[], object]
+    collector: FakeCollector, make: Make, hear: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Another test of this process may have called `stop_on_loop`.
+    monkeypatch.setattr(process_wide, "used", False)
     processor, tracer = make()
     for is_heard in (False, True):
         with running(tracer):

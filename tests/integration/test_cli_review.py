@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from agenteval_collector.judge.quality.drawing import draw
+from agenteval_collector.judge.quality import draw
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.quality import JudgedScore
 from hypothesis import given

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import BudgetConfig
-from agenteval_collector.judge.budget.ledger import Ledger, Room, estimated_tokens
-from agenteval_collector.judge.budget.prices import Prices
-from agenteval_collector.judge.client.ports import JudgeRequest, Message
-from agenteval_collector.judge.ports import OverBudget
+from agenteval_collector.judge.budget import Ledger, Prices, Room, estimated_tokens
+from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 

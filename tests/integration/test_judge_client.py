@@ -13,8 +13,7 @@ from typing import Any
 import openai
 import pytest
 from agenteval_collector.judge.client.openai_judge import RETRIES, sent_model
-from agenteval_collector.judge.client.ports import JudgeError, JudgeReply
-from agenteval_collector.judge.ports import OverBudget
+from agenteval_collector.judge.ports import JudgeError, JudgeReply, OverBudget
 from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
 
 from tests.support.eventually import eventually

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from agenteval_collector.judge.client.failures import LONGEST_REST
 from agenteval_collector.judge.client.openai_judge import FORM_LASTS
-from agenteval_collector.judge.client.ports import JudgeError, JudgeReply, JudgeUnavailable
+from agenteval_collector.judge.ports import JudgeError, JudgeReply, JudgeUnavailable
 
 from tests.support.judge.behaviours import NAMED, SOON, Behaviour, Wire
 from tests.support.judge.judge_server import JudgeServer

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from agenteval_collector.config import BudgetConfig, PriceConfig
 from agenteval_collector.judge.asking import REASKS, Asking
-from agenteval_collector.judge.budget.ledger import Ledger
-from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.budget import Ledger, Prices
 from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import JUDGED
@@ -192,9 +191,9 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.config import BudgetConfig
-from agenteval_collector.judge.client.ports import JudgeRequest, Message
-from agenteval_collector.judge.budget.ledger import Ledger
-from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.ports import JudgeRequest, Message
+from agenteval_collector.judge.budget import Ledger
+from agenteval_collector.judge.budget import Prices
 from agenteval_collector.stores import Store
 
 store = Store(Path(sys.argv[1]), SystemClock())

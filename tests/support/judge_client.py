@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
-from agenteval_collector.judge.client.ports import JudgeError, JudgeReply, JudgeRequest, JudgeUnavailable, Message
-from agenteval_collector.judge.ports import OverBudget
+from agenteval_collector.judge.ports import JudgeError, JudgeReply, JudgeRequest, JudgeUnavailable, Message, OverBudget
 from agenteval_collector.runtime.clock import ManualClock
 
 T = TypeVar("T")

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from agenteval_collector.judge.client.ports import JudgeReply, JudgeRequest, JudgeUnavailable, Spending
 from agenteval_collector.judge.judgements import Judgements
-from agenteval_collector.judge.ports import Answer, Ask, Question
+from agenteval_collector.judge.ports import Answer, Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Spending
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.judge.votes import Judged
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement

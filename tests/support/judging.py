@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from agenteval_collector.judge.checks import CANARY, decode
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import Answer, Question
+from agenteval_collector.judge.prompt.replies import CANARY, decode
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from agenteval_collector.judge.bias.changes import PADDING, padded, renamed, swapped
+from agenteval_collector.judge.bias import PADDING, padded, renamed, swapped
 from hypothesis import given
 from hypothesis import strategies as st
 

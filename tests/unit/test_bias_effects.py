@@ -4,8 +4,8 @@ import random
 from collections.abc import Mapping
 
 import pytest
-from agenteval_collector.judge.bias.effects import LEVEL, Asked, bias_report
-from agenteval_collector.judge.rechecks import recheck
+from agenteval_collector.judge.bias import LEVEL, Asked, bias_report
+from agenteval_collector.judge.canaries import recheck
 from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.bias import BiasReport, Change, ChangeEffect
 from agenteval_collector.model.judging import Judgement

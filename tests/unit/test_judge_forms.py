@@ -4,8 +4,8 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.client.forms import Form, parameters, plainer
-from agenteval_collector.judge.client.ports import JudgeRequest, Message
+from agenteval_collector.judge.client.completions import Form, parameters, plainer
+from agenteval_collector.judge.ports import JudgeRequest, Message
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,7 @@
 """The one state of the judge being away: how long judging pauses, and what is said of it."""
 
 import pytest
-from agenteval_collector.judge.client.ports import JudgeUnavailable
+from agenteval_collector.judge.ports import JudgeUnavailable
 from agenteval_collector.judge.queue.outage import FIRST, LONGEST, SHORTEST, Outage
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable

@@ -8,13 +8,22 @@ from typing import Any
 import pytest
 from agenteval_collector.config import PriceConfig
 from agenteval_collector.judge.asking import Asking
-from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.budget import Prices
 from agenteval_collector.judge.cache import Cache
-from agenteval_collector.judge.checks import CANARY
-from agenteval_collector.judge.client.ports import JudgeReply, JudgeRequest, JudgeUnavailable, NoAnswer, Spending
 from agenteval_collector.judge.exchanges import MAX_DATA, MAX_REPLY
-from agenteval_collector.judge.ports import Answer, OverBudget, Question, Reading, Reply
-from agenteval_collector.judge.prompt.schemas import SCORE, TEXT, record
+from agenteval_collector.judge.ports import (
+    Answer,
+    JudgeReply,
+    JudgeRequest,
+    JudgeUnavailable,
+    NoAnswer,
+    OverBudget,
+    Question,
+    Reading,
+    Reply,
+    Spending,
+)
+from agenteval_collector.judge.prompt.replies import CANARY, SCORE, TEXT, record
 from agenteval_collector.model.judging import Exchange, JudgeJob, StoredAnswer
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable

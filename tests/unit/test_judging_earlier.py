@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from agenteval_collector.judge.materials import Materials
-from agenteval_collector.judge.prompt.earlier import earlier
 from agenteval_collector.judge.prompt.encoding import encode, tokens
+from agenteval_collector.judge.prompt.transcript import earlier
 from hypothesis import given
 from hypothesis import strategies as st
 

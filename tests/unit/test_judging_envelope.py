@@ -7,11 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.checks import MAX_REPLY_CHARACTERS, decode
 from agenteval_collector.judge.ports import Malformed, Question
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.envelope import MAX_REPEATED_CHARACTERS, Envelope, enclose, reask
-from agenteval_collector.judge.prompt.schemas import REASON, SCORE, TEXT, choice, listing, record
+from agenteval_collector.judge.prompt.replies import (
+    MAX_REPLY_CHARACTERS,
+    REASON,
+    SCORE,
+    TEXT,
+    choice,
+    decode,
+    listing,
+    record,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import BudgetConfig, PriceConfig
-from agenteval_collector.judge.budget.ledger import Ledger, Reservation, Room, estimated_tokens
-from agenteval_collector.judge.budget.prices import Prices
-from agenteval_collector.judge.client.ports import JudgeRequest, Message
-from agenteval_collector.judge.ports import OverBudget
+from agenteval_collector.judge.budget import Ledger, Prices, Reservation, Room, estimated_tokens
+from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget
 from agenteval_collector.model.judging import Spend
 from agenteval_collector.runtime.clock import ManualClock
 from hypothesis import given

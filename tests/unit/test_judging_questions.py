@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import DEFAULT_CONSTRAINTS, RubricConfig
-from agenteval_collector.judge.checks import decode
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.ports import Malformed, Question
 from agenteval_collector.judge.prompt import transcript
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose
-from agenteval_collector.judge.prompt.schemas import strict
+from agenteval_collector.judge.prompt.replies import decode, strict
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
 from agenteval_collector.judge.questions.goal import goal_question
 from agenteval_collector.judge.questions.rubric import rubric_question, rubric_version

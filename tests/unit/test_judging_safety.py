@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import DEFAULT_CONSTRAINTS, ConstraintConfig
-from agenteval_collector.judge.escalation import Escalation
 from agenteval_collector.judge.ports import Malformed
 from agenteval_collector.judge.questions.safety import SAFETY, safety_question, safety_version
-from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals
+from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, Referrals
 from agenteval_collector.model.counters import NoTelemetry
 
 from otel_agenteval.model import RunIdentity

@@ -6,8 +6,7 @@ from random import Random
 from statistics import fmean, stdev
 
 import pytest
-from agenteval_collector.judge.escalation import Escalation
-from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals, sampled
+from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, Referrals, sampled
 from agenteval_collector.model.judging import Referral
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from agenteval_collector.judge.prompt.encoding import encode, tokens
-from agenteval_collector.judge.prompt.entries import PLAN, REASONING, REPLY, Entry, entries
-from agenteval_collector.judge.prompt.fitting import LONGEST_SECRET, fit, shorten
-from agenteval_collector.judge.prompt.transcript import transcript
+from agenteval_collector.judge.prompt.fitting import LONGEST_SECRET, PLAN, REASONING, REPLY, Entry, fit, shorten
+from agenteval_collector.judge.prompt.transcript import entries, transcript
 from agenteval_collector.judge.questions.plan import may_have_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st

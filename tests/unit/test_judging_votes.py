@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.client.ports import NoAnswer
 from agenteval_collector.judge.panel import JUDGED, REQUESTS
-from agenteval_collector.judge.ports import OverBudget
+from agenteval_collector.judge.ports import NoAnswer, OverBudget
 
 from otel_agenteval.outcome import Score
 from tests.support.judging import Script

@@ -48,7 +48,7 @@ from agenteval_collector.api.running import (
 )
 from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.findings.hit_rate import hit_rate
-from agenteval_collector.judge.quality.pass_rates import PassRates
+from agenteval_collector.judge.quality import PassRates
 from agenteval_collector.model.agents import Range
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.drift import Drift

@@ -8,13 +8,25 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.budget import Prices
 from agenteval_collector.judge.cache import Cache
-from agenteval_collector.judge.checks import decode
-from agenteval_collector.judge.client.ports import Judge, JudgeError, JudgeReply, JudgeRequest, NoAnswer, Spending
 from agenteval_collector.judge.exchanges import ExchangeLog
-from agenteval_collector.judge.ports import Answer, AnswerStore, Budget, JudgeTelemetry, Malformed, Question
+from agenteval_collector.judge.ports import (
+    Answer,
+    AnswerStore,
+    Budget,
+    Judge,
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    JudgeTelemetry,
+    Malformed,
+    NoAnswer,
+    Question,
+    Spending,
+)
 from agenteval_collector.judge.prompt.envelope import Envelope, conceal, enclose, reask
+from agenteval_collector.judge.prompt.replies import decode
 from agenteval_collector.model.judging import Exchange, JudgeJob, StoredAnswer
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError

@@ -4,27 +4,92 @@ What is needed to ask is frozen when a trace is chosen, so that the set does not
 Whatever is asked goes the way of all judging, under the same budget, but not through the cache, and changes no outcome.
 """
 
+import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from agenteval_collector.judge.canary_choice import candidates
 from agenteval_collector.judge.drift import find_drifts
 from agenteval_collector.judge.judgements import SPANS_GONE
 from agenteval_collector.judge.ports import CanaryStore, JudgementTaker
 from agenteval_collector.judge.queue.stage import NO_ROOM
-from agenteval_collector.judge.rechecks import recheck
 from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.drift import Canary, CanaryAnswer, Drift
 from agenteval_collector.model.judging import JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
-from otel_agenteval.outcome import Evaluation, Failure, Score, Status
+from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Status, Subject, Unscored
 
 logger = logging.getLogger(__name__)
+
+CANDIDATES: Final = 200
+"""Newest judged traces that canaries are chosen from."""
+
+
+def candidates(store: CanaryStore, names: Container[str]) -> list[list[Evaluation]]:
+    """List traces that may be canaries by their scores of these names, whichever model gave them, in the order of
+    choice: labelled ones first, then at random, from those that fail and from those that pass in turn."""
+    found = {
+        each[0].subject_id: each
+        for labelled in (True, False)
+        for each in _across(
+            [score for score in scores if score.name in names]
+            for scores in store.candidates(labelled=labelled, limit=CANDIDATES)
+        )
+    }
+    return list(found.values())
+
+
+def _across(candidates: Iterable[list[Evaluation]]) -> Iterable[list[Evaluation]]:
+    """Put traces in a random order that is the same each time, those that fail and those that pass in turn."""
+    drawn = sorted((each for each in candidates if each), key=lambda each: _lot(each[0].subject_id))
+    failed = [each for each in drawn if any(score.success is False for score in each)]
+    passed = [each for each in drawn if not any(score.success is False for score in each)]
+    return [each for pair in zip_longest(failed, passed) for each in pair if each is not None]
+
+
+def _lot(trace_id: str) -> bytes:
+    return hashlib.sha256(trace_id.encode()).digest()
+
+
+_AGAIN = Unscored(status=Status.PENDING, reason="asked again; its score stays as it is")
+
+
+def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[JudgedEvaluator], now: int) -> JudgeJob:
+    """Make the job to ask again for the scores of these evaluators, at the time `now` (ns)."""
+    pending = [
+        Evaluation(
+            name=each.name,
+            version=each.version,
+            method=Method.LLM,
+            subject=Subject.TRACE,
+            subject_id=trace_id,
+            revision=revision,
+            outcome=_AGAIN,
+            threshold=each.threshold,
+            session_id=session_id,
+            trace_id=trace_id,
+            span_id=None,
+            agent=None,
+            service=None,
+            service_version=None,
+            model=each.model,
+            evaluated_at=now,
+        )
+        for each in evaluators
+    ]
+    return JudgeJob(
+        trace_id=trace_id,
+        session_id=session_id,
+        revision=revision,
+        urgent=False,
+        pending=tuple(pending),
+        recheck=True,
+    )
+
 
 Freeze: TypeAlias = Callable[[JudgeJob], bytes | None]
 """Freezes the trace of a job; None where its spans are gone, or it is too large to be kept. May block."""

@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from agenteval_collector.judge.budget.prices import Prices
-from agenteval_collector.judge.client.ports import JudgeError, JudgeReply
-from agenteval_collector.judge.ports import JudgeTelemetry, Question
+from agenteval_collector.judge.budget import Prices
+from agenteval_collector.judge.ports import JudgeError, JudgeReply, JudgeTelemetry, Question
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.runtime.clock import Clock

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from agenteval_collector.judge.client.ports import JudgeUnavailable
-from agenteval_collector.judge.ports import Ask
+from agenteval_collector.judge.ports import Ask, JudgeUnavailable
 from agenteval_collector.judge.votes import Judged
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, drawn_with
 from agenteval_collector.runtime.clock import Clock

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from agenteval_collector.config import ConstraintConfig, RubricConfig
-from agenteval_collector.judge.prompt.earlier import earlier
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import Redact
-from agenteval_collector.judge.prompt.transcript import transcript
+from agenteval_collector.judge.prompt.transcript import earlier, transcript
 from agenteval_collector.judge.questions import plan, tools
 from otel_agenteval.model import Json, Trace
 

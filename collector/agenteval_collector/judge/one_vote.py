@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import Any, Final, cast
 
 from agenteval_collector.evaluators.ports import not_applicable
-from agenteval_collector.judge.client.ports import NoAnswer
 from agenteval_collector.judge.materials import Materials, PanelSettings
-from agenteval_collector.judge.ports import Answer, Ask, OverBudget, Question
+from agenteval_collector.judge.ports import Answer, Ask, NoAnswer, OverBudget, Question
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
 from agenteval_collector.judge.questions.goal import goal_question
 from agenteval_collector.judge.questions.rubric import rubric_question

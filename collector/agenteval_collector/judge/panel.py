@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenteval_collector.judge.materials import Materials, PanelSettings
-from agenteval_collector.judge.nothing_to_judge import preclude
 from agenteval_collector.judge.one_vote import OneVote
 from agenteval_collector.judge.ports import Ask, OverBudget
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
+from agenteval_collector.judge.referrals import preclude
 from agenteval_collector.judge.votes import Ballot, Judged, Vote, margin, merged
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Status, Unscored

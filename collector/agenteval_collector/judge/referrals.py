@@ -6,13 +6,85 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from agenteval_collector.config import NO_JUDGE
-from agenteval_collector.judge.escalation import Escalation
-from agenteval_collector.judge.nothing_to_judge import preclude
+from agenteval_collector.evaluators.ports import not_applicable, unanswered, unasked, unrecorded
+from agenteval_collector.judge.questions.plan import may_have_plan
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.judging import PROBABILITY, Referral
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.lru import Recent
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Outcome, Part, Status, Unscored
+
+PLACES: Final = 10
+"""Places that are kept at most: so many sessions may be escalated one after the other, after a quiet time."""
+KEPT_FOR_ERRORS: Final = 5
+"""Places that a session without an error does not get, unless every session gets one."""
+
+
+class Escalation:
+    """Gives places to sessions with findings. Belongs to the evaluation's thread.
+
+    Each session that is seen brings `share` of a place, and an escalated one takes a whole one: at no time are more
+    than `share` of the sessions escalated. It starts without places, so this holds over a restart too.
+    """
+
+    def __init__(self, share: float, telemetry: Telemetry) -> None:
+        self.share = share
+        self._telemetry = telemetry
+        self._places = 0.0
+
+    def saw_session(self) -> None:
+        """Note a session that was not seen before."""
+        self._places = min(self._places + self.share, PLACES)
+
+    def take(self, worst: Severity, *, counts: bool) -> bool:
+        """Take a place for a session, by the worst of its findings. Counts that there was one, and that there was none
+        where the session `counts`, as it was not refused before."""
+        kept = 0.0 if worst is Severity.ERROR or self.share >= 1.0 else KEPT_FOR_ERRORS
+        has_place = self._places - kept >= 1.0
+        if has_place:
+            self._places -= 1.0
+        if has_place or counts:
+            self._telemetry.count(Counted.ESCALATED if has_place else Counted.NOT_ESCALATED)
+        return has_place
+
+
+_WITHOUT_ANSWER: Final = ("tool_correctness", "argument_correctness", "plan_quality")
+"""These look at what was done or planned before the answer."""
+
+
+def preclude(trace: Trace, name: str) -> Unscored | None:
+    """Find the reason why the judged evaluator or rubric `name` cannot score `trace`; None: the judge is to be asked.
+
+    An empty answer, and a turn that failed, are judged: they are what came of the task.
+    """
+    if not trace.turns:
+        return unanswered(trace)
+    if trace.turn_goes_on:
+        return not_applicable("the turn goes on in another trace")
+    if all(turn.input is None for turn in trace.turns):
+        return unasked(trace)
+    if not any(turn.input or turn.error is not None for turn in trace.turns):
+        return not_applicable("the user's input is empty")
+    last = trace.turns[-1]
+    if name not in _WITHOUT_ANSWER and last.output is None and last.error is None:
+        return unanswered(trace)
+    return _nothing_of_its_own(trace, name)
+
+
+def _nothing_of_its_own(trace: Trace, name: str) -> Unscored | None:
+    """Check what an evaluator needs beyond an input and an answer."""
+    match name:
+        case "tool_correctness" if not (trace.tool_calls or trace.available_tools):
+            return not_applicable("no tools")
+        case "argument_correctness" if not trace.tool_calls:
+            return not_applicable("no tool calls")
+        case "argument_correctness" if all(call.arguments is None for call in trace.tool_calls):
+            return unrecorded("the arguments of tool calls", trace)
+        case "plan_adherence" | "plan_quality" if not may_have_plan(trace):
+            return not_applicable("no plan: none was recorded, and nothing that could be evidence of one")
+    return None
+
 
 SESSIONS: Final = 10_000
 """Sessions that are remembered with their part of the sample."""

@@ -13,12 +13,11 @@ from typing import Any, Final, TypeVar
 from agenteval_collector.config import NO_JUDGE, ConfigError, Settings
 from agenteval_collector.config.evaluators import JudgedConfig
 from agenteval_collector.config.values import Section
-from agenteval_collector.judge.bias.changes import CHANGES, unchanged
-from agenteval_collector.judge.bias.effects import Asked, bias_report
-from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.bias import CHANGES, Asked, bias_report, unchanged
+from agenteval_collector.judge.budget import Prices
+from agenteval_collector.judge.canaries import recheck
 from agenteval_collector.judge.frozen import shown_whole, written
 from agenteval_collector.judge.prompt.encoding import tokens
-from agenteval_collector.judge.rechecks import recheck
 from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.bias import BiasReport, Change, Cost
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement

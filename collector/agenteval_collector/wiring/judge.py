@@ -13,20 +13,17 @@ from agenteval_collector.config import NO_JUDGE, ConfigError, JudgedConfig, Sett
 from agenteval_collector.config.judge import JudgeConfig, RubricConfig
 from agenteval_collector.evaluation import EarlierTraces, Judging, Reader
 from agenteval_collector.judge.asking import Asking
-from agenteval_collector.judge.budget.ledger import Ledger
-from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.budget import Ledger, Prices
 from agenteval_collector.judge.canaries import Canaries
-from agenteval_collector.judge.client.ports import OPENAI, Judge
-from agenteval_collector.judge.escalation import Escalation
 from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import AnswerStore, JudgementTaker, JudgeTelemetry, LedgerStore
+from agenteval_collector.judge.ports import OPENAI, AnswerStore, Judge, JudgementTaker, JudgeTelemetry, LedgerStore
 from agenteval_collector.judge.questions import goal
 from agenteval_collector.judge.questions.rubric import rubric_version
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.judge.referrals import JudgedEvaluator, NoJudge, Referrals
+from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, NoJudge, Referrals
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.judging import GOAL_SUCCESS, Exchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
@@ -175,7 +172,7 @@ def judge_check(config: JudgeConfig) -> Callable[[], str | None] | None:
 
     def check() -> str | None:
         # Only here, for the same reason as below.
-        from agenteval_collector.judge.client.reaching import trouble_reaching  # noqa: PLC0415
+        from agenteval_collector.judge.client.failures import trouble_reaching  # noqa: PLC0415
 
         key = config.api_key.get_secret_value() if config.api_key else None
         return trouble_reaching(config.base_url, key, config.model, CHECK_TIMEOUT)

@@ -1,13 +1,86 @@
-"""The parts of a chat completion that a judge needs, as far as they can be read: hostile input like any other.
+"""A chat completion: the form in which it is asked for, and what can be read of it.
 
-The openai client builds its types without checking them, so that any part may be missing or of another type.
+Endpoints refuse parts of the richest form, so there are plainer ones. The openai client builds its types without
+checking them: any part of a response may be missing or of another type, hostile input like any other.
 """
 
-from dataclasses import dataclass
-from typing import Final, Literal
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
 
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.chat.chat_completion import Choice
+
+from agenteval_collector.judge.ports import JudgeRequest, Message
+from otel_agenteval.text import storable
+
+Format: TypeAlias = Literal["schema", "json", "text"]
+"""The reply's shape is asked for by strict schema; by JSON mode, or by words alone, with the schema written out."""
+
+_PLAINER: Final[dict[Format, Format]] = {"schema": "json", "json": "text"}
+_READ: Final = 20_000
+"""Characters of a refusal that are looked at."""
+_ALWAYS: Final = frozenset({400, 415, 422, 501})
+"""Endpoints refuse a form with these, often without a word of it."""
+_WHERE_NAMED: Final = frozenset({403, 404, 500, 503})
+_ABOUT_FORMAT = re.compile(
+    r"response.?format|schema|json.?(object|mode|output)|structured|grammar|guided|constrain|not.implemented",
+    re.IGNORECASE,
+)
+_ABOUT_TEMPERATURE = re.compile("temperature", re.IGNORECASE)
+_ABOUT_ELSE = re.compile(
+    r"context.?(length|window|size)|too (long|large|many tokens)|max(imum)?.?(\w{1,20}.)?tokens|token limit"
+    r"|api.?key|credential|unauthori[sz]ed"
+    r"|model.?not.?found|(no such|unknown|invalid) model|model\b.{0,80}(not found|not exist)"
+    r"|content.?(policy|management|filter)",
+    re.IGNORECASE,
+)
+_IN_WORDS: Final = "Reply with one JSON object and nothing else. It follows this JSON schema:\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of a request; the richest one by default."""
+
+    format: Format = "schema"
+    temperature: bool = True
+
+
+def plainer(form: Form, status: int, body: str) -> Form | None:
+    """Find the form to try after a refusal; None where none is left, or the refusal is about something else."""
+    body = body[:_READ]
+    names_format = _ABOUT_FORMAT.search(body) is not None
+    if _ABOUT_ELSE.search(body) or not (status in _ALWAYS or (status in _WHERE_NAMED and names_format)):
+        return None
+    names_temperature = not names_format and _ABOUT_TEMPERATURE.search(body) is not None
+    if form.format in _PLAINER and not (names_temperature and form.temperature):
+        return replace(form, format=_PLAINER[form.format])
+    if form.temperature and status in _ALWAYS:
+        return replace(form, temperature=False)
+    return None
+
+
+def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
+    """Make the parameters of a chat completion. Tools are never offered."""
+    schema = json.loads(json.dumps(request.schema, default=dict))
+    sent: dict[str, Any] = {"model": model}
+    messages = list(request.messages)
+    if form.temperature:
+        sent["temperature"] = request.temperature
+    if form.format == "schema":
+        # The name may have 64 of these characters.
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", request.name)[:64]
+        described = {"name": name, "strict": True, "schema": schema}
+        sent["response_format"] = {"type": "json_schema", "json_schema": described}
+    else:
+        system, *rest = messages
+        messages = [Message("system", f"{system.text}\n\n{_IN_WORDS}{json.dumps(schema)}"), *rest]
+    if form.format == "json":
+        sent["response_format"] = {"type": "json_object"}
+    sent["messages"] = [{"role": message.role, "content": storable(message.text)} for message in messages]
+    return sent
+
 
 MAX_TOKENS: Final = 10_000_000
 """Tokens of one request; a larger usage is none."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import openai
 
-from agenteval_collector.judge.client.ports import JudgeError, JudgeRequest, JudgeUnavailable, Reservation, Spending
+from agenteval_collector.judge.ports import JudgeError, JudgeRequest, JudgeUnavailable, Reservation, Spending
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 """Longer replies are not read: a judge's reply has a few kilobytes."""

@@ -11,20 +11,19 @@ from urllib.parse import urlsplit
 import openai
 from opentelemetry import context as context_api
 
-from agenteval_collector.judge.client.completions import Completion, read
+from agenteval_collector.judge.client.completions import Completion, Form, parameters, plainer, read
 from agenteval_collector.judge.client.failures import refusal, unreachable
-from agenteval_collector.judge.client.forms import Form, parameters, plainer
 from agenteval_collector.judge.client.http import Call, JudgeHttpClient, current_call
-from agenteval_collector.judge.client.ports import (
+from agenteval_collector.judge.ports import (
     OPENAI,
     JudgeError,
     JudgeReply,
     JudgeRequest,
     JudgeUnavailable,
     NoAnswer,
+    OverBudget,
     Spending,
 )
-from agenteval_collector.judge.ports import OverBudget
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.sending.throttle import ThrottledLog

@@ -10,11 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from agenteval_collector.judge.checks import CANARY
-from agenteval_collector.judge.client.ports import Message
-from agenteval_collector.judge.ports import Question
+from agenteval_collector.judge.ports import Message, Question
 from agenteval_collector.judge.prompt.encoding import encode
-from agenteval_collector.judge.prompt.schemas import strict
+from agenteval_collector.judge.prompt.replies import CANARY, strict
 from otel_agenteval.model import Json
 
 MAX_REPEATED_CHARACTERS = 4_000

@@ -8,12 +8,11 @@ before they are cut, so that no cut can hide half a secret from the redaction.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeAlias
 
 from agenteval_collector.judge.prompt.encoding import encode, tokens
-from agenteval_collector.judge.prompt.entries import TOOL_CALL, Entry
 from otel_agenteval.model import Json
 
 Redact: TypeAlias = Callable[[Json], Json]
@@ -22,24 +21,52 @@ Redact: TypeAlias = Callable[[Json], Json]
 LONGEST_SECRET: Final = 4_096
 """Characters beside a cut that are thrown away, because a secret may have been cut in them."""
 
-_LABELS = 24
+LABELS: Final = 24
 """Tokens of an entry without its values, about."""
-_LEAST = 24
+_LEAST: Final = 24
 """Tokens that a value may have however tight the budget: room for a few words and what was left out."""
 
-_MANY = {
-    "instructions": "instructions",
-    "user": "user messages",
-    "reasoning": "pieces of reasoning",
-    "plan": "plans",
-    "reply": "replies",
-    "model_error": "model errors",
-    "tool_call": "tool calls",
-    "answer": "answers",
-    "no_answer": "turns without an answer",
-    "tool": "tools",
-    "message": "messages",
+INSTRUCTIONS: Final = "instructions"
+USER: Final = "user"
+REASONING: Final = "reasoning"
+PLAN: Final = "plan"
+REPLY: Final = "reply"
+MODEL_ERROR: Final = "model_error"
+TOOL_CALL: Final = "tool_call"
+ANSWER: Final = "answer"
+NO_ANSWER: Final = "no_answer"
+TOOL: Final = "tool"
+MESSAGE: Final = "message"
+"""A text or a tool's result of before the trace, of which is not known who said it."""
+
+_MANY: Final = {
+    INSTRUCTIONS: "instructions",
+    USER: "user messages",
+    REASONING: "pieces of reasoning",
+    PLAN: "plans",
+    REPLY: "replies",
+    MODEL_ERROR: "model errors",
+    TOOL_CALL: "tool calls",
+    ANSWER: "answers",
+    NO_ANSWER: "turns without an answer",
+    TOOL: "tools",
+    MESSAGE: "messages",
 }
+"""The kinds of entries, in the plural."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An entry of a list. `labels` are ours and short, `values` were recorded and may be of any length."""
+
+    kind: str
+    labels: Mapping[str, Json] = field(default_factory=dict)
+    values: Mapping[str, Json]
+
+    @property
+    def failed(self) -> bool:
+        """True for a tool call that failed."""
+        return self.values.get("error") is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +136,7 @@ def shown(entry: Entry, cap: int, redact: Redact) -> Json:
 def _level(entries: Sequence[Entry], budget: int) -> int:
     """Find to how many tokens the longest values have to be cut so that all fit, about; below 0: none do."""
     sizes = sorted(tokens(_text(value)) for entry in entries for value in entry.values.values())
-    free = budget - _LABELS * len(entries)
+    free = budget - LABELS * len(entries)
     for index, size in enumerate(sizes):
         share = free // (len(sizes) - index)
         if size > share:

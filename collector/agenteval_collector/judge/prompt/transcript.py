@@ -1,12 +1,108 @@
-"""A trace as a judge reads it: a compact, ordered transcript under a budget of tokens."""
+"""A trace as a judge reads it: a compact, ordered transcript, and what came before it, each under a budget of tokens.
 
-from collections.abc import Sequence
+A turn opens with what the user said and ends with its answer, or the fact that there is none. A model's reply stands
+where the model call ended, a tool call where it began, or after the one before it where no span timed it. Reasoning has
+no times: the n-th piece stands before the reply of the n-th model call; where there are more pieces than calls, all
+stand after what the user said.
+
+Of what came before, the first request is always there. From the newest turn back, each may take half of what is left:
+so the newest stand there whole, older ones shortened, and those for which nothing is left are left out.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agenteval_collector.judge.prompt.encoding import encode, tokens
-from agenteval_collector.judge.prompt.entries import USER, entries
-from agenteval_collector.judge.prompt.fitting import Redact, fit
-from otel_agenteval.model import Json, Trace
+from agenteval_collector.judge.prompt.fitting import (
+    ANSWER,
+    INSTRUCTIONS,
+    LABELS,
+    MESSAGE,
+    MODEL_ERROR,
+    NO_ANSWER,
+    PLAN,
+    REASONING,
+    REPLY,
+    TOOL_CALL,
+    USER,
+    Entry,
+    Redact,
+    fit,
+    shown,
+)
+from otel_agenteval.model import Json, ToolCall, Trace, Turn
+
+
+def entries(trace: Trace) -> list[Entry]:
+    """List the entries of all turns, numbered from 1; with the turn's number where there are several."""
+    found: list[tuple[int, str, Mapping[str, Json]]] = []
+    if trace.system_instructions:
+        found.append((1, INSTRUCTIONS, {"text": trace.system_instructions}))
+    for number, turn in enumerate(trace.turns, 1):
+        found += [(number, kind, values) for kind, values in _of_turn(turn)]
+    several = len(trace.turns) > 1
+    return [
+        Entry(
+            kind=kind,
+            labels={"n": index} | ({"turn": number} if several else {}) | {"kind": kind},
+            values=values,
+        )
+        for index, (number, kind, values) in enumerate(found, 1)
+    ]
+
+
+def entries_of(turn: Turn) -> list[Entry]:
+    """List the entries of one turn, without numbers."""
+    return [Entry(kind=kind, labels={"kind": kind}, values=values) for kind, values in _of_turn(turn)]
+
+
+def _of_turn(turn: Turn) -> Iterator[tuple[str, Mapping[str, Json]]]:
+    yield USER, {"text": turn.input}
+    by_call = turn.reasoning if len(turn.reasoning) <= len(turn.model_calls) else ()
+    if not by_call:
+        yield from ((REASONING, {"text": text}) for text in turn.reasoning)
+    said = {call.output for call in turn.model_calls}
+    yield from ((PLAN, {"text": text}) for text in turn.plan if text not in said)
+    steps = [*_model_steps(turn, by_call), *_tool_steps(turn)]
+    # A model that ends and a tool that begins at the same time: the model has asked for it.
+    steps.sort(key=lambda step: step[0])
+    yield from ((kind, values) for _, kind, values in steps)
+    if turn.output is None:
+        yield NO_ANSWER, {"error": turn.error}
+    else:
+        # A turn may say something and end in an error all the same.
+        yield ANSWER, {"text": turn.output, **({"error": turn.error} if turn.error is not None else {})}
+
+
+def _model_steps(turn: Turn, reasoning: Sequence[str]) -> Iterator[tuple[int, str, Mapping[str, Json]]]:
+    plans = frozenset(turn.plan)
+    last = next((i for i, call in reversed(list(enumerate(turn.model_calls))) if call.output is not None), None)
+    for index, call in enumerate(turn.model_calls):
+        if index < len(reasoning):
+            yield call.ended_at, REASONING, {"text": reasoning[index]}
+        is_answer = index == last and call.output == turn.output
+        if call.output and not is_answer:
+            yield call.ended_at, PLAN if call.output in plans else REPLY, {"text": call.output}
+        if call.error is not None:
+            yield call.ended_at, MODEL_ERROR, {"error": call.error}
+
+
+def _tool_steps(turn: Turn) -> Iterator[tuple[int, str, Mapping[str, Json]]]:
+    at = turn.model_calls[0].ended_at if turn.model_calls else turn.started_at
+    for call in turn.tool_calls:
+        at = call.started_at if call.started_at is not None else at
+        yield at, TOOL_CALL, _tool_values(call)
+
+
+def _tool_values(call: ToolCall) -> dict[str, Json]:
+    values: dict[str, Json] = {"tool": call.name, "arguments": call.arguments}
+    if call.result is not None:
+        values["result"] = call.result
+    if call.error is not None:
+        values["error"] = call.error
+    return values
+
 
 GUIDE: Final = """\
 The transcript lists what happened, in order ("n"), with the number of the turn where there are several:
@@ -40,3 +136,54 @@ def transcript(trace: Trace, budget: int, redact: Redact) -> list[Json]:
         return fit(found, budget, redact, head=head, tail=1).items
     room = budget - tokens(encode([_PARTIAL]))
     return [_PARTIAL, *fit(found, room, redact, head=head, tail=1).items]
+
+
+LEAST: Final = 200
+"""Tokens that a turn takes at least; where fewer are left, older turns are left out."""
+
+_GAP: Final[Json] = {"kind": "left_out", "text": "[... older turns left out ...]"}
+
+
+def earlier(trace: Trace, budget: int, redact: Redact) -> list[Json]:
+    """Write what came before `trace` in at most `budget` tokens (160 or more), everything in it redacted.
+
+    Its session's earlier turns, or where none were looked up, the messages that it was sent. Each stands there once.
+    """
+    turns = [entries_of(turn) for turn in trace.earlier] or [[message] for message in _messages(trace)]
+    if not turns:
+        return []
+    sizes = [_size(turn) for turn in turns]
+    room = budget - _cost([_GAP])
+    begun = [shown(turns[0][0], room - LABELS if sum(sizes) <= room else room // 4, redact)]
+    free = room - _cost(begun)
+    later: list[Json] = []
+    for index in range(len(turns) - 1, -1, -1):
+        turn = turns[index] if index else turns[0][1:]
+        if free < LEAST:
+            return [*begun, _GAP, *later]
+        fits = sum(sizes[: index + 1]) <= free
+        items = _fitted(turn, free if fits or not index else max(free // 2, LEAST), redact) if turn else []
+        free -= _cost(items)
+        later = items + later
+    return begun + later
+
+
+def _messages(trace: Trace) -> list[Entry]:
+    """List the messages of before the trace: what it was sent, up to its own question."""
+    said = list(trace.history)
+    own = next((index for index in range(len(said) - 1, -1, -1) if said[index] == trace.input), len(said))
+    return [Entry(kind=MESSAGE, labels={"kind": MESSAGE}, values={"text": text}) for text in said[:own]]
+
+
+def _fitted(entries: Sequence[Entry], budget: int, redact: Redact) -> list[Json]:
+    return fit(entries, budget, redact, head=int(len(entries) > 1), tail=1).items
+
+
+def _cost(items: list[Json]) -> int:
+    return tokens(encode(items))
+
+
+def _size(entries: Sequence[Entry]) -> int:
+    """Estimate the tokens of entries as they were recorded."""
+    whole = [{**entry.labels, **entry.values} for entry in entries]
+    return tokens(json.dumps(whole, ensure_ascii=False))

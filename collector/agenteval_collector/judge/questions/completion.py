@@ -3,7 +3,7 @@
 from typing import Final
 
 from agenteval_collector.judge.ports import Question
-from agenteval_collector.judge.prompt.schemas import REASON, SCORE, record
+from agenteval_collector.judge.prompt.replies import REASON, SCORE, record
 from agenteval_collector.judge.questions.scoring import by_median
 from otel_agenteval.model import Json
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from agenteval_collector.judge.ports import Question
-from agenteval_collector.judge.prompt.entries import PLAN
-from agenteval_collector.judge.prompt.schemas import REASON, SCORE, record
+from agenteval_collector.judge.prompt.fitting import PLAN
+from agenteval_collector.judge.prompt.replies import REASON, SCORE, record
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from agenteval_collector.judge.questions.scoring import by_median
 from otel_agenteval.model import Json

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from agenteval_collector.judge.ports import Question
-from agenteval_collector.judge.prompt.schemas import TEXT, listing, record
+from agenteval_collector.judge.prompt.replies import TEXT, listing, record
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from otel_agenteval.model import Json
 

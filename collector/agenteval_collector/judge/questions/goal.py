@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from agenteval_collector.judge.ports import Question, Reading, Reply
-from agenteval_collector.judge.prompt.schemas import REASON, SCORE, TEXT, record, whole
+from agenteval_collector.judge.prompt.replies import REASON, SCORE, TEXT, record, whole
 from agenteval_collector.judge.prompt.transcript import GUIDE
 from agenteval_collector.judge.questions.scoring import by_median
 from agenteval_collector.model.judging import FAILED_TURN, GOAL, GOAL_SUCCESS

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Final, cast
 
 from agenteval_collector.judge.ports import Question
-from agenteval_collector.judge.prompt.entries import PLAN, Entry
-from agenteval_collector.judge.prompt.fitting import Redact, fit
-from agenteval_collector.judge.prompt.schemas import REASON, SCORE, record
+from agenteval_collector.judge.prompt.fitting import PLAN, Entry, Redact, fit
+from agenteval_collector.judge.prompt.replies import REASON, SCORE, record
 from agenteval_collector.judge.questions.scoring import by_median
 from otel_agenteval.model import Json, Trace, Turn
 

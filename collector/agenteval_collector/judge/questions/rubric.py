@@ -5,7 +5,7 @@ from typing import Final
 
 from agenteval_collector.config import RubricConfig
 from agenteval_collector.judge.ports import Question
-from agenteval_collector.judge.prompt.schemas import REASON, number, record
+from agenteval_collector.judge.prompt.replies import REASON, number, record
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from agenteval_collector.judge.questions.scoring import by_median, version_of
 from otel_agenteval.model import Json

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from agenteval_collector.config import ConstraintConfig
 from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
 from agenteval_collector.judge.prompt.encoding import encode
-from agenteval_collector.judge.prompt.schemas import REASON, choice, record
+from agenteval_collector.judge.prompt.replies import REASON, choice, record
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from agenteval_collector.judge.questions.scoring import version_of
 from otel_agenteval.metrics import SEVERITY_WEIGHTS

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from agenteval_collector.judge.ports import Question, Reading, Reply
-from agenteval_collector.judge.prompt.entries import REASONING, TOOL_CALL, USER, Entry, entries
-from agenteval_collector.judge.prompt.fitting import Redact, fit, shorten
-from agenteval_collector.judge.prompt.schemas import REASON, SCORE, choice, record
+from agenteval_collector.judge.prompt.fitting import REASONING, TOOL_CALL, USER, Entry, Redact, fit, shorten
+from agenteval_collector.judge.prompt.replies import REASON, SCORE, choice, record
+from agenteval_collector.judge.prompt.transcript import entries
 from agenteval_collector.judge.questions.scoring import by_median
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Score

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from agenteval_collector.judge.client.ports import JudgeUnavailable
+from agenteval_collector.judge.ports import JudgeUnavailable
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 

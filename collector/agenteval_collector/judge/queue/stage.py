@@ -10,9 +10,8 @@ import threading
 from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final, TypeAlias
 
-from agenteval_collector.judge.client.ports import Judge, JudgeUnavailable
 from agenteval_collector.judge.judgements import Judgements
-from agenteval_collector.judge.ports import JudgementTaker, JudgeTelemetry
+from agenteval_collector.judge.ports import Judge, JudgementTaker, JudgeTelemetry, JudgeUnavailable
 from agenteval_collector.judge.queue.backlog import Backlog, Waiting
 from agenteval_collector.judge.queue.outage import Outage
 from agenteval_collector.model.judging import JudgeJob

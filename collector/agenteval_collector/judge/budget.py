@@ -13,7 +13,7 @@ the own traces only: near a bound, a trace may get no further question though an
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,15 +21,32 @@ from functools import partial
 from itertools import product
 from typing import Final, TypeAlias
 
-from agenteval_collector.config import BudgetConfig
-from agenteval_collector.judge.budget.prices import Prices
-from agenteval_collector.judge.client.ports import JudgeRequest
-from agenteval_collector.judge.ports import LedgerStore, OverBudget
+from agenteval_collector.config import BudgetConfig, PriceConfig
+from agenteval_collector.judge.ports import JudgeRequest, LedgerStore, OverBudget
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.model.judging import BudgetLevel, Spend
 from agenteval_collector.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)
+
+
+class Prices:
+    """`judge.prices`. A model `vendor/name` that has no price of its own has that of `name`."""
+
+    def __init__(self, prices: Mapping[str, PriceConfig]) -> None:
+        self._prices = prices
+
+    def usd(self, model: str, input_tokens: int | None, output_tokens: int | None) -> float | None:
+        """Work out the cost in US dollars; None where the model has no price, or the tokens are unknown."""
+        price = self._prices.get(model) or self._prices.get(model.partition("/")[2])
+        if price is None or input_tokens is None or output_tokens is None:
+            return None
+        return (input_tokens * price.input + output_tokens * price.output) / 1_000_000
+
+    def unknown(self, models: Collection[str]) -> list[str]:
+        """List the models among these that have no price."""
+        return sorted(model for model in set(models) if self.usd(model, 0, 0) is None)
+
 
 _NANOSECONDS_PER_HOUR: Final = 3_600_000_000_000
 _SECONDS_PER_HOUR: Final = 3600

@@ -1,22 +1,94 @@
-"""The rates at which the versions of agents pass each judged evaluator, computed again only when something changed.
+"""Rates at which the versions of agents pass each judged evaluator, and the draw of what a person should label next.
 
-Labels are drawn at random from what the judge passes and from what it fails, each apart. So the chance of a trace to
-be labelled is the share of labelled ones among those of which the judge said the same.
+Drawn is at random, apart from what the judge passes and from what it fails. The order is that of a hash of the id, so
+the labelled ones of a verdict are a random sample of it, and the same one is drawn until it has a label. So the chance
+of a trace to be labelled is the share of labelled ones among those of which the judge said the same. Which verdict
+comes next is random, too: a person must not be able to guess it.
 """
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from threading import Lock
-from typing import Final
+from typing import Final, Protocol
 
-from agenteval_collector.judge.quality.drawing import Draw, draw
-from agenteval_collector.judge.quality.ports import JudgedRecords, JudgedSnapshot
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.lru import Recent
 from otel_agenteval.metrics import JudgedTrace, PassRate, pass_rate
+from otel_agenteval.outcome import Subject
+
+
+class JudgedSnapshot(Protocol):
+    """The judged traces of the random part, as they are at one moment."""
+
+    def rated(self) -> Sequence[RatedChange]:
+        """Return everything that has a rate of passing, that with the newest judgement first."""
+        ...
+
+    def judged(self, rated: Rated) -> Sequence[JudgedScore]:
+        """Return the newest judged traces, the newest first."""
+        ...
+
+    def unscored(self, rated: Rated) -> int:
+        """Count those drawn at random meanwhile that the judge could not score: its answer failed, or the budget."""
+        ...
+
+
+class JudgedRecords(Protocol):
+    """The judged traces. Thread-safe; raises Unavailable."""
+
+    def snapshot(self) -> AbstractContextManager[JudgedSnapshot]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A trace to be labelled, or a session as a whole, which then has no `trace_id`. `probability` is the chance of
+    those with its verdict to be labelled, once it is."""
+
+    subject: Subject
+    trace_id: str | None
+    session_id: str
+    probability: float
+    judged: int
+    labelled: int
+
+
+def draw(scores: Sequence[JudgedScore], *, skip: Collection[str] = ()) -> Draw | None:
+    """Return the next one but those in `skip`, ids which keep their place; None where no more is left."""
+    waiting = [each for each in scores if each.label is None and each.subject_id not in skip]
+    if (score := _first(waiting)) is None:
+        return None
+    alike = [each for each in scores if each.passed is score.passed]
+    labelled = sum(each.label is not None for each in alike)
+    return Draw(
+        subject=score.subject,
+        trace_id=score.subject_id if score.subject is Subject.TRACE else None,
+        session_id=score.session_id,
+        probability=(labelled + 1) / len(alike),
+        judged=len(scores),
+        labelled=sum(each.label is not None for each in scores),
+    )
+
+
+def _first(waiting: Sequence[JudgedScore]) -> JudgedScore | None:
+    """Return the first of one of the two verdicts, of either as often, as long as there are both."""
+    heads = [
+        min(alike, key=lambda each: _place(each.subject_id))
+        for verdict in (True, False)
+        if (alike := [each for each in waiting if each.passed is verdict])
+    ]
+    if not heads:
+        return None
+    return heads[_place("".join(each.subject_id for each in heads))[0] % len(heads)]
+
+
+def _place(text: str) -> bytes:
+    return sha256(text.encode()).digest()
+
 
 LIVE_VERSIONS: Final = 3
 """Versions of an agent that gauges show: those that were judged last."""

@@ -1,1 +1,0 @@
-"""Bound what the judge uses up: allow each request before it is sent, or raise OverBudget."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.judge.frozen import MAX_BYTES, freeze, thaw
-from agenteval_collector.judge.materials import Materials
+from agenteval_collector.judge.panel import Materials
 
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.redaction import Redactor

@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import RubricConfig
-from agenteval_collector.judge.panel import JUDGED
+from agenteval_collector.judge.panel import JUDGED, Judged
 from agenteval_collector.judge.ports import Answer, Malformed, Message, Question
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose, reask
 from agenteval_collector.judge.prompt.replies import decode
-from agenteval_collector.judge.votes import Judged
 from agenteval_collector.model.judging import GOAL_SUCCESS
 
 from otel_agenteval.model import Json, Tool, Trace

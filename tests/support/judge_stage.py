@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from agenteval_collector.judge.judgements import Judgements
+from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Answer, Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Spending
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.judge.votes import Judged
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement
 from agenteval_collector.runtime.clock import ManualClock
 

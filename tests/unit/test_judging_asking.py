@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import PriceConfig
-from agenteval_collector.judge.asking import Asking
+from agenteval_collector.judge.asking import MAX_DATA, MAX_REPLY, Asking
 from agenteval_collector.judge.budget import Prices
 from agenteval_collector.judge.cache import Cache
-from agenteval_collector.judge.exchanges import MAX_DATA, MAX_REPLY
 from agenteval_collector.judge.ports import (
     Answer,
     JudgeReply,

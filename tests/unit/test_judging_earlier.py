@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from agenteval_collector.judge.materials import Materials
+from agenteval_collector.judge.panel import Materials
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.transcript import earlier
 from hypothesis import given

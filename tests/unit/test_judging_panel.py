@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import RubricConfig
-from agenteval_collector.judge.panel import JUDGED
+from agenteval_collector.judge.panel import JUDGED, Judged
 from agenteval_collector.judge.ports import Answer, JudgeUnavailable, NoAnswer, OverBudget, Question
 from agenteval_collector.judge.referrals import preclude
-from agenteval_collector.judge.votes import Judged
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored

@@ -13,10 +13,17 @@ from agenteval_collector.judge.ports import Malformed, Question
 from agenteval_collector.judge.prompt import transcript
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose
 from agenteval_collector.judge.prompt.replies import decode, strict
-from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
-from agenteval_collector.judge.questions.goal import goal_question
-from agenteval_collector.judge.questions.rubric import rubric_question, rubric_version
+from agenteval_collector.judge.questions import execution, extract, tools
 from agenteval_collector.judge.questions.safety import safety_question
+from agenteval_collector.judge.questions.scores import (
+    COMPLETION_VERSION,
+    PLAN_VERSION,
+    completion,
+    goal_question,
+    plan_quality,
+    rubric_question,
+    rubric_version,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,8 +45,8 @@ def use(subject: Trace = SEARCHED, budget: int = 8_000) -> tools.ToolUse:
 QUESTIONS: Mapping[str, Question] = {
     "extract": extract.extract([], {extract.TASK, extract.OUTCOME, extract.PLAN}),
     "extract_task": extract.extract([], {extract.TASK}),
-    "completion": completion.completion("T", "O", 0.5),
-    "plan": plan.plan_quality("T", ["a"], 0.5),
+    "completion": completion("T", "O", 0.5),
+    "plan": plan_quality("T", ["a"], 0.5),
     "execution": execution.execution([], EXECUTION, task="T", plan=["a"]),
     "execution_without_plan": execution.execution([], {execution.STEP_EFFICIENCY: 0.5}, task="T"),
     "confidence": execution.execution([], {execution.CONFIDENCE: 0.5}),
@@ -72,17 +79,17 @@ def test_no_prompt_changes_without_its_version() -> None:
 
 def test_the_version_of_an_evaluator_rises_with_each_of_its_questions() -> None:
     rests_on = {
-        "task_completion": [extract, completion],
-        "tool_correctness": [tools],
-        "argument_correctness": [tools],
-        "step_efficiency": [extract, execution],
-        "confidence": [execution],
-        "plan_adherence": [extract, execution],
-        "plan_quality": [extract, plan],
+        "task_completion": [extract.VERSION, COMPLETION_VERSION],
+        "tool_correctness": [tools.VERSION],
+        "argument_correctness": [tools.VERSION],
+        "step_efficiency": [extract.VERSION, execution.VERSION],
+        "confidence": [execution.VERSION],
+        "plan_adherence": [extract.VERSION, execution.VERSION],
+        "plan_quality": [extract.VERSION, PLAN_VERSION],
     }
     assert list(JUDGED) == list(rests_on)
-    for name, modules in rests_on.items():
-        assert int(JUDGED[name]) == 1 + sum(int(module.VERSION) - 1 for module in modules)
+    for name, versions in rests_on.items():
+        assert int(JUDGED[name]) == 1 + sum(int(version) - 1 for version in versions)
 
 
 def objects(schema: Any) -> list[Any]:

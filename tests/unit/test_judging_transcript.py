@@ -9,7 +9,7 @@ import pytest
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import LONGEST_SECRET, PLAN, REASONING, REPLY, Entry, fit, shorten
 from agenteval_collector.judge.prompt.transcript import entries, transcript
-from agenteval_collector.judge.questions.plan import may_have_plan
+from agenteval_collector.judge.questions.extract import may_have_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Collection
 
 from agenteval_collector.judge.judgements import Judgements
+from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Ask
-from agenteval_collector.judge.votes import Judged
 from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.runtime.clock import ManualClock
 

@@ -1,4 +1,7 @@
-"""Put a question until it has its answer: again where the reply is malformed, not at all where it is known."""
+"""Put a question until it has its answer: again where the reply is malformed, not at all where it is known.
+
+Every request is kept as an exchange, to be looked up later, and counted.
+"""
 
 import hashlib
 import json
@@ -10,7 +13,6 @@ from typing import Final
 
 from agenteval_collector.judge.budget import Prices
 from agenteval_collector.judge.cache import Cache
-from agenteval_collector.judge.exchanges import ExchangeLog
 from agenteval_collector.judge.ports import (
     Answer,
     AnswerStore,
@@ -25,7 +27,8 @@ from agenteval_collector.judge.ports import (
     Question,
     Spending,
 )
-from agenteval_collector.judge.prompt.envelope import Envelope, conceal, enclose, reask
+from agenteval_collector.judge.prompt.encoding import encode
+from agenteval_collector.judge.prompt.envelope import conceal, enclose, reask
 from agenteval_collector.judge.prompt.replies import decode
 from agenteval_collector.model.judging import Exchange, JudgeJob, StoredAnswer
 from agenteval_collector.runtime.clock import Clock
@@ -37,6 +40,12 @@ REASKS: Final = 2
 """Times that a malformed reply is handed back."""
 
 CACHED_BYTES: Final = 32 * 1024 * 1024
+
+MAX_DATA: Final = 64 * 1024
+"""Characters of a question's data that are kept; the middle is left out of longer ones."""
+MAX_REPLY: Final = 16 * 1024
+"""The same of a reply, whose length is up to the judge."""
+MAX_PROBLEM: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,31 +114,25 @@ class TraceQuestions:
         """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
         by = self._asking
         temperature = by.temperature(vote)
-        log = ExchangeLog(
-            question=question,
-            model=model,
-            exchanges=self._exchanges,
-            prices=by.prices,
-            clock=by.clock,
-            telemetry=by.telemetry,
-        )
         if self._job.recheck:
-            return (await self._insist(log, temperature)).answer
+            return (await self._insist(question, model, temperature)).answer
         key = _key(by.endpoint, question, model, temperature, vote)
-        replied, known = await by.cache.get(key, lambda: self._look_up(key, log, temperature))
+        replied, known = await by.cache.get(key, lambda: self._look_up(key, question, model, temperature))
         known = known or replied.is_stored
         by.telemetry.looked_up(known)
         if known:
-            log.repeated(replied.text)
+            # An earlier reply costs nothing, and was counted when it came.
+            free = replace(_asked(question, model), input_tokens=0, output_tokens=0, usd=0.0, seconds=0.0, cached=True)
+            self._keep(replace(free, asked_at=by.clock.now(), reply=replied.text))
         return replied.answer
 
-    async def _look_up(self, key: str, log: ExchangeLog, temperature: float) -> Replied:
+    async def _look_up(self, key: str, question: Question, model: str, temperature: float) -> Replied:
         """Return the answer that any process had, else ask."""
         answers = self._asking.answers
         if answers is not None and (kept := answers.answer(key)) is not None:
             answer = Answer(reply=json.loads(kept.reply), model=kept.model, temperature=kept.temperature)
             return Replied(text=kept.reply, answer=answer, is_stored=True)
-        replied = await self._insist(log, temperature)
+        replied = await self._insist(question, model, temperature)
         if answers is not None:
             answer = replied.answer
             stored = StoredAnswer(reply=json.dumps(answer.reply), model=answer.model, temperature=answer.temperature)
@@ -140,43 +143,81 @@ class TraceQuestions:
                 logger.warning("an answer of the judge could not be kept: %s", error)
         return replied
 
-    async def _insist(self, log: ExchangeLog, temperature: float) -> Replied:
+    async def _insist(self, question: Question, model: str, temperature: float) -> Replied:
         """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
         by = self._asking
-        envelope = enclose(log.question, nonce=by.nonce(), canary=by.canary)
-        problem = ""
+        envelope = enclose(question, nonce=by.nonce(), canary=by.canary)
+        asked, problem = _asked(question, model), ""
         for _ in range(1 + REASKS):
-            asked_at = by.clock.now()
-            reply = await self._request(envelope, log, temperature, asked_at)
-            shown = replace(reply, text=conceal(by.canary, reply.text))
+            request = JudgeRequest(
+                name=question.name,
+                model=model,
+                messages=envelope.messages,
+                schema=envelope.schema,
+                temperature=temperature,
+            )
+            reply, exchange = await self._request(request, replace(asked, asked_at=by.clock.now()))
+            shown = conceal(by.canary, reply.text)
             try:
-                decoded = decode(reply.text, log.question, by.canary)
+                decoded = decode(reply.text, question, by.canary)
             except Malformed as error:
                 problem = conceal(by.canary, str(error))
-                log.replied(asked_at, shown, malformed=problem)
-                envelope = reask(envelope, shown.text, problem)
+                self._count(replace(exchange, reply=shown, problem=problem), "malformed")
+                envelope = reask(envelope, shown, problem)
             else:
-                log.replied(asked_at, shown)
+                self._count(replace(exchange, reply=shown), None)
                 answer = Answer(reply=decoded, model=reply.model, temperature=reply.temperature)
-                return Replied(text=shown.text, answer=answer)
+                return Replied(text=shown, answer=answer)
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
-    async def _request(self, envelope: Envelope, log: ExchangeLog, temperature: float, asked_at: int) -> JudgeReply:
+    async def _request(self, request: JudgeRequest, asked: Exchange) -> tuple[JudgeReply, Exchange]:
+        """Return the reply with its exchange, which is yet to be counted; one without a reply is counted here."""
         assert self._spending is not None, "questions are asked in a room"
         by = self._asking
-        request = JudgeRequest(
-            name=log.question.name,
-            model=log.model,
-            messages=envelope.messages,
-            schema=envelope.schema,
-            temperature=temperature,
-        )
         started = by.clock.monotonic()
         try:
-            return await by.judge.ask(request, self._spending)
+            reply = await by.judge.ask(request, self._spending)
         except JudgeError as error:
-            log.failed(asked_at, by.clock.monotonic() - started, error)
+            seconds = by.clock.monotonic() - started
+            self._count(replace(asked, problem=str(error), seconds=seconds), error.error_type)
             raise
+        sent, received = reply.input_tokens, reply.output_tokens
+        # Prices are known by the model that was asked, not by the name in the reply.
+        usd = by.prices.usd(request.model, sent, received)
+        return reply, replace(asked, input_tokens=sent, output_tokens=received, usd=usd, seconds=reply.seconds)
+
+    def _count(self, exchange: Exchange, error_type: str | None) -> None:
+        self._asking.telemetry.asked(self._keep(exchange), error_type)
+
+    def _keep(self, exchange: Exchange) -> Exchange:
+        """Keep as much of an exchange as is bounded."""
+        reply, problem = exchange.reply, exchange.problem
+        kept = replace(
+            exchange,
+            reply=None if reply is None else _shortened(reply, MAX_REPLY),
+            problem=None if problem is None else _shortened(problem, MAX_PROBLEM),
+        )
+        self._exchanges.append(kept)
+        return kept
+
+
+def _asked(question: Question, model: str) -> Exchange:
+    """Make an exchange about the question that has not been asked yet."""
+    return Exchange(
+        question=question.name,
+        version=question.version,
+        model=model,
+        asked_at=0,
+        instructions=question.instructions,
+        data=_shortened(encode(dict(question.data)), MAX_DATA),
+    )
+
+
+def _shortened(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters left out ...] {text[-half:]}"
 
 
 def _key(endpoint: str, question: Question, model: str, temperature: float, vote: int) -> str:

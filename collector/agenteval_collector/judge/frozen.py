@@ -14,56 +14,35 @@ from typing import Any, Final, TypeVar
 from agenteval_collector.judge.prompt.fitting import Redact, shorten
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 
-Part = TypeVar("Part", Tool, ToolCall, ModelCall, Turn)
-
-RECORDED: Final[Mapping[type, tuple[str, ...]]] = {
-    Tool: ("name", "description", "parameters"),
-    ToolCall: ("name", "arguments", "result", "error"),
-    ModelCall: ("output", "error"),
-    Turn: ("input", "output", "error"),
-}
-"""The fields that hold one value, in the order in which the judge is shown them."""
-
-
-def mapped(trace: Trace, change: Callable[[Json], Any]) -> Trace:
-    """Return `trace`, and what came before it, with every recorded value changed; what was not recorded stays None."""
-    return replace(
-        trace,
-        earlier=tuple(_turn(turn, change) for turn in trace.earlier),
-        history=tuple(change(value) for value in trace.history),
-        system_instructions=None if trace.system_instructions is None else change(trace.system_instructions),
-        turns=tuple(_turn(turn, change) for turn in trace.turns),
-        available_tools=tuple(_part(tool, change) for tool in trace.available_tools),
-    )
-
-
-def _part(part: Part, change: Callable[[Json], Any]) -> Part:
-    values = {name: getattr(part, name) for name in RECORDED[type(part)]}
-    return replace(part, **{name: change(value) for name, value in values.items() if value is not None})
-
-
-def _turn(turn: Turn, change: Callable[[Json], Any]) -> Turn:
-    return replace(
-        _part(turn, change),
-        reasoning=tuple(change(text) for text in turn.reasoning),
-        plan=tuple(change(text) for text in turn.plan),
-        model_calls=tuple(_part(call, change) for call in turn.model_calls),
-        tool_calls=tuple(_part(call, change) for call in turn.tool_calls),
-    )
-
+Part = TypeVar("Part", Tool, ToolCall, ModelCall, Turn, Trace)
 
 MAX_BYTES: Final = 64 * 1024
 """Bytes of a frozen trace, compressed."""
 _SHARES: Final = (1, 4, 16)
 """Parts of the tokens that a value may have, tried one after the other until the trace fits."""
 
-_PLAIN: Final = ("trace_id", "session_id", "partial", "turn_goes_on", "continues_turn", "dialects", "started_at")
-_OF_PARTS: Final[Mapping[type, tuple[str, ...]]] = {
-    Tool: RECORDED[Tool],
-    ToolCall: (*RECORDED[ToolCall], "started_at"),
-    ModelCall: (*RECORDED[ModelCall], "started_at", "ended_at"),
-    Turn: (*RECORDED[Turn], "reasoning", "plan", "started_at", "ended_at"),
+
+# In this order values are redacted, and so numbered; and they are written in it.
+_SHOWN: Final[Mapping[type, tuple[str, ...]]] = {
+    Tool: ("name", "description", "parameters"),
+    ToolCall: ("name", "arguments", "result", "error", "started_at"),
+    ModelCall: ("output", "error", "started_at", "ended_at"),
+    Turn: ("input", "output", "error", "reasoning", "plan", "started_at", "ended_at", "model_calls", "tool_calls"),
+    Trace: (
+        *("trace_id", "session_id", "partial", "turn_goes_on", "continues_turn", "dialects", "started_at"),
+        *("earlier", "history", "system_instructions", "turns", "available_tools"),
+    ),
 }
+"""The fields of a trace and its parts that the judge is shown, or that say where something belongs."""
+
+_OURS: Final = frozenset({*_SHOWN[Trace][:7], "ended_at"})
+"""The fields that were not recorded as they are: ids, times, marks."""
+
+_LISTS: Final[Mapping[str, type]] = {
+    **{"earlier": Turn, "turns": Turn, "available_tools": Tool, "model_calls": ModelCall, "tool_calls": ToolCall},
+    **dict.fromkeys(("dialects", "history", "reasoning", "plan"), str),
+}
+"""The fields that are tuples, and of what."""
 
 
 def freeze(trace: Trace, trace_tokens: int, redact: Redact) -> bytes | None:
@@ -82,15 +61,8 @@ def freeze(trace: Trace, trace_tokens: int, redact: Redact) -> bytes | None:
 
 def thaw(frozen: bytes) -> Trace:
     """Return the trace that was frozen. Raises ValueError, zlib.error or KeyError for anything else."""
-    fields = json.loads(zlib.decompress(frozen))
-    return Trace(
-        **{name: fields[name] for name in _PLAIN} | {"dialects": tuple(fields["dialects"])},
-        system_instructions=fields["system_instructions"],
-        history=tuple(fields["history"]),
-        available_tools=tuple(Tool(**tool) for tool in fields["available_tools"]),
-        earlier=tuple(map(_thawed, fields["earlier"])),
-        turns=tuple(map(_thawed, fields["turns"])),
-    )
+    trace: Trace = _made(Trace, json.loads(zlib.decompress(frozen)))
+    return trace
 
 
 def shown_whole(trace: Trace) -> Trace:
@@ -101,30 +73,27 @@ def shown_whole(trace: Trace) -> Trace:
 
 def written(trace: Trace) -> str:
     """Write what the judge is shown of `trace` as JSON, in the order of its parts."""
-    document = {
-        **{name: getattr(trace, name) for name in (*_PLAIN, "history", "system_instructions")},
-        "earlier": [_turn_document(turn) for turn in trace.earlier],
-        "turns": [_turn_document(turn) for turn in trace.turns],
-        "available_tools": [_document(tool) for tool in trace.available_tools],
-    }
-    return json.dumps(document)
+    return json.dumps(trace, default=lambda part: {name: getattr(part, name) for name in _SHOWN[type(part)]})
 
 
-def _document(part: Tool | ToolCall | ModelCall | Turn) -> dict[str, Any]:
-    return {name: getattr(part, name) for name in _OF_PARTS[type(part)]}
+def mapped(part: Part, change: Callable[[Json], Any]) -> Part:
+    """Return a trace, or a part of one, with every recorded value changed; what was not recorded stays None."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(changed, value))
+        if type(value) in _SHOWN:
+            return mapped(value, change)
+        return None if value is None else change(value)
+
+    recorded = {name: getattr(part, name) for name in _SHOWN[type(part)] if name not in _OURS}
+    return replace(part, **{name: changed(value) for name, value in recorded.items()})
 
 
-def _turn_document(turn: Turn) -> dict[str, Any]:
-    model_calls = [_document(call) for call in turn.model_calls]
-    tool_calls = [_document(call) for call in turn.tool_calls]
-    return {**_document(turn), "model_calls": model_calls, "tool_calls": tool_calls}
-
-
-def _thawed(fields: Mapping[str, Any]) -> Turn:
-    decoded = {
-        "reasoning": tuple(fields["reasoning"]),
-        "plan": tuple(fields["plan"]),
-        "model_calls": tuple(ModelCall(span_id="", **call) for call in fields["model_calls"]),
-        "tool_calls": tuple(ToolCall(**call) for call in fields["tool_calls"]),
-    }
-    return Turn(span_id="", **{**fields, **decoded})
+def _made(of: Any, written: Any) -> Any:
+    """Make a part, or a text, of what is written of it."""
+    if of is str:
+        return written
+    fields = {name: written[name] for name in _SHOWN[of]}
+    lists = {name: tuple(_made(_LISTS[name], each) for each in fields[name]) for name in _LISTS if name in fields}
+    return of(**fields | lists, **({"span_id": ""} if of in (ModelCall, Turn) else {}))

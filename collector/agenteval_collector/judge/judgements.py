@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Ask, JudgeUnavailable
-from agenteval_collector.judge.votes import Judged
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, drawn_with
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError

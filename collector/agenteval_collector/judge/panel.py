@@ -1,23 +1,50 @@
-"""Judge a trace by independent votes, each with its own extraction."""
+"""Judge a trace by independent votes: choose the questions of each, ask them in their order, and merge the scores.
+
+    at once          extract (task, outcome, plan)   tools
+    after extract    execution   completion   plan
+
+A vote is at most five requests for all seven metrics, two of them with the transcript; more only where evaluators that
+share a question have models of their own. Confidence is a part of execution that needs no extraction: where nothing
+else is asked with it, it is asked at once, and where the extraction fails, alone.
+"""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+from statistics import median
+from typing import Any, Final, TypeAlias, cast
 
-from agenteval_collector.judge.materials import Materials, PanelSettings
-from agenteval_collector.judge.one_vote import OneVote
-from agenteval_collector.judge.ports import Ask, OverBudget
-from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
+from agenteval_collector.config import ConstraintConfig, RubricConfig
+from agenteval_collector.evaluators.ports import not_applicable
+from agenteval_collector.judge.ports import Answer, Ask, NoAnswer, OverBudget, Question, Reading, Reply
+from agenteval_collector.judge.prompt.encoding import encode, tokens
+from agenteval_collector.judge.prompt.fitting import Redact
+from agenteval_collector.judge.prompt.transcript import earlier, transcript
+from agenteval_collector.judge.questions import execution, extract, tools
+from agenteval_collector.judge.questions.safety import SAFETY, safety_question
+from agenteval_collector.judge.questions.scores import (
+    COMPLETION_VERSION,
+    PLAN_VERSION,
+    completion,
+    goal_question,
+    plan_quality,
+    rubric_question,
+)
 from agenteval_collector.judge.referrals import preclude
-from agenteval_collector.judge.votes import Ballot, Judged, Vote, margin, merged
-from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Status, Unscored
+from agenteval_collector.model.judging import GOAL_SUCCESS
+from otel_agenteval.model import Json, Trace
+from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 
 REQUESTS: Final = 5
 """Requests that a vote on a trace takes at most with the built-in evaluators; second looks keep within as many."""
 SECOND_LOOKS: Final = 2
 """Further votes of the evaluators whose score is near its threshold, at most."""
+
+_PLANS: Final = frozenset({"plan_adherence", "plan_quality"})
+_FROM_EXTRACT: Final = _PLANS | {"task_completion", "step_efficiency"}
+"""The evaluators that are judged by what the extraction finds."""
 
 
 def _version(*questions: str) -> str:
@@ -26,22 +53,60 @@ def _version(*questions: str) -> str:
 
 
 JUDGED: Final[Mapping[str, str]] = {
-    "task_completion": _version(extract.VERSION, completion.VERSION),
+    "task_completion": _version(extract.VERSION, COMPLETION_VERSION),
     "tool_correctness": _version(tools.VERSION),
     "argument_correctness": _version(tools.VERSION),
     "step_efficiency": _version(extract.VERSION, execution.VERSION),
     "confidence": _version(execution.VERSION),
     "plan_adherence": _version(extract.VERSION, execution.VERSION),
-    "plan_quality": _version(extract.VERSION, plan.VERSION),
+    "plan_quality": _version(extract.VERSION, PLAN_VERSION),
 }
 """The built-in evaluators that ask a judge, with the version of each."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Panel(PanelSettings):
-    """Judges a trace by `votes` at once. Evaluators whose score is then within `band` of its threshold get up to two
-    more, as far as the whole takes no more than `REQUESTS` for each of `votes`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A judged outcome, and the model that gave it; None where none was asked or none answered."""
 
+    outcome: Outcome
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ballot:
+    """A score that one vote gives, which `reading` finds in `reply`, a reply to a question of this `version`."""
+
+    reading: Reading
+    reply: Reply
+    version: str
+    model: str
+    temperature: float | None
+
+    @property
+    def value(self) -> float:
+        return self.reading.value(self.reply)
+
+
+Vote: TypeAlias = dict[str, Ballot | Judged]
+"""The scores of one vote on a trace, by evaluator; a Judged where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Judges a trace by `votes` at once. Evaluators whose score is then within `band` of its threshold get up to two
+    more, as far as the whole takes no more than `REQUESTS` for each of `votes`.
+
+    `models` and `thresholds` are by evaluator, rubrics among them; `model` does the extraction, and judges where
+    `models` names no other. `redactor` makes a redaction for one trace, in which equal values stay recognisable.
+    """
+
+    model: str
+    models: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Mapping[str, float]
+    trace_tokens: int
+    rubrics: tuple[RubricConfig, ...] = ()
+    constraints: tuple[ConstraintConfig, ...] = ()
+    redactor: Callable[[], Redact]
     votes: int = 1
     band: float = 0.0
 
@@ -62,18 +127,18 @@ class Panel(PanelSettings):
             spent = Judged(outcome=Unscored(status=Status.OVER_BUDGET, reason=str(bound)))
             return precluded | dict.fromkeys(names, spent)
 
-    async def _judged(self, shown: Materials, names: frozenset[str], ask: Ask) -> dict[str, Judged]:
-        first = await _all([OneVote(shown, names, ask, number).cast() for number in range(self.votes)])
+    async def _judged(self, shown: "Materials", names: frozenset[str], ask: Ask) -> dict[str, Judged]:
+        first = await _all(OneVote(shown, names, ask, number).cast() for number in range(self.votes))
         cast = {name: [vote[name] for vote in first] for name in names}
         near, looks = self._second_look(shown, cast, ask)
         more = range(self.votes, self.votes + looks)
-        for vote in await _all([OneVote(shown, near, ask, number).cast() for number in more]):
+        for vote in await _all(OneVote(shown, near, ask, number).cast() for number in more):
             for name in near:
                 cast[name].append(vote[name])
         return {name: merged(each) for name, each in cast.items()}
 
     def _second_look(
-        self, shown: Materials, cast: Mapping[str, Sequence[Ballot | Judged]], ask: Ask
+        self, shown: "Materials", cast: Mapping[str, Sequence[Ballot | Judged]], ask: Ask
     ) -> tuple[frozenset[str], int]:
         """Return the evaluators that further votes are asked about, those nearest to their threshold first, and the
         number of these votes, as far as there are requests left."""
@@ -87,10 +152,220 @@ class Panel(PanelSettings):
         return chosen, min(SECOND_LOOKS, left // OneVote(shown, chosen, ask).most) if chosen else 0
 
 
-async def _all(votes: Sequence[Coroutine[Any, Any, Vote]]) -> list[Vote]:
+async def _all(votes: Iterable[Coroutine[Any, Any, Vote]]) -> list[Vote]:
     """Collect the votes. All come to their end before any error counts: they are known when it is judged again."""
     results = await asyncio.gather(*votes, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result
     return [result for result in results if not isinstance(result, BaseException)]
+
+
+def merged(cast: Sequence[Ballot | Judged]) -> Judged:
+    """Return the outcome of one evaluator's votes, at least one.
+
+    Votes that have failed are left out where others have not. Where most say that it does not apply, it does not.
+    """
+    ballots = _ballots(cast)
+    without = [each for each in cast if isinstance(each, Judged)]
+    void = [each for each in without if each.outcome.status is Status.NOT_APPLICABLE]
+    if len(void) > len(ballots) or not ballots:
+        return (void or without)[0]
+    values = [ballot.value for ballot in ballots]
+    middle = median(values)
+    nearest = min(ballots, key=lambda ballot: abs(ballot.value - middle))
+    score = nearest.reading.conclude([ballot.reply for ballot in ballots])
+    told: dict[str, Json] = {"prompt_version": nearest.version, "temperature": nearest.temperature}
+    if len(ballots) > 1:
+        told |= {"votes": len(ballots), "spread": max(values) - min(values)}
+    return Judged(outcome=replace(score, metadata={**score.metadata, **told}), model=nearest.model)
+
+
+def margin(cast: Sequence[Ballot | Judged]) -> float:
+    """Return how far the votes of one evaluator come from its threshold; infinite where none gives a score."""
+    ballots = _ballots(cast)
+    if not ballots:
+        return inf
+    return abs(median(ballot.value for ballot in ballots) - ballots[0].reading.threshold)
+
+
+def _ballots(cast: Sequence[Ballot | Judged]) -> list[Ballot]:
+    return [each for each in cast if isinstance(each, Ballot)]
+
+
+@dataclass(frozen=True)
+class Materials:
+    """The parts of a trace that all votes are shown, redacted and fitted once; `Panel.trace_tokens` hold them and what
+    came before."""
+
+    panel: Panel
+    trace: Trace
+
+    @cached_property
+    def redact(self) -> Redact:
+        return self.panel.redactor()
+
+    @cached_property
+    def earlier(self) -> list[Json]:
+        return earlier(self.trace, self.panel.trace_tokens // 3, self.redact)
+
+    @property
+    def room(self) -> int:
+        """The tokens that are left for the trace itself."""
+        return self.panel.trace_tokens - (tokens(encode(self.earlier)) if self.earlier else 0)
+
+    @cached_property
+    def transcript(self) -> list[Json]:
+        return transcript(self.trace, self.room, self.redact)
+
+    @cached_property
+    def tool_use(self) -> tools.ToolUse:
+        return tools.tool_use(self.trace, self.room, self.redact)
+
+    @cached_property
+    def planned(self) -> list[str]:
+        """The recorded plan."""
+        return extract.recorded_plan(self.trace, self.room // 4, self.redact)
+
+
+@dataclass(frozen=True)
+class OneVote:
+    """The questions about one trace, and what their answers come to for each evaluator in `asked`."""
+
+    shown: Materials
+    asked: frozenset[str]
+    ask: Ask
+    number: int = 0
+
+    @property
+    def panel(self) -> Panel:
+        return self.shown.panel
+
+    @property
+    def most(self) -> int:
+        """The largest number of questions that there may be."""
+        alone = self.asked & {"task_completion", "plan_quality"}
+        needs_extract = not self.asked.isdisjoint(_FROM_EXTRACT)
+        return len(self.at_once) + needs_extract + len(self.sharing) + len(alone)
+
+    async def cast(self) -> Vote:
+        """Ask."""
+        # The extraction is first: others wait for it.
+        extraction = [] if self.asked.isdisjoint(_FROM_EXTRACT) else [self.from_extract()]
+        return await _together(extraction + [self.score(question) for question in self.at_once])
+
+    @cached_property
+    def at_once(self) -> list[Question]:
+        """The questions that need no extraction."""
+        shown, thresholds = self.shown, self.panel.thresholds
+        groups = self.by_model((tools.TOOL_CORRECTNESS, tools.ARGUMENT_CORRECTNESS))
+        questions = [tools.tools(shown.tool_use, group, shown.earlier) for group in groups]
+        if execution.CONFIDENCE in self.asked and not self.shares_confidence:
+            questions.append(self.confidence())
+        if SAFETY in self.asked:
+            constraints = self.panel.constraints
+            questions.append(safety_question(constraints, shown.transcript, thresholds[SAFETY], shown.earlier))
+        if GOAL_SUCCESS in self.asked:
+            questions.append(goal_question(shown.transcript, len(shown.trace.turns), thresholds[GOAL_SUCCESS]))
+        rubrics = [rubric for rubric in self.panel.rubrics if rubric.name in self.asked]
+        return questions + [rubric_question(rubric, shown.transcript, shown.earlier) for rubric in rubrics]
+
+    @cached_property
+    def sharing(self) -> list[dict[str, float]]:
+        """The evaluators that are asked with execution after the extraction, by model."""
+        return [group for group in self.by_model(execution.NAMES) if group.keys() != {execution.CONFIDENCE}]
+
+    @property
+    def shares_confidence(self) -> bool:
+        return any(execution.CONFIDENCE in group for group in self.sharing)
+
+    def confidence(self) -> Question:
+        return self.execution({execution.CONFIDENCE: self.panel.thresholds[execution.CONFIDENCE]})
+
+    def execution(self, thresholds: Mapping[str, float], task: str = "", planned: Sequence[str] = ()) -> Question:
+        shown = self.shown
+        return execution.execution(shown.transcript, thresholds, task=task, plan=planned, earlier=shown.earlier)
+
+    async def from_extract(self) -> Vote:
+        """Find the outcomes that rest on task, outcome and plan."""
+        names = self.asked & _FROM_EXTRACT
+        planned = self.shown.planned
+        needed = {
+            extract.TASK: True,
+            extract.OUTCOME: "task_completion" in names,
+            extract.PLAN: not planned and not names.isdisjoint(_PLANS),
+        }
+        fields = [name for name, is_needed in needed.items() if is_needed]
+        question = extract.extract(self.shown.transcript, fields, self.shown.earlier)
+        answer = await self.answer(question, self.panel.model)
+        if not isinstance(answer, Answer):
+            lost: Vote = {name: Judged(outcome=answer) for name in names}
+            return lost | (await self.score(self.confidence()) if self.shares_confidence else {})
+        facts = answer.reply
+        planned = planned or extract.stated(facts.get(extract.PLAN, []))
+        found: Vote = {}
+        if not planned:
+            unplanned = not_applicable("no plan: the judge found none in the trace")
+            found = {name: Judged(outcome=unplanned, model=answer.model) for name in names & _PLANS}
+        questions = self.after_extract(facts, planned, names - found.keys())
+        return found | await _together(self.score(question) for question in questions)
+
+    def after_extract(self, facts: Mapping[str, Any], planned: list[str], names: frozenset[str]) -> list[Question]:
+        """Make the questions about `names` that need the extraction, with those that share a question with them."""
+        task, thresholds = facts[extract.TASK], self.panel.thresholds
+        groups = [
+            {name: group[name] for name in group if name in names | {execution.CONFIDENCE}} for group in self.sharing
+        ]
+        questions = [self.execution(group, task, planned) for group in groups if group]
+        if "task_completion" in names:
+            questions.append(completion(task, facts[extract.OUTCOME], thresholds["task_completion"]))
+        if "plan_quality" in names:
+            questions.append(plan_quality(task, planned, thresholds["plan_quality"]))
+        return questions
+
+    def by_model(self, names: Iterable[str]) -> list[dict[str, float]]:
+        """Group the thresholds of those that are asked by model."""
+        groups: dict[str, dict[str, float]] = {}
+        for name in names:
+            if name in self.asked:
+                groups.setdefault(self.model_of(name), {})[name] = self.panel.thresholds[name]
+        return list(groups.values())
+
+    def model_of(self, name: str) -> str:
+        return self.panel.models.get(name, self.panel.model)
+
+    async def score(self, question: Question) -> Vote:
+        """Ask a question that ends in scores."""
+        answer = await self.answer(question, self.model_of(question.readings[0].evaluator))
+        if not isinstance(answer, Answer):
+            return {each.evaluator: Judged(outcome=answer) for each in question.readings}
+        return {
+            each.evaluator: Ballot(
+                reading=each,
+                reply=answer.reply,
+                version=question.version,
+                model=answer.model,
+                temperature=answer.temperature,
+            )
+            for each in question.readings
+        }
+
+    async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:
+        """Ask a question. Returns its answer, or the outcome of all that depends on it."""
+        data = cast("dict[str, Json]", self.shown.redact(dict(question.data)))
+        try:
+            return await self.ask(replace(question, data=data), model=model, vote=self.number)
+        except NoAnswer as none:
+            return Failure(error_type=none.error_type, reason=f"the judge's question {question.name!r}: {none}")
+        except OverBudget as bound:
+            return Unscored(status=Status.OVER_BUDGET, reason=str(bound))
+
+
+async def _together(parts: Iterable[Coroutine[Any, Any, Vote]]) -> Vote:
+    """Await all parts at once. The first that raises ends the others, and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(part) for part in parts]
+    except ExceptionGroup as several:
+        raise several.exceptions[0] from None
+    return {name: each for task in tasks for name, each in task.result().items()}

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from agenteval_collector.config import NO_JUDGE
 from agenteval_collector.evaluators.ports import not_applicable, unanswered, unasked, unrecorded
-from agenteval_collector.judge.questions.plan import may_have_plan
+from agenteval_collector.judge.questions.extract import may_have_plan
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.judging import PROBABILITY, Referral
 from otel_agenteval.finding import Finding, Severity

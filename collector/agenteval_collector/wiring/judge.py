@@ -19,9 +19,8 @@ from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import OPENAI, AnswerStore, Judge, JudgementTaker, JudgeTelemetry, LedgerStore
-from agenteval_collector.judge.questions import goal
-from agenteval_collector.judge.questions.rubric import rubric_version
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
+from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_version
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, NoJudge, Referrals
 from agenteval_collector.model.counters import Telemetry
@@ -224,7 +223,7 @@ def _goal(settings: Settings) -> JudgedEvaluator | None:
     if not config.enabled:
         return None
     model = config.model or settings.judge.model
-    return JudgedEvaluator(name=GOAL_SUCCESS, version=goal.VERSION, model=model, threshold=config.threshold)
+    return JudgedEvaluator(name=GOAL_SUCCESS, version=GOAL_VERSION, model=model, threshold=config.threshold)
 
 
 def _judged(settings: Settings) -> Sequence[JudgedEvaluator]:

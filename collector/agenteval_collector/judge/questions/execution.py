@@ -11,7 +11,7 @@ from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.fitting import PLAN
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, record
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
-from agenteval_collector.judge.questions.scoring import by_median
+from agenteval_collector.judge.questions.scores import by_median
 from otel_agenteval.model import Json
 
 NAME: Final = "execution"

@@ -1,15 +1,18 @@
 """extract: the task, its outcome and the plan. No span states these facts; they are asked once for all metrics.
 
-Only what is needed is asked: the outcome for task_completion, the plan where none was recorded.
+Only what is needed is asked: the outcome for task_completion, the plan where none was recorded. A plan that was
+recorded (what a planning call or a model beside its tool calls said) is read, not asked. Where none was, it can be
+found only in what the agent reasoned or replied on the way: without any of that there is no plan.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, cast
 
 from agenteval_collector.judge.ports import Question
+from agenteval_collector.judge.prompt import fitting
 from agenteval_collector.judge.prompt.replies import TEXT, listing, record
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
-from otel_agenteval.model import Json
+from otel_agenteval.model import Json, Trace, Turn
 
 NAME: Final = "extract"
 VERSION: Final = "3"
@@ -51,3 +54,33 @@ def extract(transcript: list[Json], fields: Collection[str], earlier: Sequence[J
         data=told(transcript, earlier),
         schema=record(**{name: _FIELDS[name][1] for name in asked}),
     )
+
+
+def recorded_plan(trace: Trace, budget: int, redact: fitting.Redact) -> list[str]:
+    """Read the plan in the spans, in at most `budget` tokens; empty where none was recorded."""
+    recorded = stated([text for turn in trace.turns for text in turn.plan])
+    texts = [fitting.Entry(kind=fitting.PLAN, values={"text": text}) for text in recorded]
+    return [cast("str", cast("dict[str, Json]", item)["text"]) for item in fitting.fit(texts, budget, redact).items]
+
+
+def may_have_plan(trace: Trace) -> bool:
+    """Tell whether there is a plan, or anything that could be evidence of one."""
+    # As the entries of the transcript have it, without making them: this is asked of every trace, judge or not.
+    return any(_is_said(text) for turn in trace.turns for text in _evidence(turn))
+
+
+def _evidence(turn: Turn) -> Iterator[str]:
+    replies = [call.output for call in turn.model_calls if call.output is not None]
+    said = set(replies)
+    yield from turn.reasoning
+    yield from (text for text in turn.plan if text not in said)
+    yield from replies[:-1] if replies and replies[-1] == turn.output else replies
+
+
+def stated(plan: list[str]) -> list[str]:
+    """Drop the blank steps of a plan."""
+    return [step for step in plan if _is_said(step)]
+
+
+def _is_said(text: Json) -> bool:
+    return isinstance(text, str) and bool(text.strip())

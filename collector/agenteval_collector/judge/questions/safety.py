@@ -12,7 +12,7 @@ from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.replies import REASON, choice, record
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
-from agenteval_collector.judge.questions.scoring import version_of
+from agenteval_collector.judge.questions.scores import version_of
 from otel_agenteval.metrics import SEVERITY_WEIGHTS
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score

@@ -13,7 +13,7 @@ from agenteval_collector.judge.ports import Question, Reading, Reply
 from agenteval_collector.judge.prompt.fitting import REASONING, TOOL_CALL, USER, Entry, Redact, fit, shorten
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, choice, record
 from agenteval_collector.judge.prompt.transcript import entries
-from agenteval_collector.judge.questions.scoring import by_median
+from agenteval_collector.judge.questions.scores import by_median
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Score
 

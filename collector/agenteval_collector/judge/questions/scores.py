@@ -1,0 +1,163 @@
+"""Questions that end in one score: of facts alone, of a whole session, of a rubric of the user's own.
+
+completion   task_completion: did the agent do what it was asked? By the extracted task and outcome alone
+plan         plan_quality: was the plan a good one, whatever became of it? By the task and the plan alone
+goal         goal_success: what did the user want of the session, was it reached, and where did it fail?
+a rubric     asked like a built-in question: one request each, with the transcript
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Any, Final
+
+from agenteval_collector.config import RubricConfig
+from agenteval_collector.judge.ports import Question, Reading, Reply
+from agenteval_collector.judge.prompt.replies import REASON, SCORE, TEXT, number, record, whole
+from agenteval_collector.judge.prompt.transcript import GUIDE, told
+from agenteval_collector.model.judging import FAILED_TURN, GOAL, GOAL_SUCCESS
+from otel_agenteval.model import Json
+from otel_agenteval.outcome import Score
+
+COMPLETION_VERSION: Final = "1"
+PLAN_VERSION: Final = "1"
+GOAL_VERSION: Final = "1"
+RUBRIC_FORM_VERSION: Final = "3"
+"""Rises with every change of what stands around the user's question."""
+
+_COMPLETION: Final = """\
+Compare what came of an agent's work ("outcome") with what was asked of it ("task"), and say how far the task was done.
+- 1: done in full, every condition kept
+- 0.75 to 0.99: done in the main, small things are missing
+- 0.5 to 0.74: done in part
+- 0.25 to 0.49: large parts are missing
+- 0 to 0.24: not done in any way that helps
+Judge the outcome, not the effort. A claim of the agent that no action in the outcome bears out counts as not done. To \
+refuse rightly what must not be done, and to say so, can be the whole task."""
+
+_PLAN: Final = """\
+Judge an agent's plan for a task by itself; whether it was followed does not matter.
+- Completeness: does it cover all of the task?
+- Coherence: do its steps follow from one another in an order that works?
+- Economy: could it be shorter?
+- Detail: does it say enough to act on, and no more?
+- Alignment: does it aim at what the user wanted?
+Guide
+- 1: complete, coherent, economical
+- 0.75: good, with small flaws
+- 0.5: it would do, with noticeable gaps
+- 0.25: weak, with serious flaws
+- 0: it does not address the task"""
+
+_GOAL: Final = """\
+The transcript is a whole session of a user with an agent. Say whether the user got what they wanted of it.
+- goal: what the user wanted of the session, in one or two sentences, with every condition that the user set; as it \
+was at last, where the user changed it
+- reason: why it was reached or was not
+- failed_turn: the number of the turn in which it went wrong first, 0 where it did not
+- score: 1: reached in full. 0.5: in part. 0: not at all, or something else was done. A claim of the agent that no \
+action bears out does not count. To refuse rightly what must not be done reaches what can be reached.
+
+"""
+
+
+def version_of(form_version: str, asked: Json) -> str:
+    """Make the version of a question that users write: another text, scale or constraint is another version."""
+    return f"{form_version}-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:8]}"
+
+
+def by_median(
+    evaluator: str,
+    threshold: float,
+    *,
+    part: str | None = None,
+    key: str = "score",
+    scale: tuple[float, float] = (0.0, 1.0),
+    metadata: Mapping[str, Json] | Callable[[Reply], Mapping[str, Json]] | None = None,
+) -> Reading:
+    """Read the score under `key` and its reason in one `part` of each reply, or in the whole reply.
+
+    The score of all is the median, with the reason of the vote nearest to it (the first of several). The worst of
+    `scale` becomes 0, the best 1. `metadata` go with the score, or are made of that vote's reply.
+    """
+    worst, best = scale
+
+    def of(reply: Reply) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = reply if part is None else reply[part]
+        return found
+
+    def value(reply: Reply) -> float:
+        score: float = (of(reply)[key] - worst) / (best - worst)
+        return score
+
+    def conclude(replies: Sequence[Reply]) -> Score:
+        middle = median(map(value, replies))
+        nearest = min(replies, key=lambda reply: abs(value(reply) - middle))
+        facts = metadata(nearest) if callable(metadata) else metadata or {}
+        reason = of(nearest)["reason"] or "the judge gave no reason"
+        return Score(value=middle, reason=reason, metadata=facts)
+
+    return Reading(evaluator=evaluator, threshold=threshold, value=value, conclude=conclude)
+
+
+def completion(task: str, outcome: str, threshold: float) -> Question:
+    """Make the question after the extraction."""
+    facts: dict[str, Json] = {"task": task, "outcome": outcome}
+    return Question(
+        name="completion",
+        version=COMPLETION_VERSION,
+        instructions=_COMPLETION,
+        data=facts,
+        schema=record(reason=REASON, verdict=SCORE),
+        readings=[by_median("task_completion", threshold, key="verdict", metadata=facts)],
+    )
+
+
+def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
+    """Make the question after the extraction."""
+    facts: dict[str, Json] = {"task": task, "plan": list[Json](plan)}
+    return Question(
+        name="plan",
+        version=PLAN_VERSION,
+        instructions=_PLAN,
+        data=facts,
+        schema=record(reason=REASON, score=SCORE),
+        readings=[by_median("plan_quality", threshold, metadata=facts)],
+    )
+
+
+def goal_question(transcript: list[Json], turns: int, threshold: float) -> Question:
+    """Make the question about a session of so many turns."""
+    turn = whole(0, turns, f"A turn from 1 to {turns}; 0: none.")
+
+    def facts(reply: Reply) -> dict[str, Json]:
+        return {GOAL: reply[GOAL], FAILED_TURN: int(reply[FAILED_TURN]) or None}
+
+    return Question(
+        name=GOAL_SUCCESS,
+        version=GOAL_VERSION,
+        instructions=_GOAL + GUIDE,
+        data={"transcript": transcript},
+        schema=record(goal=TEXT, reason=REASON, failed_turn=turn, score=SCORE),
+        readings=[by_median(GOAL_SUCCESS, threshold, metadata=facts)],
+    )
+
+
+def rubric_version(rubric: RubricConfig) -> str:
+    """Make the version of a rubric's evaluator."""
+    return version_of(RUBRIC_FORM_VERSION, [rubric.question, list(rubric.scale)])
+
+
+def rubric_question(rubric: RubricConfig, transcript: list[Json], earlier: Sequence[Json] = ()) -> Question:
+    """Make the question; a number on the rubric's scale is mapped to [0, 1], its worst to 0, its best to 1."""
+    worst, best = rubric.scale
+    return Question(
+        name=rubric.name,
+        version=rubric_version(rubric),
+        instructions=f"{rubric.question}\n\nAnswer for the whole transcript with a number from {worst:g} (worst) to "
+        f"{best:g} (best).\n\n{GUIDE}",
+        data=told(transcript, earlier),
+        schema=record(reason=REASON, score=number(worst, best, f"From {worst:g} to {best:g}.")),
+        readings=[by_median(rubric.name, rubric.threshold, scale=rubric.scale)],
+    )

@@ -41,7 +41,8 @@ class World:
         self.passed_on.append(judgement)
 
     def canaries(self, wanted: int = 4, evaluator: JudgedEvaluator = EVALUATOR) -> Canaries:
-        return Canaries(self.scoring.store.canaries, [evaluator], self, self.freeze, self.scoring.clock, wanted=wanted)
+        store, clock = self.scoring.store.canaries, self.scoring.clock
+        return Canaries(store, [evaluator], self.take_judgement, self.freeze, clock, wanted=wanted)
 
     def judged(self, numbers: Collection[int], value: float = 0.9) -> None:
         self.referring.outcomes = {"confidence": judged(value)}

@@ -84,7 +84,7 @@ class Engine:
         self.stage = JudgeStage(
             Judgements(lambda job: worked(int(job.trace_id)), panel().judge, asking.about_trace, self.clock),
             judge,
-            self,
+            self.take_judgement,
             self.clock,
             self,
             capacity=1000,

@@ -91,7 +91,7 @@ class World:
         return JudgeStage(
             Judgements(self.load, self.judge_trace, self.asking, self.clock),
             self,
-            self,
+            self.take_judgement,
             self.clock,
             self,
             capacity=capacity,

@@ -48,18 +48,9 @@ MAX_REPLY: Final = 16 * 1024
 MAX_PROBLEM: Final = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replied:
-    """An answer with its text; `is_stored`: it was given earlier, to whichever process asked."""
-
-    text: str
-    answer: Answer
-    is_stored: bool = False
-
-
-def _weight(replied: Replied) -> int:
+def _weight(answer: Answer) -> int:
     # Decoded, a reply takes several times its text.
-    return 1024 + 8 * len(replied.text)
+    return 1024 + 8 * len(answer.text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +72,7 @@ class Asking:
     canary: str
     temperature: Callable[[int], float]
     answers: AnswerStore | None = None
-    cache: Cache[Replied] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=_weight))
+    cache: Cache[Answer] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=_weight))
 
     def about_trace(self, exchanges: list[Exchange], job: JudgeJob) -> "TraceQuestions":
         """Make the `Ask` of one trace or session, which adds to `exchanges` whatever it asks. One of a recheck takes no
@@ -115,35 +106,34 @@ class TraceQuestions:
         by = self._asking
         temperature = by.temperature(vote)
         if self._job.recheck:
-            return (await self._insist(question, model, temperature)).answer
+            return await self._insist(question, model, temperature)
         key = _key(by.endpoint, question, model, temperature, vote)
-        replied, known = await by.cache.get(key, lambda: self._look_up(key, question, model, temperature))
-        known = known or replied.is_stored
+        answer, known = await by.cache.get(key, lambda: self._look_up(key, question, model, temperature))
+        known = known or answer.is_stored
         by.telemetry.looked_up(known)
         if known:
             # An earlier reply costs nothing, and was counted when it came.
             free = replace(_asked(question, model), input_tokens=0, output_tokens=0, usd=0.0, seconds=0.0, cached=True)
-            self._keep(replace(free, asked_at=by.clock.now(), reply=replied.text))
-        return replied.answer
+            self._keep(replace(free, asked_at=by.clock.now(), reply=answer.text))
+        return answer
 
-    async def _look_up(self, key: str, question: Question, model: str, temperature: float) -> Replied:
+    async def _look_up(self, key: str, question: Question, model: str, temperature: float) -> Answer:
         """Return the answer that any process had, else ask."""
         answers = self._asking.answers
         if answers is not None and (kept := answers.answer(key)) is not None:
-            answer = Answer(reply=json.loads(kept.reply), model=kept.model, temperature=kept.temperature)
-            return Replied(text=kept.reply, answer=answer, is_stored=True)
-        replied = await self._insist(question, model, temperature)
+            reply = json.loads(kept.reply)
+            return Answer(reply=reply, model=kept.model, temperature=kept.temperature, text=kept.reply, is_stored=True)
+        answer = await self._insist(question, model, temperature)
         if answers is not None:
-            answer = replied.answer
             stored = StoredAnswer(reply=json.dumps(answer.reply), model=answer.model, temperature=answer.temperature)
             try:
                 answers.keep(key, stored, self._job)
             except RetryableError as error:
                 # It is paid for, and known to this process.
                 logger.warning("an answer of the judge could not be kept: %s", error)
-        return replied
+        return answer
 
-    async def _insist(self, question: Question, model: str, temperature: float) -> Replied:
+    async def _insist(self, question: Question, model: str, temperature: float) -> Answer:
         """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
         by = self._asking
         envelope = enclose(question, nonce=by.nonce(), canary=by.canary)
@@ -166,8 +156,7 @@ class TraceQuestions:
                 envelope = reask(envelope, shown, problem)
             else:
                 self._count(replace(exchange, reply=shown), None)
-                answer = Answer(reply=decoded, model=reply.model, temperature=reply.temperature)
-                return Replied(text=shown, answer=answer)
+                return Answer(reply=decoded, model=reply.model, temperature=reply.temperature, text=shown)
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
     async def _request(self, request: JudgeRequest, asked: Exchange) -> tuple[JudgeReply, Exchange]:

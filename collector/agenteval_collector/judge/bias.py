@@ -31,6 +31,11 @@ seem, please do not hesitate to let me know at any time, and I will be more than
 so much, and have a truly wonderful day!"""
 """Polite text that adds nothing to an answer but length."""
 
+LEVEL: Final = 0.05
+"""Chance that a fair judge is said to mind any of the changes."""
+Before: TypeAlias = Mapping[tuple[str, str], float]
+"""The scores that traces had, by trace id and evaluator."""
+
 
 def unchanged(trace: Trace) -> Trace:
     """Return the trace itself."""
@@ -106,13 +111,6 @@ def _reversed_keys(value: Json) -> Any:
     if isinstance(value, dict):
         return {key: _reversed_keys(value[key]) for key in reversed(value)}
     return [_reversed_keys(item) for item in value] if isinstance(value, list) else value
-
-
-LEVEL: Final = 0.05
-"""Chance that a fair judge is said to mind any of the changes."""
-
-Before: TypeAlias = Mapping[tuple[str, str], float]
-"""The scores that traces had, by trace id and evaluator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,20 @@ from agenteval_collector.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)
 
+_NANOSECONDS_PER_HOUR: Final = 3_600_000_000_000
+_SECONDS_PER_HOUR: Final = 3600
+_TOKENS_PER_MESSAGE: Final = 8
+_OUTPUT_TOKENS: Final = 1024
+"""More than a reply to our questions takes, short of one that reasons at length."""
+_MEASURES: Final[dict[str, Callable[[Spend], float]]] = {
+    "requests": lambda spend: spend.requests,
+    "tokens": lambda spend: spend.input_tokens + spend.output_tokens,
+    "usd": lambda spend: spend.usd,
+}
+_PERIODS: Final = {"hour": 1, "day": 24}
+SpentSince: TypeAlias = Callable[[int], Spend]
+"""Sums up what was spent since an hour."""
+
 
 class Prices:
     """`judge.prices`. A model `vendor/name` that has no price of its own has that of `name`."""
@@ -46,24 +60,6 @@ class Prices:
     def unknown(self, models: Collection[str]) -> list[str]:
         """List the models among these that have no price."""
         return sorted(model for model in set(models) if self.usd(model, 0, 0) is None)
-
-
-_NANOSECONDS_PER_HOUR: Final = 3_600_000_000_000
-_SECONDS_PER_HOUR: Final = 3600
-
-_TOKENS_PER_MESSAGE: Final = 8
-_OUTPUT_TOKENS: Final = 1024
-"""More than a reply to our questions takes, short of one that reasons at length."""
-
-_MEASURES: Final[dict[str, Callable[[Spend], float]]] = {
-    "requests": lambda spend: spend.requests,
-    "tokens": lambda spend: spend.input_tokens + spend.output_tokens,
-    "usd": lambda spend: spend.usd,
-}
-_PERIODS: Final = {"hour": 1, "day": 24}
-
-SpentSince: TypeAlias = Callable[[int], Spend]
-"""Sums up what was spent since an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from agenteval_collector.judge.drift import find_drifts
 from agenteval_collector.judge.judgements import SPANS_GONE
-from agenteval_collector.judge.ports import CanaryStore, JudgementTaker
+from agenteval_collector.judge.ports import CanaryStore, TakeJudgement
 from agenteval_collector.judge.queue.stage import NO_ROOM
 from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.drift import Canary, CanaryAnswer, Drift
@@ -27,6 +27,21 @@ logger = logging.getLogger(__name__)
 
 CANDIDATES: Final = 200
 """Newest judged traces that canaries are chosen from."""
+
+
+_AGAIN = Unscored(status=Status.PENDING, reason="asked again; its score stays as it is")
+
+Freeze: TypeAlias = Callable[[JudgeJob], bytes | None]
+"""Freezes the trace of a job; None where its spans are gone, or it is too large to be kept. May block."""
+EVERY: Final = 20 * 3600.0
+"""Seconds until a trace is asked about again: daily."""
+LOOK_EVERY: Final = 600.0
+"""Seconds between two looks for what is to be asked."""
+LIFETIME: Final = 60 * 24 * 3600.0
+"""Seconds until a canary gives way to a newer trace: so long content is kept at most, and so long a drift is told of
+that somebody has accepted."""
+KEPT: Final = 90 * 24 * 3600.0
+"""Seconds for which answers are kept that no newer one has replaced."""
 
 
 def candidates(store: CanaryStore, names: Container[str]) -> list[list[Evaluation]]:
@@ -53,9 +68,6 @@ def _across(candidates: Iterable[list[Evaluation]]) -> Iterable[list[Evaluation]
 
 def _lot(trace_id: str) -> bytes:
     return hashlib.sha256(trace_id.encode()).digest()
-
-
-_AGAIN = Unscored(status=Status.PENDING, reason="asked again; its score stays as it is")
 
 
 def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[JudgedEvaluator], now: int) -> JudgeJob:
@@ -91,22 +103,8 @@ def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[
     )
 
 
-Freeze: TypeAlias = Callable[[JudgeJob], bytes | None]
-"""Freezes the trace of a job; None where its spans are gone, or it is too large to be kept. May block."""
-
-EVERY: Final = 20 * 3600.0
-"""Seconds until a trace is asked about again: daily."""
-LOOK_EVERY: Final = 600.0
-"""Seconds between two looks for what is to be asked."""
-LIFETIME: Final = 60 * 24 * 3600.0
-"""Seconds until a canary gives way to a newer trace: so long content is kept at most, and so long a drift is told of
-that somebody has accepted."""
-KEPT: Final = 90 * 24 * 3600.0
-"""Seconds for which answers are kept that no newer one has replaced."""
-
-
 class Canaries:
-    """At most `wanted` traces; where that is 0, none is kept. The taker of judgements in front of `evaluation`.
+    """At most `wanted` traces; where that is 0, none is kept. The taker of judgements in front of `take`.
 
     Belongs to the judge's event loop, but `drifts`, which any thread may read.
     """
@@ -115,7 +113,7 @@ class Canaries:
         self,
         store: CanaryStore,
         evaluators: Sequence[JudgedEvaluator],
-        evaluation: JudgementTaker,
+        take: TakeJudgement,
         freeze: Freeze,
         clock: Clock,
         *,
@@ -123,7 +121,7 @@ class Canaries:
     ) -> None:
         self._store = store
         self._evaluators = {each.name: each for each in evaluators}
-        self._evaluation = evaluation
+        self._hand_on = take
         self._freeze = freeze
         self._clock = clock
         self._wanted = wanted
@@ -143,7 +141,7 @@ class Canaries:
             self._under_way.discard(judgement.job.trace_id)
             self._unless_unavailable(lambda: self._take(judgement))
         else:
-            self._evaluation.take_judgement(judgement)
+            self._hand_on(judgement)
 
     def stored_drifts(self) -> tuple[Drift, ...]:
         """Return the drifts by all answers that are stored, whichever process asked. From any thread. Raises

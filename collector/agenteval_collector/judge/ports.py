@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from agenteval_collector.model.drift import Canary, CanaryAnswer
@@ -12,6 +12,12 @@ from otel_agenteval.outcome import Evaluation, Score
 
 OPENAI: Final = "https://api.openai.com/v1"
 """The endpoint where the settings name none."""
+
+Reply: TypeAlias = Mapping[str, Any]
+"""A judge's reply, decoded and checked: it is as the question's schema says."""
+
+TakeJudgement: TypeAlias = Callable[[Judgement], None]
+"""Takes what the judge says; the evaluation. Must not block; called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +104,6 @@ class Judge(Protocol):
         """Close the connections; safe to call twice."""
 
 
-Reply: TypeAlias = Mapping[str, Any]
-"""A judge's reply, decoded and checked: it is as the question's schema says."""
-
-
 class Malformed(ValueError):
     """A reply is no answer to its question; the message says what is wrong with it, for the judge to correct."""
 
@@ -141,11 +143,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A valid reply to a question; `model` and `temperature` as the endpoint took them."""
+    """A valid reply to a question; `model` and `temperature` as the endpoint took them.
+
+    `text` is the reply as it came, or as it is stored; `is_stored`: it was given earlier, to whichever process asked.
+    """
 
     reply: Reply
     model: str
     temperature: float | None
+    text: str = field(default="", compare=False)
+    is_stored: bool = field(default=False, compare=False)
 
 
 class Ask(Protocol):
@@ -225,12 +232,6 @@ class CanaryStore(Protocol):
     def candidates(self, *, labelled: bool, limit: int) -> list[list[Evaluation]]:
         """Return scores by the judge of traces that were never canaries, by trace, of the newest traces: of those that
         people have labelled, or of any that were not judged because of what was found in them."""
-
-
-class JudgementTaker(Protocol):
-    """Takes what the judge says; the evaluation. Must not block; called from any thread."""
-
-    def take_judgement(self, judgement: Judgement) -> None: ...
 
 
 class JudgeTelemetry(Protocol):

@@ -21,6 +21,13 @@ from otel_agenteval.lru import Recent
 from otel_agenteval.metrics import JudgedTrace, PassRate, pass_rate
 from otel_agenteval.outcome import Subject
 
+LIVE_VERSIONS: Final = 3
+"""Versions of an agent that gauges show: those that were judged last."""
+SCRAPE_BUDGET: Final = 0.5
+"""Seconds that a scrape may spend on computing rates again."""
+MOST_KNOWN: Final = 2000
+"""Rates that are kept, those that were asked for last."""
+
 
 class JudgedSnapshot(Protocol):
     """The judged traces of the random part, as they are at one moment."""
@@ -88,14 +95,6 @@ def _first(waiting: Sequence[JudgedScore]) -> JudgedScore | None:
 
 def _place(text: str) -> bytes:
     return sha256(text.encode()).digest()
-
-
-LIVE_VERSIONS: Final = 3
-"""Versions of an agent that gauges show: those that were judged last."""
-SCRAPE_BUDGET: Final = 0.5
-"""Seconds that a scrape may spend on computing rates again."""
-MOST_KNOWN: Final = 2000
-"""Rates that are kept, those that were asked for last."""
 
 
 @dataclass(frozen=True, slots=True)

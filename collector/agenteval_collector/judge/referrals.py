@@ -20,6 +20,15 @@ PLACES: Final = 10
 KEPT_FOR_ERRORS: Final = 5
 """Places that a session without an error does not get, unless every session gets one."""
 
+_WITHOUT_ANSWER: Final = ("tool_correctness", "argument_correctness", "plan_quality")
+"""These look at what was done or planned before the answer."""
+SESSIONS: Final = 10_000
+"""Sessions that are remembered with their part of the sample."""
+
+PartsOf: TypeAlias = Callable[[str], frozenset[Part | None]]
+"""The parts of a session's traces that there was something to judge in; None stands for those that are sampled out.
+Empty for a session that was not seen before."""
+
 
 class Escalation:
     """Gives places to sessions with findings. Belongs to the evaluation's thread.
@@ -47,10 +56,6 @@ class Escalation:
         if has_place or counts:
             self._telemetry.count(Counted.ESCALATED if has_place else Counted.NOT_ESCALATED)
         return has_place
-
-
-_WITHOUT_ANSWER: Final = ("tool_correctness", "argument_correctness", "plan_quality")
-"""These look at what was done or planned before the answer."""
 
 
 def preclude(trace: Trace, name: str) -> Unscored | None:
@@ -84,14 +89,6 @@ def _nothing_of_its_own(trace: Trace, name: str) -> Unscored | None:
         case "plan_adherence" | "plan_quality" if not may_have_plan(trace):
             return not_applicable("no plan: none was recorded, and nothing that could be evidence of one")
     return None
-
-
-SESSIONS: Final = 10_000
-"""Sessions that are remembered with their part of the sample."""
-
-PartsOf: TypeAlias = Callable[[str], frozenset[Part | None]]
-"""The parts of a session's traces that there was something to judge in; None stands for those that are sampled out.
-Empty for a session that was not seen before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

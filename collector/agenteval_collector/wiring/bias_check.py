@@ -33,7 +33,7 @@ from agenteval_collector.wiring.judge import (
 from agenteval_collector.wiring.scoring import trace_reader
 from agenteval_collector.wiring.storage import Storage, request_file
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Failure, Outcome, Score, Status, Subject
+from otel_agenteval.outcome import Evaluation, Failure, Score, Status, Subject
 
 S = TypeVar("S", bound=Section)
 
@@ -98,8 +98,8 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         Returns the reason where the judge cannot be asked any further, which is none of single traces.
         """
         changed = {job.trace_id: trace for job, trace in self._changed(change)}
-        taker = _Taker()
-        self._asked.append(Asked(change=change, judgements=taker.judgements))
+        judgements: list[Judgement] = []
+        self._asked.append(Asked(change=change, judgements=judgements))
         settings = _settings_for(change, self._settings)
         stage = make_judge_stage(
             settings,
@@ -107,7 +107,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
             self._clock,
             NoJudgeTelemetry(),
             load=lambda job: changed.get(job.trace_id),
-            evaluation=taker,
+            take=judgements.append,
             capacity=max(1, len(changed)),
         )
         try:
@@ -115,7 +115,10 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
                 if each.job.trace_id in changed:
                     stage.take_job(each.job)
             stage.drain(progress)
-            return taker.over_budget or (taker.failure if stage.trouble else None)
+            newest = [each.outcome for judgement in reversed(judgements) for each in judgement.evaluations]
+            bound = next((each.reason for each in newest if each.status is Status.OVER_BUDGET), None)
+            failure = next((each.reason for each in newest if isinstance(each, Failure)), None)
+            return bound or (failure if stage.trouble else None)
         finally:
             stage.shutdown()
 
@@ -175,30 +178,6 @@ def _tokens(asked: Exchange) -> tuple[int, int]:
     if asked.input_tokens and asked.output_tokens:
         return asked.input_tokens, asked.output_tokens
     return tokens(asked.instructions) + tokens(asked.data), tokens(asked.reply or "")
-
-
-class _Taker:
-    """Keeps judgements as they come."""
-
-    def __init__(self) -> None:
-        self.judgements: list[Judgement] = []
-
-    def take_judgement(self, judgement: Judgement) -> None:
-        self.judgements.append(judgement)
-
-    @property
-    def over_budget(self) -> str | None:
-        """The bound that keeps the judge from being asked; None where none does."""
-        return next((each.reason for each in self._outcomes() if each.status is Status.OVER_BUDGET), None)
-
-    @property
-    def failure(self) -> str | None:
-        """The newest error; None without one."""
-        return next((each.reason for each in self._outcomes() if isinstance(each, Failure)), None)
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        """Yield all outcomes, the newest first."""
-        return (each.outcome for judgement in reversed(self.judgements) for each in judgement.evaluations)
 
 
 def _current(scores: Iterable[Evaluation], evaluators: Mapping[str, JudgedEvaluator]) -> list[Evaluation]:

@@ -18,7 +18,7 @@ from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import OPENAI, AnswerStore, Judge, JudgementTaker, JudgeTelemetry, LedgerStore
+from agenteval_collector.judge.ports import OPENAI, AnswerStore, Judge, JudgeTelemetry, LedgerStore, TakeJudgement
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_version
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -84,7 +84,7 @@ def make_judge_stage(
     clock: Clock,
     telemetry: JudgeTelemetry,
     load: Load,
-    evaluation: JudgementTaker,
+    take: TakeJudgement,
     *,
     capacity: int,
     rechecks: Callable[[], Sequence[JudgeJob]] = tuple,
@@ -92,7 +92,7 @@ def make_judge_stage(
 ) -> JudgeStage:
     """Make the stage that asks. Raises ConfigError where the endpoint cannot be one.
 
-    `load` reads a trace again, `evaluation` takes what the judge says of it; `capacity` is how many traces may wait.
+    `load` reads a trace again, `take` hears what the judge says of it; `capacity` is how many traces may wait.
     `rechecks` gives the canaries that are due. `answers` are those that need not be asked for again.
     """
     config = settings.judge
@@ -115,7 +115,7 @@ def make_judge_stage(
     return JudgeStage(
         Judgements(load, _panel(settings).judge, asking.about_trace, clock, asking.cache.clear),
         judge,
-        evaluation,
+        take,
         clock,
         telemetry,
         capacity=capacity,
@@ -124,8 +124,8 @@ def make_judge_stage(
     )
 
 
-def make_canaries(settings: Settings, store: Store, load: Load, evaluation: JudgementTaker, clock: Clock) -> Canaries:
-    """Make what has the judge asked again; judgements of other traces go on to `evaluation`. `load` reads a trace from
+def make_canaries(settings: Settings, store: Store, load: Load, take: TakeJudgement, clock: Clock) -> Canaries:
+    """Make what has the judge asked again; judgements of other traces go on to `take`. `load` reads a trace from
     its spans, to be frozen."""
     config = settings.judge
 
@@ -134,7 +134,7 @@ def make_canaries(settings: Settings, store: Store, load: Load, evaluation: Judg
         return None if trace is None else freeze(trace, config.trace_tokens, judge_redactor(settings)())
 
     wanted = config.canaries
-    return Canaries(store.canaries, judged_evaluators(settings), evaluation, freeze_trace, clock, wanted=wanted)
+    return Canaries(store.canaries, judged_evaluators(settings), take, freeze_trace, clock, wanted=wanted)
 
 
 def canary_loader(store: Store, load: Load) -> Load:
@@ -150,7 +150,7 @@ def canary_loader(store: Store, load: Load) -> Load:
 
 
 def _panel(settings: Settings) -> Panel:
-    config, evaluators = settings.judge, _judged(settings)
+    config, evaluators = settings.judge, _all_judged(settings)
     return Panel(
         model=config.model,
         models={each.name: each.model for each in evaluators},
@@ -200,7 +200,7 @@ def _judge(config: JudgeConfig, clock: Clock, telemetry: JudgeTelemetry) -> Judg
 
 def judge_models(settings: Settings) -> set[str]:
     """List all models that may be asked."""
-    return {settings.judge.model, *(each.model for each in _judged(settings))}
+    return {settings.judge.model, *(each.model for each in _all_judged(settings))}
 
 
 def trace_loader(traces: EarlierTraces, turns: SessionTurns, read: Reader) -> Load:
@@ -218,36 +218,34 @@ def trace_loader(traces: EarlierTraces, turns: SessionTurns, read: Reader) -> Lo
     return load
 
 
-def _goal(settings: Settings) -> JudgedEvaluator | None:
-    config = settings.evaluators.goal_success
-    if not config.enabled:
-        return None
-    model = config.model or settings.judge.model
-    return JudgedEvaluator(name=GOAL_SUCCESS, version=GOAL_VERSION, model=model, threshold=config.threshold)
-
-
-def _judged(settings: Settings) -> Sequence[JudgedEvaluator]:
-    """List the judged evaluators of traces and sessions that are on."""
-    of_sessions = _goal(settings)
-    return [*judged_evaluators(settings), *([of_sessions] if of_sessions else [])]
-
-
 def judged_evaluators(settings: Settings) -> Sequence[JudgedEvaluator]:
-    """List the judged evaluators that are on, and the rubrics."""
+    """List the judged evaluators of traces that are on, and the rubrics."""
     configured = settings.evaluators
-
-    def judged(
-        name: str, version: str, config: JudgedConfig | RubricConfig, *, of_runs: bool = False
-    ) -> JudgedEvaluator:
-        model = config.model or settings.judge.model
-        return JudgedEvaluator(name=name, version=version, model=model, threshold=config.threshold, of_runs=of_runs)
-
     builtin: dict[str, JudgedConfig] = {name: getattr(configured, name) for name in JUDGED}
-    found = [judged(name, JUDGED[name], config) for name, config in builtin.items() if config.enabled]
+    found = [_judged_by(settings, name, JUDGED[name], config) for name, config in builtin.items() if config.enabled]
     if configured.safety.enabled:
         version = safety_version(settings.reliability.safety.constraints)
-        found.append(judged(SAFETY, version, configured.safety, of_runs=True))
-    return [*found, *(judged(rubric.name, rubric_version(rubric), rubric) for rubric in settings.judge.rubrics)]
+        found.append(_judged_by(settings, SAFETY, version, configured.safety, of_runs=True))
+    rubrics = settings.judge.rubrics
+    return [*found, *(_judged_by(settings, rubric.name, rubric_version(rubric), rubric) for rubric in rubrics)]
+
+
+def _goal(settings: Settings) -> JudgedEvaluator | None:
+    """Return the judged evaluator of sessions; None where it is off."""
+    config = settings.evaluators.goal_success
+    return _judged_by(settings, GOAL_SUCCESS, GOAL_VERSION, config) if config.enabled else None
+
+
+def _judged_by(
+    settings: Settings, name: str, version: str, config: JudgedConfig | RubricConfig, *, of_runs: bool = False
+) -> JudgedEvaluator:
+    model = config.model or settings.judge.model
+    return JudgedEvaluator(name=name, version=version, model=model, threshold=config.threshold, of_runs=of_runs)
+
+
+def _all_judged(settings: Settings) -> Sequence[JudgedEvaluator]:
+    """List the judged evaluators of traces and sessions that are on."""
+    return [*judged_evaluators(settings), *filter(None, [_goal(settings)])]
 
 
 def _describe(settings: Settings, models: Sequence[str], prices: Prices) -> str:

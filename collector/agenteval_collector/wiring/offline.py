@@ -116,7 +116,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             self._clock,
             NoJudgeTelemetry(),
             load=trace_loader(self, self.store.turns, self._core.read),
-            evaluation=self._inbox,
+            take=self._inbox.take_judgement,
             # A batch may take up earlier traces of its sessions.
             capacity=max(BATCH, len(self._traces)),
         )

@@ -137,7 +137,7 @@ class Pipeline:
         )
         self._inbox = EvaluationInbox(SessionKey(session_naming(settings)))
         self._load = trace_loader(self.storage, store.turns, self._core.read)
-        self._canaries = make_canaries(settings, store, self._load, self._inbox, clock)
+        self._canaries = make_canaries(settings, store, self._load, self._inbox.take_judgement, clock)
         self.judge = self._make_judge() if settings.judge.on else NoJudgeStage()
         self._progress = Progress(self.open_spans)
         self.evaluation = EvaluationStage(
@@ -169,7 +169,7 @@ class Pipeline:
             self._clock,
             instruments,
             load=canary_loader(storage.store, self._load),
-            evaluation=self._canaries,
+            take=self._canaries.take_judgement,
             capacity=settings.judge.backlog,
             rechecks=self._rechecks,
             answers=storage.store.answers,

@@ -38,6 +38,11 @@ _ABOUT_ELSE = re.compile(
 )
 _IN_WORDS: Final = "Reply with one JSON object and nothing else. It follows this JSON schema:\n"
 
+MAX_TOKENS: Final = 10_000_000
+"""Tokens of one request; a larger usage is none."""
+MAX_MODEL: Final = 200
+"""Characters of a model's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -80,12 +85,6 @@ def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
         sent["response_format"] = {"type": "json_object"}
     sent["messages"] = [{"role": message.role, "content": storable(message.text)} for message in messages]
     return sent
-
-
-MAX_TOKENS: Final = 10_000_000
-"""Tokens of one request; a larger usage is none."""
-MAX_MODEL: Final = 200
-"""Characters of a model's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

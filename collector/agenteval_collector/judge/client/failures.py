@@ -42,6 +42,11 @@ _DEPTH: Final = 10
 """Errors beneath one another that are looked at."""
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
+_LISTS_NOTHING: Final = (404, 405, 501)
+"""Statuses of an endpoint that is there and has no list of models."""
+_SHOWN: Final = 5
+
 
 def refusal(host: str, error: openai.APIStatusError) -> JudgeError:
     """Make the error for a response with an error status: JudgeUnavailable or NoAnswer.
@@ -93,12 +98,6 @@ def _connection_problem(error: BaseException) -> str:
             case _:
                 beneath = beneath.__cause__ or beneath.__context__
     return type(error).__name__
-
-
-MAX_BODY_BYTES: Final = 4 * 1024 * 1024
-_LISTS_NOTHING: Final = (404, 405, 501)
-"""Statuses of an endpoint that is there and has no list of models."""
-_SHOWN: Final = 5
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -63,11 +63,12 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
         """
         call = current_call.get()
         reservation = await call.spending.reserve(call.request)
-        left = False
+        # Nothing is used up until the request leaves. From then on it may be answered, and billed: the estimate stands.
+        used = {"requests": 0, "input_tokens": 0, "output_tokens": 0}
 
         async def note(step: str, _: object) -> None:
-            nonlocal left
-            left = left or step.endswith("send_request_headers.started")
+            if step.endswith("send_request_headers.started"):
+                used.clear()
 
         response: Any = None
         try:
@@ -76,10 +77,9 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
             call.ended(error.error_type if isinstance(error, JudgeError) else "connection_error")
             raise
         finally:
-            if response is None and left:
-                reservation.settle()  # It may have been answered, and billed.
-            elif response is None:
-                reservation.settle(requests=0, input_tokens=0, output_tokens=0)
+            # Also where it was cancelled.
+            if response is None:
+                reservation.settle(**used)
         if response.is_success:
             call.answered = reservation
         else:

@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -26,40 +27,44 @@ LABELS: Final = 24
 _LEAST: Final = 24
 """Tokens that a value may have however tight the budget: room for a few words and what was left out."""
 
-INSTRUCTIONS: Final = "instructions"
-USER: Final = "user"
-REASONING: Final = "reasoning"
-PLAN: Final = "plan"
-REPLY: Final = "reply"
-MODEL_ERROR: Final = "model_error"
-TOOL_CALL: Final = "tool_call"
-ANSWER: Final = "answer"
-NO_ANSWER: Final = "no_answer"
-TOOL: Final = "tool"
-MESSAGE: Final = "message"
-"""A text or a tool's result of before the trace, of which is not known who said it."""
+
+class Kind(StrEnum):
+    """The kind of an entry."""
+
+    INSTRUCTIONS = "instructions"
+    USER = "user"
+    REASONING = "reasoning"
+    PLAN = "plan"
+    REPLY = "reply"
+    MODEL_ERROR = "model_error"
+    TOOL_CALL = "tool_call"
+    ANSWER = "answer"
+    NO_ANSWER = "no_answer"
+    TOOL = "tool"
+    MESSAGE = "message"
+    """A text or a tool's result of before the trace, of which is not known who said it."""
+
 
 _MANY: Final = {
-    INSTRUCTIONS: "instructions",
-    USER: "user messages",
-    REASONING: "pieces of reasoning",
-    PLAN: "plans",
-    REPLY: "replies",
-    MODEL_ERROR: "model errors",
-    TOOL_CALL: "tool calls",
-    ANSWER: "answers",
-    NO_ANSWER: "turns without an answer",
-    TOOL: "tools",
-    MESSAGE: "messages",
+    Kind.INSTRUCTIONS: "instructions",
+    Kind.USER: "user messages",
+    Kind.REASONING: "pieces of reasoning",
+    Kind.PLAN: "plans",
+    Kind.REPLY: "replies",
+    Kind.MODEL_ERROR: "model errors",
+    Kind.TOOL_CALL: "tool calls",
+    Kind.ANSWER: "answers",
+    Kind.NO_ANSWER: "turns without an answer",
+    Kind.TOOL: "tools",
+    Kind.MESSAGE: "messages",
 }
-"""The kinds of entries, in the plural."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """An entry of a list. `labels` are ours and short, `values` were recorded and may be of any length."""
 
-    kind: str
+    kind: Kind
     labels: Mapping[str, Json] = field(default_factory=dict)
     values: Mapping[str, Json]
 
@@ -178,9 +183,9 @@ def _inwards(count: int, head: int, tail: int) -> Iterator[int]:
 
 def _left_out(entries: Sequence[Entry]) -> dict[str, Json]:
     counts = Counter(entry.kind for entry in entries)
-    failed = sum(entry.failed for entry in entries if entry.kind == TOOL_CALL)
+    failed = sum(entry.failed for entry in entries if entry.kind == Kind.TOOL_CALL)
     parts = [
-        f"{count} {_MANY[kind]}" + (f" ({failed} failed)" if kind == TOOL_CALL and failed else "")
+        f"{count} {_MANY[kind]}" + (f" ({failed} failed)" if kind == Kind.TOOL_CALL and failed else "")
         for kind, count in counts.items()
     ]
     return {"kind": "left_out", "text": f"[... {len(entries)} entries left out: {', '.join(parts)} ...]"}

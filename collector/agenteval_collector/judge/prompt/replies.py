@@ -25,6 +25,12 @@ Schema = dict[str, Json]
 TEXT: Final[Schema] = {"type": "string"}
 REASON: Final[Schema] = {"type": "string", "description": "Why, in one or two sentences of plain English."}
 
+CANARY: Final = "canary"
+"""The property by which a reply shows that the instructions were read."""
+MAX_REPLY_CHARACTERS: Final = 65_536
+_SHOWN: Final = 40
+"""Characters of a value in an error message."""
+
 
 def number(worst: float, best: float, description: str) -> Schema:
     """Describe a number from `worst` to `best`, whichever is larger."""
@@ -67,14 +73,6 @@ def strict(schema: Mapping[str, Json]) -> Schema:
     if isinstance(items := sent.get("items"), dict):
         sent["items"] = strict(items)
     return sent
-
-
-CANARY: Final = "canary"
-"""The property by which a reply shows that the instructions were read."""
-
-MAX_REPLY_CHARACTERS: Final = 65_536
-_SHOWN: Final = 40
-"""Characters of a value in an error message."""
 
 
 def decode(text: str, question: Question, canary: str) -> Reply:

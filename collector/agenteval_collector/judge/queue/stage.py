@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final, TypeAlias
 
 from agenteval_collector.judge.judgements import Judgements
-from agenteval_collector.judge.ports import Judge, JudgementTaker, JudgeTelemetry, JudgeUnavailable
+from agenteval_collector.judge.ports import Judge, JudgeTelemetry, JudgeUnavailable, TakeJudgement
 from agenteval_collector.judge.queue.backlog import Backlog, Waiting
 from agenteval_collector.judge.queue.outage import Outage
 from agenteval_collector.model.judging import JudgeJob
@@ -55,7 +55,7 @@ class JudgeStage(Component):
         self,
         judgements: Judgements,
         judge: Judge,
-        evaluation: JudgementTaker,
+        take: TakeJudgement,
         clock: Clock,
         telemetry: JudgeTelemetry,
         *,
@@ -69,7 +69,7 @@ class JudgeStage(Component):
         super().__init__("judge", self._backlog)
         self._judgements = judgements
         self._judge = judge
-        self._evaluation = evaluation
+        self._take = take
         self._clock = clock
         self._telemetry = telemetry
         self._parallel = parallel
@@ -219,7 +219,7 @@ class JudgeStage(Component):
         # A refusal is an answer too.
         if not all(exchange.cached for exchange in judgement.exchanges):
             self._outage.over()
-        self._evaluation.take_judgement(judgement)
+        self._take(judgement)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
@@ -254,4 +254,4 @@ class JudgeStage(Component):
             self._fail(waiting, error_type, reason)
 
     def _fail(self, waiting: Waiting, error_type: str, reason: str) -> None:
-        self._evaluation.take_judgement(self._judgements.failed(waiting.job, error_type, reason))
+        self._take(self._judgements.failed(waiting.job, error_type, reason))

@@ -40,12 +40,14 @@ REASKS: Final = 2
 """Times that a malformed reply is handed back."""
 
 CACHED_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of answers that are kept in memory."""
 
 MAX_DATA: Final = 64 * 1024
 """Characters of a question's data that are kept; the middle is left out of longer ones."""
 MAX_REPLY: Final = 16 * 1024
 """The same of a reply, whose length is up to the judge."""
 MAX_PROBLEM: Final = 1024
+"""The same of what is wrong with a reply."""
 
 
 def _weight(answer: Answer) -> int:
@@ -147,6 +149,7 @@ class TraceQuestions:
                 temperature=temperature,
             )
             reply, exchange = await self._request(request, replace(asked, asked_at=by.clock.now()))
+            # Before it is kept or shown again: with the canary, data could imitate a reply.
             shown = conceal(by.canary, reply.text)
             try:
                 decoded = decode(reply.text, question, by.canary)

@@ -143,7 +143,7 @@ class Ledger:
             yield room
         finally:
             self._rooms.remove(room)
-            # A request that others wait for, too, may go on.
+            # What was kept and not used is free: whoever waits looks again.
             room.left = 0
             self._wake()
 
@@ -153,8 +153,8 @@ class Ledger:
         estimate = self.priced(request.model, 1, estimated_tokens(request), _OUTPUT_TOKENS)
         while True:
             reservation = Reservation(self, request.model, self._hour(), estimate)
-            # Beyond its own room a trace does not wait for those that room is kept for: they may need the place it
-            # holds.
+            # Room that is kept for other traces counts as used up here: a trace that needs more than its own room fails
+            # where there is none beside. Were it to wait for the others, they could be waiting for the place it holds.
             needed = replace(estimate, requests=0 if room.left else 1)
             fits = partial(self._fits, needed, gone=self._kept)
             if self._store.spend_if(reservation.hour, request.model, estimate, fits):
@@ -166,7 +166,7 @@ class Ledger:
 
     def correct(self, reservation: Reservation, correction: Spend) -> None:
         """Settle a reservation, and add what it differs by."""
-        # Those woken run only after the correction is made: nothing is awaited in between.
+        # Waking first is safe: those who wait run only when this has returned, as nothing is awaited in between.
         self._wake()
         self._reserved.remove(reservation)
         if correction != Spend():
@@ -216,6 +216,7 @@ class Ledger:
         return self._clock.now() // _NANOSECONDS_PER_HOUR
 
     def _wake(self) -> None:
+        # A new event for those who wait from now on: a set one would not let them wait.
         self._settled.set()
         self._settled = asyncio.Event()
 

@@ -28,7 +28,8 @@ class Cache(Generic[T]):
     async def get(self, key: str, find: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, bool]:
         """Return the value of `key`, and whether it was known, or looked for already.
 
-        Who asks meanwhile waits for the same search, which ends with the last of them. An error is not kept.
+        Whoever asks for it while it is looked for waits for the same search. The search is cancelled when nobody waits
+        any more. An error is raised to all who wait, and is not kept.
         """
         if (kept := self._kept.get(key)) is not None:
             return kept, True
@@ -38,6 +39,7 @@ class Cache(Generic[T]):
             flight = self._flights[key] = _Flight(asyncio.create_task(find(), name="agenteval-judge-question"))
         flight.waiting += 1
         try:
+            # Who is cancelled must not take the search from the others.
             value = await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1

@@ -133,6 +133,7 @@ class Canaries:
         """Return the traces to ask about again now; most of the time none."""
         if self._clock.monotonic() < self._next:
             return []
+        # First, so that a store that is away is not asked at every wake of the stage.
         self._next = self._clock.monotonic() + LOOK_EVERY
         return self._unless_unavailable(self._look) or []
 
@@ -219,6 +220,7 @@ class Canaries:
         errors = {each.outcome.error_type for each in judgement.evaluations if isinstance(each.outcome, Failure)}
         if SPANS_GONE in errors:
             self._store.drop_canary(job.trace_id)
+        # Without room nothing was asked: it stays due.
         elif NO_ROOM not in errors:
             self._store.keep_answers(
                 _answer(self._evaluators[given.name], given, now)

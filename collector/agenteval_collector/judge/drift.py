@@ -14,10 +14,12 @@ from scipy.special import bdtr
 
 from agenteval_collector.model.drift import CanaryAnswer, Drift, Flip
 
+# Seven evaluators are looked at each day: at 0.05 a judge that only wavers would be accused every third day.
 LEVEL: Final = 0.01
 """Chance that a judge that did not change is said to have drifted, for one evaluator at one look."""
 TOGETHER: Final = 2 * 24 * 3600 * 1_000_000_000
 """Nanoseconds before the newest answer within which others count as given with it."""
+# Scores on a scale are computed: equal ones may differ in their last digit.
 _SAME: Final = 1e-9
 """Scores that are less apart are equal."""
 
@@ -63,8 +65,11 @@ def _pair(answers: Sequence[CanaryAnswer]) -> _Pair | None:
 
 
 def _alike(pairs: Sequence[_Pair]) -> list[_Pair]:
-    """Return the pairs of which both answers were asked for in one way. Where there are none yet, those that a change
-    of the question or the model divides, and those before it were asked for in one way: the newest."""
+    """Return pairs that may be compared together: all their earlier answers were asked for in one way.
+
+    That is the way of now. Right after a change of question or model no earlier answer was asked for so: then it is the
+    newest way before the change.
+    """
     if not pairs:
         return []
     was = max(pairs, key=lambda each: (_way(each.was) == _way(each.now), each.was.last_at)).was

@@ -145,6 +145,7 @@ class Panel:
         margins = {name: margin(each) for name, each in cast.items()} if self.band else {}
         left = REQUESTS * self.votes - ask.requests
         chosen: frozenset[str] = frozenset()
+        # By name where margins are equal, so that the same trace is asked about in the same way, from the cache.
         for name in sorted(margins, key=lambda each: (margins[each], each)):
             with_it = chosen | {name}
             if margins[name] <= self.band and OneVote(shown, with_it, ask).most <= left:
@@ -352,6 +353,7 @@ class OneVote:
 
     async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:
         """Ask a question. Returns its answer, or the outcome of all that depends on it."""
+        # Once more, though the materials are redacted: facts from the extraction are the judge's words.
         data = cast("dict[str, Json]", self.shown.redact(dict(question.data)))
         try:
             return await self.ask(replace(question, data=data), model=model, vote=self.number)

@@ -47,12 +47,16 @@ class Escalation:
         self._places = min(self._places + self.share, PLACES)
 
     def take(self, worst: Severity, *, counts: bool) -> bool:
-        """Take a place for a session, by the worst of its findings. Counts that there was one, and that there was none
-        where the session `counts`, as it was not refused before."""
+        """Take a place for a session whose worst finding is of this severity; return whether there was one.
+
+        Each place that is taken is counted. That there was none is counted where the session `counts`: each session
+        does so once, however many of its traces find no place.
+        """
         kept = 0.0 if worst is Severity.ERROR or self.share >= 1.0 else KEPT_FOR_ERRORS
         has_place = self._places - kept >= 1.0
         if has_place:
             self._places -= 1.0
+        # A session that finds none at first and gets one later counts as both.
         if has_place or counts:
             self._telemetry.count(Counted.ESCALATED if has_place else Counted.NOT_ESCALATED)
         return has_place
@@ -113,8 +117,8 @@ class Selection(NamedTuple):
 class Referrals:
     """Gives a trace an outcome of each of `evaluators`: pending, sampled out, or unscored with nothing to judge.
 
-    A session is judged whole, and in one part: in the random one where its id is drawn, else in the escalated one from
-    the trace on whose findings got it a place. `parts_of` says what became of it in an earlier run.
+    A session is judged in one part. It is in the random part where its id is drawn. Else it is in the escalated part
+    from the trace on whose findings got it a place. `parts_of` says what became of it before the collector started.
     """
 
     evaluators: Sequence[JudgedEvaluator]
@@ -127,6 +131,7 @@ class Referrals:
 
     def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> list[Referral]:
         concerned = _concerned(self.evaluators, trace)
+        # Nothing will be asked, so its session is not looked up either, and takes no place.
         if all(precluded is not None for _, precluded in concerned):
             return _referrals(concerned, self._left_out())
         return _referrals(concerned, self._select(session_id, findings))
@@ -145,6 +150,7 @@ class Referrals:
         return referral
 
     def _select(self, session_id: str, findings: Sequence[Finding]) -> Selection:
+        # The usual case needs no memory of sessions, and no question to the store.
         if self.share >= 1.0:
             return _drawn(self.share)
         parts = self._parts(session_id)

@@ -20,10 +20,11 @@ Format: TypeAlias = Literal["schema", "json", "text"]
 
 _PLAINER: Final[dict[Format, Format]] = {"schema": "json", "json": "text"}
 _READ: Final = 20_000
-"""Characters of a refusal that are looked at."""
+"""Characters of a refusal that are looked at: some endpoints quote the whole request."""
 _ALWAYS: Final = frozenset({400, 415, 422, 501})
 """Endpoints refuse a form with these, often without a word of it."""
 _WHERE_NAMED: Final = frozenset({403, 404, 500, 503})
+"""Others refuse a form with these, which have another meaning unless the body names the form."""
 _ABOUT_FORMAT = re.compile(
     r"response.?format|schema|json.?(object|mode|output)|structured|grammar|guided|constrain|not.implemented",
     re.IGNORECASE,

@@ -39,7 +39,7 @@ ADVICE: Final = {
 }
 """What to do about a status."""
 _DEPTH: Final = 10
-"""Errors beneath one another that are looked at."""
+"""Errors beneath one another that are looked at: their causes may form a ring."""
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024

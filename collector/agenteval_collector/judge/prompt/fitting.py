@@ -119,6 +119,7 @@ def shorten(value: Json, cap: int, redact: Redact) -> Json:
 
 def _without_middle(head: str, tail: str, missing: int, cap: int) -> str:
     """Join as much of the beginning of `head` and the end of `tail` as `cap` tokens hold."""
+    # A token has at most three characters, half of them on each side. Each round comes nearer, by the measured size.
     kept = min(len(head), len(tail), 2 * cap)
     while True:
         left_out = len(head) + len(tail) + missing - 2 * kept

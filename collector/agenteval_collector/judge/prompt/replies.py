@@ -97,6 +97,7 @@ def decode(text: str, question: Question, canary: str) -> Reply:
 
 def _parse(text: str) -> Any:
     try:
+        # Stricter than the parser: a repeated key, NaN and numbers of any length would be taken, and read otherwise.
         value = json.loads(
             _unfenced(text.strip()),
             object_pairs_hook=_unique,
@@ -133,7 +134,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(text: str) -> float:
-    # -0.0 is 0.0
+    # -0.0 is 0.0: a sum with it is.
     return float(text) + 0.0
 
 

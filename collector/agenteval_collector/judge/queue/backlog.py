@@ -49,10 +49,10 @@ class Backlog:
         self.closed = True
 
     def add(self, waiting: Waiting) -> Waiting | None:
-        """Add a new job, unless it is closed. Returns the job that has no place, if any.
+        """Add a new job, unless the backlog is closed. Return the job that has no place; None where all have one.
 
-        Where an urgent job comes into a full backlog, that is the newest that is neither urgent nor was tried; else it
-        is the new one. A newer revision takes the place of an older one that waits, and an older one is dropped.
+        An urgent job takes the place of the newest job that is neither urgent nor was tried. Without such a job, and
+        for any other job, it is the new one that has no place. A newer revision takes the place of the older one.
         """
         if self.closed:
             return None
@@ -60,7 +60,7 @@ class Backlog:
         before = self._by_key.get(waiting.job.key)
         if before is not None:
             if before.job.revision > waiting.job.revision:
-                return None
+                return None  # It came late: what it would be asked about has been replaced.
             waiting.arrival = before.arrival
         else:
             if len(self) >= self.capacity:

@@ -45,12 +45,13 @@ class Outage:
         self.pause: Pause | None = None
 
     def failed(self, error: JudgeUnavailable | RetryableError) -> bool:
-        """Take note that a trace got no answer; true where that is the first one since an answer."""
+        """Note that a trace got no answer, and pause. Return whether it is the first without one since an answer."""
         now, last = self._clock.monotonic(), self.pause
         number, since = (last.number, last.since) if last else (0, self._clock.now())
         if last is None or now >= last.until:
             # Whatever else fails during a pause belongs to it.
             number += 1
+        # What the endpoint asks for is obeyed, also where it is less than the pauses have grown to.
         asked = min(FIRST * 2.0 ** (number - 1), LONGEST) if error.retry_after is None else error.retry_after
         until = max(last.until if last else now, now + max(asked, SHORTEST))
         self.pause = Pause(number=number, since=since, until=until, error=error)

@@ -22,12 +22,14 @@ from agenteval_collector.runtime.errors import RetryableError
 logger = logging.getLogger(__name__)
 
 FAULTS: Final = 5
-"""Times that one trace may be the first to get no answer, while others get theirs in between."""
+"""Times that one trace may be the first to get no answer, while others get theirs in between. Then the trace is at
+fault, not the endpoint."""
 PATIENCE: Final = 5
 """Times in a row that the judge may be away while traces are drained."""
 NO_ROOM: Final = "no_room"
 """The error of a trace that found no place among those that wait."""
 LONGEST_WAIT: Final = 60.0
+"""Seconds until the stage looks again by itself, for rechecks that are due."""
 CLOSING: Final = 2.0
 """Seconds for the judge to close its connections."""
 
@@ -205,7 +207,7 @@ class JudgeStage(Component):
             return None
         if pause := self._outage.left:
             return pause
-        # Whatever was ready has begun: few are left, and each has its time.
+        # Whatever was ready has begun. Those that wait were put back, until a time of their own.
         with self._lock:
             due = self._backlog.next_due()
         return None if due is None else max(due - self._clock.monotonic(), 0.0)
@@ -216,7 +218,7 @@ class JudgeStage(Component):
         except (JudgeUnavailable, RetryableError) as error:
             self._unanswered(waiting, error)
             return
-        # A refusal is an answer too.
+        # A refusal is an answer too; answers from the cache say nothing of the endpoint.
         if not all(exchange.cached for exchange in judgement.exchanges):
             self._outage.over()
         self._take(judgement)

@@ -40,7 +40,7 @@ def enclosed(question: Question, nonce: str) -> Envelope:
 
 def guessed(attack: dict[str, Any], envelope: Envelope) -> str:
     """The payload of an attack on this envelope."""
-    payload = str(attack["payload"]).replace("{nonce}", envelope.nonce).replace("{canary}", envelope.canary)
+    payload = str(attack["payload"]).replace("{nonce}", envelope.nonce).replace("{canary}", CANARY)
     payload *= attack.get("repeat", 1)
     padding = "x" * attack.get("padding", 0)
     return padding + payload if attack.get("side") == "before" else payload + padding
@@ -137,7 +137,7 @@ class AttackedAsk:
         judge = ObedientJudge(guessed(self.attack, envelope))
         again = reask(envelope, guessed(self.attack, envelope), guessed(self.attack, envelope)[:500])
         sent = (envelope, again)[vote]
-        decoded = decode(judge.reply(sent.messages, sent.schema), question, envelope.canary)
+        decoded = decode(judge.reply(sent.messages, sent.schema), question, CANARY)
         return Answer(reply=decoded, model=model, temperature=0.0)
 
 
@@ -191,7 +191,7 @@ def unsafe(question: Question, nonce: str) -> Envelope:
     envelope = enclosed(question, nonce)
     data = json.dumps(dict(question.data), ensure_ascii=False)
     field = Message("user", f"<data-{nonce}>\n{data}\n</data-{nonce}>")
-    return Envelope(messages=(envelope.messages[0], field), schema=envelope.schema, canary=CANARY, nonce=nonce)
+    return Envelope(messages=(envelope.messages[0], field), schema=envelope.schema, nonce=nonce)
 
 
 @pytest.mark.parametrize(

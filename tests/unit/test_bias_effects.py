@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 
 import pytest
-from agenteval_collector.judge.bias import LEVEL, Asked, bias_report
+from agenteval_collector.judge.bias import LEVEL, bias_report
 from agenteval_collector.judge.canaries import recheck
 from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.bias import BiasReport, Change, ChangeEffect
@@ -29,7 +29,7 @@ def said(scores: Mapping[int, float | None]) -> list[Judgement]:
 
 
 def report(before: Mapping[int, float], **after: Mapping[int, float | None]) -> BiasReport:
-    asked = [Asked(change=Change(change), judgements=said(scores)) for change, scores in after.items()]
+    asked = {Change(change): said(scores) for change, scores in after.items()}
     known = {(f"t{number}", "confidence"): score for number, score in before.items()}
     return bias_report(known, asked, 7, len(before), None)
 
@@ -76,7 +76,7 @@ def test_verdicts_that_were_not_given_are_counted_and_not_compared() -> None:
 def test_a_session_counts_once_however_many_of_its_verdicts_flip() -> None:
     other = JudgedEvaluator(name="politeness", version="1", model="m", threshold=0.5)
     both = judgement(recheck("t1", "s1", 1, [BY, other], 0), judged(FAIL))
-    asked = [Asked(change=Change.REPEAT, judgements=[both])]
+    asked = {Change.REPEAT: [both]}
     [found] = bias_report({("t1", "confidence"): PASS, ("t1", "politeness"): PASS}, asked, 0, 1, None).effects
     assert (found.verdicts, found.to_fail, found.sessions, found.flipped, found.rate) == (2, 2, 1, 1, 1.0)
 

@@ -115,9 +115,9 @@ def test_parts_never_count_less_than_their_whole(first: str, second: str) -> Non
 def test_the_reply_has_to_repeat_what_only_the_instructions_say() -> None:
     envelope = enclosed(CONFIDENCE)
     system, user = envelope.messages
-    assert envelope.canary in system.text
-    assert envelope.canary not in user.text
-    assert envelope.schema["properties"]["canary"] == {"type": "string", "enum": [envelope.canary]}
+    assert SECRET in system.text
+    assert SECRET not in user.text
+    assert envelope.schema["properties"]["canary"] == {"type": "string", "enum": [SECRET]}
     assert envelope.schema["required"] == ["canary", "reason", "confidence"]
     assert "canary" not in CONFIDENCE.schema["properties"]
 
@@ -145,7 +145,7 @@ def test_a_bad_reply_and_its_error_are_data_as_well(reply: str, error: str) -> N
     assert again.messages[1].text.startswith(first.messages[1].text)
     added = again.messages[1].text.removeprefix(first.messages[1].text)
     assert field_of(added, NONCE) == {"reply": reply, "error": error}
-    assert (again.schema, again.canary) == (first.schema, first.canary)
+    assert again.schema == first.schema
 
 
 def test_a_long_bad_reply_is_shown_in_part() -> None:

@@ -129,7 +129,7 @@ def answered(asked: Question, number: float, change: Callable[[Any], None] = lam
     envelope = enclosed(asked)
     reply = filled(envelope.schema, number)
     change(reply)
-    return decode(json.dumps(reply), asked, envelope.canary)
+    return decode(json.dumps(reply), asked, "c" * 16)
 
 
 SCORING = [name for name in QUESTIONS if not name.startswith("extract")]

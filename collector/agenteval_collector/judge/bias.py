@@ -113,14 +113,6 @@ def _reversed_keys(value: Json) -> Any:
     return [_reversed_keys(item) for item in value] if isinstance(value, list) else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The judgements of traces after one change."""
-
-    change: Change
-    judgements: Sequence[Judgement]
-
-
 @dataclass(frozen=True, slots=True)
 class _Verdict:
     """A verdict now, beside the score `before`."""
@@ -139,19 +131,16 @@ class _Verdict:
         return (self.before >= self.now.threshold) != (self.after >= self.now.threshold)
 
 
-def bias_report(before: Before, asked: Sequence[Asked], seed: int, traces: int, stopped: str | None) -> BiasReport:
-    """Compare what the judge said after each change with what it had said; the repetition is the first of `asked`."""
-    verdicts = {each.change: _verdicts(before, each.judgements) for each in asked}
+def bias_report(
+    before: Before, asked: Mapping[Change, Sequence[Judgement]], seed: int, traces: int, stopped: str | None
+) -> BiasReport:
+    """Compare what the judge said after each change with what it had said `before`."""
+    verdicts = {change: _verdicts(before, judgements) for change, judgements in asked.items()}
     noise = verdicts.get(Change.REPEAT, [])
-    tests = sum(each.change is not Change.REPEAT for each in asked)
+    tests = len(asked.keys() - {Change.REPEAT})
     flips = [_flip(change, each) for change, found in verdicts.items() for each in found if each.flipped]
-    return BiasReport(
-        seed=seed,
-        traces=traces,
-        effects=tuple(_effect(each, verdicts[each.change], noise, tests) for each in asked),
-        flips=tuple(flips),
-        stopped=stopped,
-    )
+    effects = [_effect(change, asked[change], found, noise, tests) for change, found in verdicts.items()]
+    return BiasReport(seed=seed, traces=traces, effects=tuple(effects), flips=tuple(flips), stopped=stopped)
 
 
 def spent(change: Change, judgements: Sequence[Judgement]) -> Cost:
@@ -177,17 +166,23 @@ def _verdicts(before: Before, judgements: Sequence[Judgement]) -> list[_Verdict]
     ]
 
 
-def _effect(asked: Asked, verdicts: Sequence[_Verdict], noise: Sequence[_Verdict], tests: int) -> ChangeEffect:
+def _effect(
+    change: Change,
+    judgements: Sequence[Judgement],
+    verdicts: Sequence[_Verdict],
+    noise: Sequence[_Verdict],
+    tests: int,
+) -> ChangeEffect:
     sessions = {each.now.session_id for each in verdicts}
     flips = [each for each in verdicts if each.flipped]
     flipped = len({each.now.session_id for each in flips})
     rate = flipped / len(sessions) if sessions else None
     to_pass = sum(each.after > each.before for each in flips)
-    p_value = None if asked.change is Change.REPEAT else _p_value(verdicts, noise, tests)
+    p_value = None if change is Change.REPEAT else _p_value(verdicts, noise, tests)
     return ChangeEffect(
-        cost=spent(asked.change, asked.judgements),
+        cost=spent(change, judgements),
         verdicts=len(verdicts),
-        unanswered=sum(len(each.evaluations) for each in asked.judgements) - len(verdicts),
+        unanswered=sum(len(each.evaluations) for each in judgements) - len(verdicts),
         to_pass=to_pass,
         to_fail=len(flips) - to_pass,
         sessions=len(sessions),

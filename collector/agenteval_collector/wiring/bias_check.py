@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from agenteval_collector.config import NO_JUDGE, ConfigError, Settings
 from agenteval_collector.config.evaluators import JudgedConfig
 from agenteval_collector.config.values import Section
-from agenteval_collector.judge.bias import CHANGES, Asked, bias_report, unchanged
+from agenteval_collector.judge.bias import CHANGES, bias_report, unchanged
 from agenteval_collector.judge.budget import Prices
 from agenteval_collector.judge.canaries import recheck
 from agenteval_collector.judge.frozen import shown_whole, written
@@ -63,7 +63,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         self._settings = settings
         self._clock = clock
         self._seed = seed
-        self._asked: list[Asked] = []
+        self._asked: dict[Change, list[Judgement]] = {}
         self._storage = Storage(settings, clock, open_log=request_file, is_guest=True)
         try:
             self._drawn = self._draw(limit)
@@ -98,8 +98,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         Returns the reason where the judge cannot be asked any further, which is none of single traces.
         """
         changed = {job.trace_id: trace for job, trace in self._changed(change)}
-        judgements: list[Judgement] = []
-        self._asked.append(Asked(change=change, judgements=judgements))
+        judgements = self._asked[change] = []
         settings = _settings_for(change, self._settings)
         stage = make_judge_stage(
             settings,

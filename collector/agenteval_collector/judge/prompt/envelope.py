@@ -45,11 +45,10 @@ that error.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """A question ready to be sent: `schema` is that of its replies with the canary, which `decode` is to expect."""
+    """A question ready to be sent: `schema` is that of its replies with the canary."""
 
     messages: tuple[Message, Message]
     schema: Mapping[str, Json]
-    canary: str
     nonce: str
 
 
@@ -64,7 +63,6 @@ def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
     return Envelope(
         messages=(Message("system", rules), Message("user", _field(dict(question.data), nonce))),
         schema=_with_canary(question.schema, canary),
-        canary=canary,
         nonce=nonce,
     )
 

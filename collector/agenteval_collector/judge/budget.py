@@ -209,6 +209,7 @@ class Ledger:
 
     def _start(self, hours: int) -> int:
         """Return the hour in which the present period of so many hours began."""
+        # The epoch began at midnight of UTC, so days begin at its multiples of 24 hours.
         hour = self._hour()
         return hour - hour % hours
 

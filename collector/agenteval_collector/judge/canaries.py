@@ -169,6 +169,7 @@ class Canaries:
             return []
         if len(canaries) < self._wanted:
             canaries += self._choose(self._wanted - len(canaries))
+        # Also where nothing was asked yet: after a restart the drifts are those of the stored answers.
         self._compare()
         by_trace = groupby(sorted(self._store.answers(), key=attrgetter("trace_id")), key=attrgetter("trace_id"))
         answers = {trace_id: list(found) for trace_id, found in by_trace}

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from agenteval_collector.config import ConstraintConfig, RubricConfig
 from agenteval_collector.evaluators.ports import not_applicable
-from agenteval_collector.judge.ports import Answer, Ask, NoAnswer, OverBudget, Question, Reading, Reply
+from agenteval_collector.judge.ports import Answer, Ask, NoAnswer, OverBudget, Question, Reading
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import Redact
 from agenteval_collector.judge.prompt.transcript import earlier, transcript
@@ -72,19 +72,17 @@ class Judged:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Ballot:
-    """A score that one vote gives, which `reading` finds in `reply`, a reply to a question of this `version`."""
+    """A score that one vote gives, which `reading` finds in `answer`, the answer to a question of this `version`."""
 
     reading: Reading
-    reply: Reply
     version: str
-    model: str
-    temperature: float | None
+    answer: Answer
 
     @property
     def value(self) -> float:
-        return self.reading.value(self.reply)
+        return self.reading.value(self.answer.reply)
 
 
 Vote: TypeAlias = dict[str, Ballot | Judged]
@@ -175,11 +173,11 @@ def merged(cast: Sequence[Ballot | Judged]) -> Judged:
     values = [ballot.value for ballot in ballots]
     middle = median(values)
     nearest = min(ballots, key=lambda ballot: abs(ballot.value - middle))
-    score = nearest.reading.conclude([ballot.reply for ballot in ballots])
-    told: dict[str, Json] = {"prompt_version": nearest.version, "temperature": nearest.temperature}
+    score = nearest.reading.conclude([ballot.answer.reply for ballot in ballots])
+    told: dict[str, Json] = {"prompt_version": nearest.version, "temperature": nearest.answer.temperature}
     if len(ballots) > 1:
         told |= {"votes": len(ballots), "spread": max(values) - min(values)}
-    return Judged(outcome=replace(score, metadata={**score.metadata, **told}), model=nearest.model)
+    return Judged(outcome=replace(score, metadata={**score.metadata, **told}), model=nearest.answer.model)
 
 
 def margin(cast: Sequence[Ballot | Judged]) -> float:
@@ -340,16 +338,7 @@ class OneVote:
         answer = await self.answer(question, self.model_of(question.readings[0].evaluator))
         if not isinstance(answer, Answer):
             return {each.evaluator: Judged(outcome=answer) for each in question.readings}
-        return {
-            each.evaluator: Ballot(
-                reading=each,
-                reply=answer.reply,
-                version=question.version,
-                model=answer.model,
-                temperature=answer.temperature,
-            )
-            for each in question.readings
-        }
+        return {each.evaluator: Ballot(each, question.version, answer) for each in question.readings}
 
     async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:
         """Ask a question. Returns its answer, or the outcome of all that depends on it."""

@@ -90,6 +90,7 @@ def _first(waiting: Sequence[JudgedScore]) -> JudgedScore | None:
     ]
     if not heads:
         return None
+    # By a hash too, so that the same one is drawn until it has a label.
     return heads[_place("".join(each.subject_id for each in heads))[0] % len(heads)]
 
 

@@ -69,6 +69,7 @@ def plainer(form: Form, status: int, body: str) -> Form | None:
 
 def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
     """Make the parameters of a chat completion. Tools are never offered."""
+    # A mapping that is no dict is JSON to us, and not to the client.
     schema = json.loads(json.dumps(request.schema, default=dict))
     sent: dict[str, Any] = {"model": model}
     messages = list(request.messages)

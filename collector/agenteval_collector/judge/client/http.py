@@ -105,6 +105,7 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
         except TimeoutError:
             # Not sent again: the next attempt would take as long.
             raise JudgeUnavailable("timeout", f"{self._host}: no answer within {self._limit:g} s") from None
+        # What was announced as compressed was read as it came, and must not be unpacked now.
         headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
         status = _status(response.status_code, body)
         return type(response)(status, headers=headers, content=body, request=request)

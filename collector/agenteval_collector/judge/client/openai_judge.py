@@ -65,6 +65,7 @@ class OpenAIJudge:
         self._client = openai.AsyncOpenAI(
             base_url=url,
             api_key=key,
+            # Its own timeouts are of single reads: who sends a byte now and then would never reach one.
             timeout=None,
             max_retries=retries,
             http_client=JudgeHttpClient(host=self._host, api_key=key, timeout=timeout),

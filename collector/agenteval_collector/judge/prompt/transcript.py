@@ -142,7 +142,8 @@ def earlier(trace: Trace, budget: int, redact: Redact) -> list[Json]:
         if free < LEAST:
             return [*begun, _GAP, *later]
         fits = sum(sizes[: index + 1]) <= free
-        items = _fitted(turn, free if fits or not index else max(free // 2, LEAST), redact) if turn else []
+        share = free if fits or not index else max(free // 2, LEAST)
+        items = fit(turn, share, redact, head=int(len(turn) > 1), tail=1).items if turn else []
         free -= _cost(items)
         later = items + later
     return begun + later
@@ -153,10 +154,6 @@ def _messages(trace: Trace) -> list[Entry]:
     said = list(trace.history)
     own = next((index for index in range(len(said) - 1, -1, -1) if said[index] == trace.input), len(said))
     return [Entry(kind=Kind.MESSAGE, labels={"kind": Kind.MESSAGE}, values={"text": text}) for text in said[:own]]
-
-
-def _fitted(entries: Sequence[Entry], budget: int, redact: Redact) -> list[Json]:
-    return fit(entries, budget, redact, head=int(len(entries) > 1), tail=1).items
 
 
 def _cost(items: list[Json]) -> int:

@@ -1,9 +1,9 @@
 """Questions that end in one score: of facts alone, of a whole session, of a rubric of the user's own.
 
-completion   task_completion: did the agent do what it was asked? By the extracted task and outcome alone
-plan         plan_quality: was the plan a good one, whatever became of it? By the task and the plan alone
-goal         goal_success: what did the user want of the session, was it reached, and where did it fail?
-a rubric     asked like a built-in question: one request each, with the transcript
+- completion (task_completion): did the agent do what it was asked? By the extracted task and outcome alone.
+- plan (plan_quality): was the plan a good one, whatever became of it? By the task and the plan alone.
+- goal (goal_success): what did the user want of the session, was it reached, and where did it fail?
+- a rubric is asked like a built-in question: one request each, with the transcript.
 """
 
 import hashlib

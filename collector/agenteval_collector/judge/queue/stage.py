@@ -97,6 +97,7 @@ class JudgeStage(Component):
             self._backlog.close()
             self._rouse()
         super().shutdown(timeout)
+        # `drain` leaves it open, as it is called for each batch of a replay.
         if self._runner is not None:
             self._runner.run(self._close())
             self._runner.close()

@@ -99,7 +99,7 @@ def of_pipeline(store: Store, drawn: Sample, now: int) -> Questions:
         "a session ended": lambda: store.end_session(one()[1]),
         "sessions that go on (at a start)": store.live_sessions,
         "efforts of the last 1,000 sessions (at a start)": lambda: store.efforts(1000),
-        "scores of the last 1,000 sessions (at a start)": lambda: store.past_sessions.newest(1000),
+        "scores of the last 1,000 sessions (at a start)": lambda: store.past_sessions(1000),
         "findings told (at a start)": lambda: store.findings.newest(100),
         "findings overdue": lambda: store.findings.overdue(now),
         "money spent": lambda: store.ledger.spent_since(now // (3600 * 1_000_000_000) - 720),

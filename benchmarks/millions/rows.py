@@ -14,8 +14,9 @@ from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.problems.grouping import ProblemKey, problem_of_failure
 from agenteval_collector.stores import schema
-from agenteval_collector.stores.rows import outcome_row, session_row, trace_row, view_row
+from agenteval_collector.stores.rows import outcome_row, session_row, trace_row
 from agenteval_collector.stores.runs import run_trace_row
+from agenteval_collector.stores.trace_json import view_row
 from sqlalchemy import Table
 
 from otel_agenteval.model import RunIdentity, ToolCall

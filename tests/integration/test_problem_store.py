@@ -17,9 +17,9 @@ from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemState
 from agenteval_collector.problems.problem import Problem, ProblemFilter
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest
-from agenteval_collector.stores import Store, problem_sums
+from agenteval_collector.stores import Store
 from agenteval_collector.stores import problems as limits
-from agenteval_collector.stores.problem_sums import HOUR
+from agenteval_collector.stores.problems import HOUR
 from sqlalchemy import Select
 from sqlalchemy.dialects import sqlite
 
@@ -311,7 +311,7 @@ def test_listings_are_filtered(store: Store, wanted: ProblemFilter, number: int)
         pytest.param(limits._FAILURES, "subject=? AND subject_id=?", id="judged failures"),
         pytest.param(limits._FINDINGS, "trace_id=?", id="findings"),
         pytest.param(limits._STORED, "subject_id=?", id="what is kept"),
-        pytest.param(problem_sums._COUNTS, "problem_id=? AND what=? AND value=?", id="counts"),
+        pytest.param(limits._COUNTS, "problem_id=? AND what=? AND value=?", id="counts"),
     ],
 )
 def test_a_change_looks_at_what_it_concerns_however_much_is_stored(

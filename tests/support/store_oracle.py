@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from agenteval_collector.model.agents import HOUR, step_of
 from agenteval_collector.problems import problem_of_failure, problem_of_finding
 from agenteval_collector.stores import Store
-from agenteval_collector.stores.problem_sums import hour_of
+from agenteval_collector.stores.problems import hour_of
 from agenteval_collector.stores.schema import (
     agent_hours,
     agent_times,

@@ -90,9 +90,9 @@ def test_the_store_knows_the_sessions_of_earlier_runs(store: Store) -> None:
         found = ended(score, subject_id=session_id, session_id=session_id).evaluation
         update = SessionUpdate(record=record(session_id), evaluations=[found])
         store.commit(Commit(sessions={session_id: update}))
-    assert store.past_sessions.newest(10) == [], "they go on"
+    assert store.past_sessions(10) == [], "they go on"
     for number in (1, 0, 2):
         store.finalize([f"s-{number}"])
     low, other = (PastSession("planner", "shop", "agent_reliability", is_low) for is_low in (True, False))
-    assert store.past_sessions.newest(10) == [low, other, other]
-    assert store.past_sessions.newest(2) == [other, other]
+    assert store.past_sessions(10) == [low, other, other]
+    assert store.past_sessions(2) == [other, other]

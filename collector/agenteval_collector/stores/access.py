@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Engine, Executable, Table
+from sqlalchemy import Connection, CursorResult, Delete, Engine, Executable, Row, RowMapping, Table, bindparam, delete
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.stores.engines import Beside, Database
+from agenteval_collector.stores.schema import own
 
 T = TypeVar("T")
 Values: TypeAlias = Mapping[str, Any]
@@ -44,6 +46,11 @@ class TenantConnection:
         """Keep `rows`, each with every column of the table by its name, in place of those of the same key."""
         if kept := [{**self._column, **row} for row in rows]:
             self.database.upsert(self._connection, table, kept)
+
+    def delete(self, table: Table, keys: Iterable[Values]) -> None:
+        """Delete the rows of these keys, each with every column of the table's key by its name."""
+        for key in keys:
+            self.execute(delete_one(table), key)
 
     def drop_old(self, table: Table, before: int) -> bool:
         """Drop the parts of a table in which all rows are from before that time (ns); return whether it has parts. If
@@ -82,6 +89,26 @@ class TenantDatabase:
     def snapshot(self) -> AbstractContextManager[TenantConnection]:
         """Connect for look-ups that belong together: all statements see the store at the same moment."""
         return self._connected("read", self.database.snapshot)
+
+    def rows(self, query: Executable, values: Values = _NONE) -> Sequence[Row[Any]]:
+        """Return the rows that one look-up finds."""
+        with self.reading() as connection:
+            return connection.execute(query, values).all()
+
+    def mappings(self, query: Executable, values: Values = _NONE) -> Sequence[RowMapping]:
+        """Return the rows that one look-up finds, by the names of their columns."""
+        with self.reading() as connection:
+            return connection.execute(query, values).mappings().all()
+
+    def value(self, query: Executable, values: Values = _NONE) -> Any:
+        """Return the first column of the first row that one look-up finds; None where it finds none."""
+        with self.reading() as connection:
+            return connection.execute(query, values).scalar()
+
+    def change(self, statement: Executable, values: Values = _NONE) -> None:
+        """Run one statement that writes, without other writers."""
+        with self.writing() as connection:
+            connection.execute(statement, values)
 
     def writing(self) -> AbstractContextManager[TenantConnection]:
         """Connect for one transaction without other writers: it is kept as a whole or not at all."""
@@ -148,3 +175,10 @@ class Snapshots(Generic[T]):
 def ids(values: Iterable[str]) -> dict[str, str]:
     """Return the value of the parameter `ids` of a condition by `runtime.database.among`."""
     return {"ids": json.dumps(list(values))}
+
+
+@cache
+def delete_one(table: Table) -> Delete:
+    """Return the statement that deletes a row by its key, whose columns are its parameters."""
+    key = (column == bindparam(column.name) for column in table.primary_key if column.name != "tenant")
+    return delete(table).where(own(table), *key)

@@ -8,19 +8,17 @@ from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
 from agenteval_collector.model.news import News
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.agent_sums import AgentSums, changed_by
-from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.conversations import write_links, write_moves
-from agenteval_collector.stores.counted import counted_before, final_scores, with_counts
+from agenteval_collector.stores.counted import count_sessions, counted_before, with_counts
 from agenteval_collector.stores.findings import FindingNews, count_findings, refresh_sessions, write_findings
 from agenteval_collector.stores.judging import forget_exchanges, write_exchanges
+from agenteval_collector.stores.look_ups import write_sums
 from agenteval_collector.stores.outbox import Outbox
 from agenteval_collector.stores.problems import refresh_problems
-from agenteval_collector.stores.rows import outcome_row, session_row, trace_row, view_row
+from agenteval_collector.stores.rows import outcome_row, session_row, to_json, trace_row
 from agenteval_collector.stores.runs import write_run_traces
 from agenteval_collector.stores.schema import outcomes, own, sessions, trace_views, traces
-from agenteval_collector.stores.session_counts import count_sessions
-from agenteval_collector.stores.stored_sessions import write_sums
-from agenteval_collector.stores.trace_json import revision_json
+from agenteval_collector.stores.trace_json import revision_json, view_row
 from otel_agenteval.outcome import Evaluation, Method, Subject
 
 
@@ -58,7 +56,7 @@ def write_commit(connection: TenantConnection, commit: Commit, outbox: Outbox, n
     waited = {*commit.sessions, *(judgement.job.session_id for judgement in commit.judgements)}
     final = count_sessions(connection, list(waited)) if commit.judgements else []
     news = News(
-        evaluations=[*with_counts(evaluations, known), *final_scores(final)],
+        evaluations=[*with_counts(evaluations, known), *final],
         told=found.told,
         counted=found.counted,
         traces=found.traces,

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from agenteval_collector.model.links import Link, Move
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
-from agenteval_collector.stores.columns import SameNames
+from agenteval_collector.stores.rows import SameNames
 from agenteval_collector.stores.schema import conversations, findings, outcomes, own, run_traces, sessions, traces
 from otel_agenteval.outcome import Subject
 

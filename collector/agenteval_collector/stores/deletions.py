@@ -12,9 +12,9 @@ from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.erasing import erase, without_traces
 from agenteval_collector.stores.forgetting import forget_content, forgotten_by, oldest_content
+from agenteval_collector.stores.rows import to_json
 from agenteval_collector.stores.said_index import drop_deleted
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import user_in_view, user_of

@@ -10,6 +10,7 @@ from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.agent_sums import AgentSums
 from agenteval_collector.stores.findings import refresh_sessions
+from agenteval_collector.stores.look_ups import forget_sums
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.schema import (
     conversations,
@@ -23,7 +24,6 @@ from agenteval_collector.stores.schema import (
     sessions,
     traces,
 )
-from agenteval_collector.stores.stored_sessions import forget_sums
 from otel_agenteval.outcome import Subject
 
 _KEPT_BY_OTHERS: Final = {

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from agenteval_collector.model.commit import TOLD_KINDS, Retold, TraceRecord
-from agenteval_collector.stores.columns import SameNames, to_json
+from agenteval_collector.stores.rows import SameNames, to_json
 from agenteval_collector.stores.schema import findings
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity

@@ -19,8 +19,8 @@ from sqlalchemy import (
 
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
-from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.labels import LABELS
+from agenteval_collector.stores.rows import to_json
 from agenteval_collector.stores.schema import (
     findings,
     judge_answers,

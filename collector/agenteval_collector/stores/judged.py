@@ -1,16 +1,31 @@
-"""Look up what the judge has scored, and what it has not, for those who ask it again."""
+"""Read what waits for the judge, what it has scored, and what it has not."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, TextClause, or_
+from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, func, literal_column, or_, select
 
-from agenteval_collector.stores.access import TenantDatabase
-from agenteval_collector.stores.goals import read_goals
-from agenteval_collector.stores.judging import read_judged
-from agenteval_collector.stores.schema import CAME, JUDGED_FAILED, outcomes, sessions, traces
-from otel_agenteval.outcome import Evaluation, Part, Status
+from agenteval_collector.model.judging import GOAL_SUCCESS, JudgeJob, job_of
+from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.runtime.json_lists import among
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.rows import evaluation_of, session_record
+from agenteval_collector.stores.schema import CAME, JUDGED_FAILED, outcomes, own, sessions, traces
+from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
 
+_Conditions: TypeAlias = Sequence[ColumnElement[bool] | TextClause]
+
+_OF_JUDGE = (own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.method == Method.LLM)
+_NEWEST = and_(
+    traces.c.tenant == outcomes.c.tenant,
+    traces.c.trace_id == outcomes.c.subject_id,
+    traces.c.revision == outcomes.c.revision,
+)
+_OF_SESSION = and_(sessions.c.tenant == outcomes.c.tenant, sessions.c.session_id == outcomes.c.subject_id)
+_NEWEST_SESSION = and_(_OF_SESSION, sessions.c.revision == outcomes.c.revision)
+_GOAL = and_(_OF_SESSION, outcomes.c.subject == Subject.SESSION, outcomes.c.name == GOAL_SUCCESS)
+_NEWEST_GOAL = and_(_GOAL, outcomes.c.revision == sessions.c.revision)
 _LEFT_OUT: Final = (Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE)
 
 
@@ -23,24 +38,116 @@ class JudgedStore:
     def left_out(self, trace_ids: Sequence[str], session_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
         """Return the outcomes of these traces, and of these sessions, that the judge could still score."""
         left_out = [outcomes.c.status.in_(_LEFT_OUT)]
-        with self._database.reading() as connection:
-            found = read_judged(connection, [traces.c.trace_id.in_(trace_ids)], left_out, limit)
-            goals = read_goals(connection, [sessions.c.session_id.in_(session_ids), *left_out], limit - len(found))
-        return [*found, *([goal] for goal in goals)]
+        in_sessions = [sessions.c.session_id.in_(session_ids), *left_out]
+        return self._with_goals([traces.c.trace_id.in_(trace_ids)], left_out, in_sessions, limit)
 
     def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
         """Return the outcomes that failed, or had no budget, since that time (ns): of the newest traces, and of
         sessions."""
-        failed: list[ColumnElement[bool] | TextClause] = [JUDGED_FAILED, outcomes.c.evaluated_at >= time]
-        with self._database.reading() as connection:
-            found = read_judged(connection, [], failed, limit)
-            goals = read_goals(connection, failed, limit - len(found))
-        return [*found, *([goal] for goal in goals)]
+        failed: _Conditions = [JUDGED_FAILED, outcomes.c.evaluated_at >= time]
+        return self._with_goals([], failed, failed, limit)
 
     def scored(self, limit: int) -> list[list[Evaluation]]:
         """Return the judge's scores of the newest traces that have any, by trace; but not of those that were judged
         because of what was found in them."""
-        scored = outcomes.c.status == Status.SCORED
-        at_random = or_(outcomes.c.part.is_(None), outcomes.c.part != Part.ESCALATED)
         with self._database.reading() as connection:
-            return read_judged(connection, [], [scored, at_random], limit, newest=CAME)
+            return read_judged(connection, [], [SCORED, NOT_ESCALATED], limit, newest=CAME)
+
+    def _with_goals(
+        self, of_trace: _Conditions, of_outcome: _Conditions, of_goal: _Conditions, limit: int
+    ) -> list[list[Evaluation]]:
+        """Return judged outcomes by trace, then what is said of the goals of sessions that have not gone on since, the
+        newest first."""
+        with self._database.reading() as connection:
+            found = read_judged(connection, of_trace, of_outcome, limit)
+            query = select(outcomes).join(sessions, _NEWEST_GOAL).where(own(outcomes), *of_goal)
+            query = query.order_by(outcomes.c.evaluated_at.desc()).limit(limit - len(found))
+            return [*found, *([evaluation_of(row)] for row in connection.execute(query).mappings())]
+
+
+def read_pending(
+    connection: TenantConnection, *, before: int, after: str = "", limit: int = 64, subject: Subject = Subject.TRACE
+) -> list[JudgeJob]:
+    """Return the newest revisions that wait for the judge since before that time (ns), by their ids from `after` on."""
+    table, newest = (sessions, _NEWEST_SESSION) if subject is Subject.SESSION else (traces, _NEWEST)
+    waiting: tuple[ColumnElement[bool], ...] = (
+        own(outcomes),
+        outcomes.c.subject == subject,
+        outcomes.c.method == Method.LLM,
+        # As the index of pending outcomes has it, which SQLite takes for a constant only.
+        literal_column("outcomes.status = 'pending'"),
+        outcomes.c.evaluated_at < before,
+    )
+    some = select(outcomes.c.subject_id).distinct().join(table, newest)
+    some = some.where(*waiting, outcomes.c.subject_id > after).order_by(outcomes.c.subject_id).limit(limit)
+    query = select(outcomes).join(table, newest).where(*waiting, outcomes.c.subject_id.in_(some))
+    query = query.order_by(outcomes.c.subject_id)
+    return [job_of(pending) for pending in _by_trace(connection.execute(query).mappings().all())]
+
+
+def read_parts(connection: TenantConnection, session_id: str) -> frozenset[Part | None]:
+    """Return the parts of the sample that traces of the session belong to; None stands for those sampled out."""
+    query = select(outcomes.c.part).where(
+        *_OF_JUDGE,
+        outcomes.c.session_id == session_id,
+        or_(outcomes.c.part.is_not(None), outcomes.c.status == Status.SAMPLED_OUT),
+    )
+    return frozenset(part and Part(part) for part in connection.execute(query.distinct()).scalars())
+
+
+def read_sampled_out(connection: TenantConnection, session_id: str, limit: int) -> list[list[Evaluation]]:
+    """Return the outcomes of a session that were sampled out, by trace: of its `limit` newest traces with any."""
+    of_session, sampled_out = traces.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT
+    return read_judged(connection, [of_session], [sampled_out], limit)
+
+
+SCORED: Final = outcomes.c.status == Status.SCORED
+NOT_ESCALATED: Final = or_(outcomes.c.part.is_(None), outcomes.c.part != Part.ESCALATED)
+
+
+def read_judged(
+    connection: TenantConnection,
+    of_trace: _Conditions,
+    of_outcome: _Conditions,
+    limit: int,
+    *,
+    newest: ColumnElement[int] = traces.c.started_at,
+) -> list[list[Evaluation]]:
+    """Return judged outcomes by trace: of the newest of these traces that have any, at most `limit`.
+
+    `newest` is `CAME` where these may be most of all traces: then no more of them are looked at than it takes.
+    """
+    # By the traces: grouped outcomes would have SQLite walk those of all traces there are.
+    some = select(traces.c.trace_id).where(own(traces), *of_trace, exists().where(_NEWEST, *_OF_JUDGE, *of_outcome))
+    some = some.order_by(newest.desc()).limit(limit)
+    query = select(outcomes).where(*_OF_JUDGE, *of_outcome, outcomes.c.subject_id.in_(some))
+    query = query.order_by(outcomes.c.subject_id)
+    return list(_by_trace(connection.execute(query).mappings().all()))
+
+
+def _by_trace(rows: Iterable[Mapping[Any, Any]]) -> Iterable[list[Evaluation]]:
+    for _, found in groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id):
+        yield list(found)
+
+
+def read_without_goal(connection: TenantConnection, session_ids: Sequence[str]) -> list[SessionRecord]:
+    """Return those of the sessions of which the judge was not asked since something was said in them."""
+    query = select(sessions).where(own(sessions), among(sessions.c.session_id, "ids"), ~exists().where(_NEWEST_GOAL))
+    return [session_record(row) for row in connection.execute(query, ids(session_ids)).mappings()]
+
+
+def gone_on() -> Select[tuple[str]]:
+    """Make the query for the sessions that were over once, and have gone on since something was said of their goal."""
+    return (
+        select(sessions.c.session_id)
+        .join(outcomes, _GOAL)
+        .where(own(sessions), sessions.c.finalized_at.is_not(None))
+        .group_by(sessions.c.session_id)
+        .having(func.max(outcomes.c.revision) < func.max(sessions.c.revision))
+    )
+
+
+def read_live_sessions(connection: TenantConnection) -> list[str]:
+    """Return the ids of the sessions that have not been over yet, or have gone on since they were judged."""
+    query = select(sessions.c.session_id).where(own(sessions), sessions.c.finalized_at.is_(None))
+    return [*connection.execute(query).scalars(), *connection.execute(gone_on()).scalars()]

@@ -1,32 +1,29 @@
-"""The judge in the store: its exchanges and what they have cost, what waits for it, and what it has not scored."""
+"""What the judge leaves in the store: what it has cost, its exchanges, and its answers."""
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from functools import partial
-from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, TextClause, and_, bindparam, delete, exists, func, literal_column, or_, select
+from sqlalchemy import Column, ColumnElement, Delete, bindparam, delete, func, select
 
-from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Spend, job_of
+from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Spend, StoredAnswer
+from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
-from agenteval_collector.stores.columns import SameNames
-from agenteval_collector.stores.judge_answers import trim_answers
-from agenteval_collector.stores.rows import evaluation_of
-from agenteval_collector.stores.schema import judge_exchanges, judge_ledger, outcomes, own, sessions, traces
-from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
+from agenteval_collector.stores.rows import SameNames
+from agenteval_collector.stores.schema import judge_answers, judge_exchanges, judge_ledger, own, sessions, traces
+from otel_agenteval.outcome import Subject
 from otel_agenteval.text import storable
 
-SPENT = [field.name for field in fields(Spend)]
-_SPENT_SINCE = select(*(func.coalesce(func.sum(judge_ledger.c[name]), 0).label(name) for name in SPENT)).where(
-    own(judge_ledger), judge_ledger.c.hour >= bindparam("hour")
-)
+TRIMMED: Final = 256
+"""Exchanges, and answers, forgotten with each commit; more than it brings on average, so that the old ones become
+fewer."""
 
-_EXCHANGE = SameNames(Exchange, judge_exchanges)
-
-TRIMMED = 256
-"""Exchanges forgotten with each commit; more than it brings on average, so that the old ones become fewer."""
+_SPENT: Final = (func.coalesce(func.sum(judge_ledger.c[each.name]), 0).label(each.name) for each in fields(Spend))
+_SPENT_SINCE: Final = select(*_SPENT).where(own(judge_ledger), judge_ledger.c.hour >= bindparam("hour"))
+_EXCHANGE: Final = SameNames(Exchange, judge_exchanges)
+_ANSWER: Final = SameNames(StoredAnswer, judge_answers)
 
 
 class JudgeLedgerStore:
@@ -36,8 +33,7 @@ class JudgeLedgerStore:
         self._database = database
 
     def spend(self, hour: int, model: str, spend: Spend) -> None:
-        with self._database.sharing("judge_ledger") as connection:
-            connection.upsert(judge_ledger, [{"hour": hour, "model": model, **asdict(spend)}])
+        self.spend_if(hour, model, spend, lambda _: True)
 
     def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
         with self._database.sharing("judge_ledger") as connection:
@@ -71,19 +67,20 @@ def forget_exchanges(connection: TenantConnection, subject: Subject, subject_id:
 
 def trim_exchanges(connection: TenantConnection, before: int) -> None:
     """Forget some of what was asked, and answered, before that time (ns), the oldest first."""
-    trim_answers(connection, before)
+    connection.execute(_TRIM_ANSWERS, {"before": before})
     if not connection.drop_old(judge_exchanges, before):
-        connection.execute(_TRIM, {"before": before})
+        connection.execute(_TRIM_EXCHANGES, {"before": before})
 
 
-_OLD = (own(judge_exchanges), judge_exchanges.c.asked_at < bindparam("before"))
-# Made once: making it costs more than running it.
-_TRIM = delete(judge_exchanges).where(
-    *_OLD,
-    judge_exchanges.c.subject_id.in_(
-        select(judge_exchanges.c.subject_id).where(*_OLD).order_by(judge_exchanges.c.asked_at).limit(TRIMMED)
-    ),
-)
+def _oldest(key: Column[str], time: Column[int]) -> Delete:
+    """Make the statement that deletes the rows with the `TRIMMED` oldest keys."""
+    old = (own(key.table), time < bindparam("before"))
+    return delete(key.table).where(*old, key.in_(select(key).where(*old).order_by(time).limit(TRIMMED)))
+
+
+# Made once: making one costs more than running it.
+_TRIM_EXCHANGES: Final = _oldest(judge_exchanges.c.subject_id, judge_exchanges.c.asked_at)
+_TRIM_ANSWERS: Final = _oldest(judge_answers.c.key, judge_answers.c.kept_at)
 
 
 def read_exchanges(connection: TenantConnection, subject: Subject, subject_id: str) -> list[Exchange]:
@@ -107,67 +104,30 @@ def _row(exchange: Exchange) -> dict[str, Any]:
     return values | texts | {"data": zlib.compress(texts["data"].encode())}
 
 
-_OF_JUDGE = (own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.method == Method.LLM)
-_NEWEST = and_(
-    traces.c.tenant == outcomes.c.tenant,
-    traces.c.trace_id == outcomes.c.subject_id,
-    traces.c.revision == outcomes.c.revision,
-)
-_NEWEST_SESSION = and_(
-    sessions.c.tenant == outcomes.c.tenant,
-    sessions.c.session_id == outcomes.c.subject_id,
-    sessions.c.revision == outcomes.c.revision,
-)
+_OF_KEY: Final = select(judge_answers).where(own(judge_answers), judge_answers.c.key == bindparam("key"))
+_IS_THERE: Final = {
+    Subject.TRACE: select(traces.c.trace_id).where(own(traces), traces.c.trace_id == bindparam("id")),
+    Subject.SESSION: select(sessions.c.session_id).where(own(sessions), sessions.c.session_id == bindparam("id")),
+}
 
 
-def read_pending(connection: TenantConnection, subject: Subject, before: int, after: str, limit: int) -> list[JudgeJob]:
-    """Return the newest revisions that wait for the judge since before that time (ns), by their ids from `after` on."""
-    table, newest = (sessions, _NEWEST_SESSION) if subject is Subject.SESSION else (traces, _NEWEST)
-    waiting: tuple[ColumnElement[bool], ...] = (
-        own(outcomes),
-        outcomes.c.subject == subject,
-        outcomes.c.method == Method.LLM,
-        # As the index of pending outcomes has it, which SQLite takes for a constant only.
-        literal_column("outcomes.status = 'pending'"),
-        outcomes.c.evaluated_at < before,
-    )
-    some = select(outcomes.c.subject_id).distinct().join(table, newest)
-    some = some.where(*waiting, outcomes.c.subject_id > after).order_by(outcomes.c.subject_id).limit(limit)
-    query = select(outcomes).join(table, newest).where(*waiting, outcomes.c.subject_id.in_(some))
-    query = query.order_by(outcomes.c.subject_id)
-    return [job_of(pending) for pending in _by_trace(connection.execute(query).mappings().all())]
+class JudgeAnswerStore:
+    """The judge's answers by digests of their questions, so that no process asks what any has asked. Both methods raise
+    Unavailable."""
 
+    def __init__(self, database: TenantDatabase, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
 
-def read_parts(connection: TenantConnection, session_id: str) -> frozenset[Part | None]:
-    """Return the parts of the sample that traces of the session belong to; None stands for those sampled out."""
-    query = select(outcomes.c.part).where(
-        *_OF_JUDGE,
-        outcomes.c.session_id == session_id,
-        or_(outcomes.c.part.is_not(None), outcomes.c.status == Status.SAMPLED_OUT),
-    )
-    return frozenset(part and Part(part) for part in connection.execute(query.distinct()).scalars())
+    def answer(self, key: str) -> StoredAnswer | None:
+        """Return the answer to a question; None where it is not known."""
+        found = self._database.mappings(_OF_KEY, {"key": key})
+        return StoredAnswer(**_ANSWER.fields_in(found[0])) if found else None
 
-
-def read_judged(
-    connection: TenantConnection,
-    of_trace: Sequence[ColumnElement[bool]],
-    of_outcome: Sequence[ColumnElement[bool] | TextClause],
-    limit: int,
-    *,
-    newest: ColumnElement[int] = traces.c.started_at,
-) -> list[list[Evaluation]]:
-    """Return judged outcomes by trace: of the newest of these traces that have any, at most `limit`.
-
-    `newest` is `CAME` where these may be most of all traces: then no more of them are looked at than it takes.
-    """
-    # By the traces: grouped outcomes would have SQLite walk those of all traces there are.
-    some = select(traces.c.trace_id).where(own(traces), *of_trace, exists().where(_NEWEST, *_OF_JUDGE, *of_outcome))
-    some = some.order_by(newest.desc()).limit(limit)
-    query = select(outcomes).where(*_OF_JUDGE, *of_outcome, outcomes.c.subject_id.in_(some))
-    query = query.order_by(outcomes.c.subject_id)
-    return list(_by_trace(connection.execute(query).mappings().all()))
-
-
-def _by_trace(rows: Iterable[Mapping[Any, Any]]) -> Iterable[list[Evaluation]]:
-    for _, found in groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id):
-        yield list(found)
+    def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
+        """Keep an answer, with the trace or session that was asked about: it goes with that. Nothing is kept about one
+        that is gone already."""
+        row = {"key": key, "subject": job.subject, "subject_id": job.trace_id, "kept_at": self._clock.now()}
+        with self._database.sharing(job.trace_id) as connection:
+            if connection.execute(_IS_THERE[job.subject], {"id": job.trace_id}).first() is not None:
+                connection.upsert(judge_answers, [row | _ANSWER.columns_of(answer)])

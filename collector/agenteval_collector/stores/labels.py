@@ -10,7 +10,7 @@ from agenteval_collector.model.labelled import LabelledEvaluator, Labeller
 from agenteval_collector.model.reports import Label, LabelSource
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
-from agenteval_collector.stores.columns import SameNames
+from agenteval_collector.stores.rows import SameNames
 from agenteval_collector.stores.schema import labels, outcomes, own, sessions, traces
 from otel_agenteval.metrics import LabelledScore
 from otel_agenteval.outcome import Status, Subject

@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, select
 from agenteval_collector.model.news import Event, EventsOf, News
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.columns import SameNames, to_json
+from agenteval_collector.stores.rows import SameNames, to_json
 from agenteval_collector.stores.schema import facts, outbox, own
 
 _SAME = SameNames(Event, outbox, but=("attributes",))

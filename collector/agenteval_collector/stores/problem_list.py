@@ -1,19 +1,20 @@
-"""Read problems: those of a listing in its order, one by itself, and how many there are of each sort."""
+"""Read problems: those of a listing in its order, one by itself, and how many there are of each sort; mark them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, exists, func, literal, or_, select
+from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, exists, func, literal, or_, select, update
 
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemKey, ProblemState
 from agenteval_collector.problems.problem import HOURS, MOST_EXAMPLES, Problem, ProblemCount, ProblemFilter
+from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.json_lists import among
-from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.finding_rows import SEVERITIES
 from agenteval_collector.stores.paging import read_page
-from agenteval_collector.stores.problem_sums import HOUR, hour_of
+from agenteval_collector.stores.problems import HOUR, hour_of
 from agenteval_collector.stores.schema import own, problem_counts, problem_traces, problems
 from otel_agenteval.finding import Severity
 
@@ -150,3 +151,27 @@ _NEWEST = _OF_PROBLEM.order_by(problem_traces.c.seen_at.desc()).limit(MOST_EXAMP
 _FIRST_OF_A_VERSION = (
     _OF_PROBLEM.where(problem_traces.c.service_version.is_not(None)).order_by(problem_traces.c.seen_at).limit(1)
 )
+
+
+class ProblemMarks:
+    """Marks problems; durable when a method returns. Raises Unavailable where the file refuses. Thread-safe."""
+
+    def __init__(self, database: TenantDatabase, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def resolve(self, problem_id: str, by: str | None) -> bool:
+        """Mark a problem as resolved, so that its next occurrence is a regression. Returns whether it is known."""
+        now = self._clock.now()
+        resolved = {"resolved_at": now, "resolved_by": by, "regressed_at": None}
+        return self._mark(problem_id, {**resolved, "muted_until": None, "muted_by": None})
+
+    def mute(self, problem_id: str, until: int | None, by: str | None) -> bool:
+        """Mute a problem until that time (ns), or no longer where it is None. Returns whether it is known."""
+        return self._mark(problem_id, {"muted_until": until, "muted_by": None if until is None else by})
+
+    def _mark(self, problem_id: str, values: Mapping[str, str | int | None]) -> bool:
+        mine = update(problems).where(own(problems), problems.c.problem_id == problem_id)
+        with self._database.sharing() as connection:
+            connection.lock_sums()
+            return connection.execute(mine.values(values)).rowcount > 0

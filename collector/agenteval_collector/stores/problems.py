@@ -8,19 +8,27 @@ whatever comes late, twice or again, and a problem costs the same at ten occurre
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import bindparam, delete, func, literal_column, select, union_all
+from sqlalchemy import bindparam, delete, func, literal, literal_column, select, union_all
 
-from agenteval_collector.model.effort import Effort
-from agenteval_collector.problems import ProblemKey, problem_of_failure, problem_of_finding
+from agenteval_collector.problems import QUIET_FOR, ProblemKey, problem_of_failure, problem_of_finding
 from agenteval_collector.problems.grouping import LAST_RESORT
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_rows import worst
-from agenteval_collector.stores.problem_sums import Place, add_up
 from agenteval_collector.stores.rows import effort_from
-from agenteval_collector.stores.schema import facts, findings, outcomes, own, problem_traces, problems, sessions, traces
+from agenteval_collector.stores.schema import (
+    facts,
+    findings,
+    outcomes,
+    own,
+    problem_counts,
+    problem_traces,
+    problems,
+    sessions,
+    traces,
+)
 from otel_agenteval.finding import Severity
 from otel_agenteval.outcome import Method, Subject
 
@@ -30,16 +38,16 @@ MOST_PROBLEMS: Final = 10_000
 """Problems altogether, but for those that hold further errors; everything beyond is one problem."""
 
 
-class _Seen(NamedTuple):
-    """A finding, or a judged failure, that stands for a problem."""
+HOUR: Final = 3600 * 1_000_000_000
+"""Nanoseconds."""
+KEPT_HOURS: Final = 48
+"""Hours of a trend that are kept: more than are shown, as clocks differ."""
 
-    key: ProblemKey
-    subject_id: str
-    trace_id: str | None
-    session_id: str
-    severity: str
-    service_version: str | None
-    seen_at: int
+Row: TypeAlias = Mapping[Any, Any]
+_Place: TypeAlias = tuple[str, str]
+"""A problem, and the trace (or the session) in which it occurs."""
+_Count: TypeAlias = tuple[str, str, str]
+"""A problem, what is counted, and its value."""
 
 
 def refresh_problems(connection: TenantConnection, subject_ids: Collection[str]) -> None:
@@ -56,29 +64,37 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
         return
     efforts = {row.subject_id: effort_from(row.effort) for row in connection.execute(_EFFORTS, params)}
     connection.lock_sums()
-    keys = _placed(connection, {each.key for each in seen})
-    after = _occurrences(seen, keys, efforts)
+    keys = _placed(connection, {key for key, _ in seen})
+    after: dict[_Place, dict[str, Any]] = {}
+    for key, row in seen:
+        place = keys[key].problem_id, row["subject_id"]
+        effort = efforts.get(place[1])
+        took = {"usd": (effort and effort.usd) or 0.0, "seconds": (effort and effort.seconds) or 0.0}
+        # Of several findings in a trace that are one problem, one.
+        known = after.setdefault(place, {"problem_id": place[0], **row, **took})
+        known["severity"] = str(worst((known["severity"], row["severity"])))
+        known["seen_at"] = min(known["seen_at"], row["seen_at"])
     added = {place: row for place, row in after.items() if before.get(place) != row}
     removed = {place: row for place, row in before.items() if after.get(place) != row}
-    for problem_id, subject_id in removed.keys() - added.keys():
-        connection.execute(_FORGET, {"problem": problem_id, "subject": subject_id})
+    gone = removed.keys() - added.keys()
+    connection.delete(problem_traces, ({"problem_id": problem, "subject_id": subject} for problem, subject in gone))
     connection.upsert(problem_traces, added.values())
-    add_up(connection, {key.problem_id: key for key in keys.values()}, added, removed)
+    _add_up(connection, {key.problem_id: key for key in keys.values()}, added, removed)
 
 
-def _found(connection: TenantConnection, params: Mapping[str, str]) -> Iterator[_Seen]:
-    for row in connection.execute(_FINDINGS, params):
-        key = problem_of_finding(row.agent, row.kind, row.severity, row.tool, json.loads(row.metadata))
+def _found(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemKey, Row]]:
+    """Yield the findings that stand for a problem, as rows of `problem_traces` without what the trace took."""
+    for row in connection.execute(_FINDINGS, params).mappings():
+        metadata = json.loads(row["metadata"])
+        key = problem_of_finding(row["agent"], row["kind"], row["severity"], row["tool"], metadata)
         if key is not None:
-            about = row.trace_id, row.trace_id, row.session_id, row.severity, row.service_version, row.found_at
-            yield _Seen(key, *about)
+            yield key, {name: row[name] for name in _ABOUT}
 
 
-def _judged(connection: TenantConnection, params: Mapping[str, str]) -> Iterator[_Seen]:
-    for row in connection.execute(_FAILURES, params):
-        key = problem_of_failure(row.agent, row.name)
-        about = row.subject_id, row.trace_id, row.session_id, Severity.ERROR, row.service_version, row.evaluated_at
-        yield _Seen(key, *about)
+def _judged(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemKey, Row]]:
+    """Yield the judged failures that stand for a problem, likewise."""
+    for row in connection.execute(_FAILURES, params).mappings():
+        yield problem_of_failure(row["agent"], row["name"]), {name: row[name] for name in _ABOUT}
 
 
 def _placed(connection: TenantConnection, keys: Collection[ProblemKey]) -> dict[ProblemKey, ProblemKey]:
@@ -104,39 +120,126 @@ def _placed(connection: TenantConnection, keys: Collection[ProblemKey]) -> dict[
     return placed
 
 
-def _occurrences(
-    seen: Iterable[_Seen], keys: Mapping[ProblemKey, ProblemKey], efforts: Mapping[str, Effort]
-) -> dict[Place, dict[str, Any]]:
-    """Return the rows of `problem_traces`: of several findings in a trace that are one problem, one."""
-    found: dict[Place, dict[str, Any]] = {}
-    for each in seen:
-        place = keys[each.key].problem_id, each.subject_id
-        row = found.get(place)
-        if row is None:
-            effort = efforts.get(each.subject_id)
-            found[place] = {
-                "problem_id": place[0],
-                "subject_id": each.subject_id,
-                "trace_id": each.trace_id,
-                "session_id": each.session_id,
-                "severity": each.severity,
-                "service_version": each.service_version,
-                "seen_at": each.seen_at,
-                "usd": (effort and effort.usd) or 0.0,
-                "seconds": (effort and effort.seconds) or 0.0,
-            }
+def _add_up(
+    connection: TenantConnection,
+    keys: Mapping[str, ProblemKey],
+    added: Mapping[_Place, Row],
+    removed: Mapping[_Place, Row],
+) -> None:
+    """Take what is `removed` from the sums of its problems, and add what is `added`; a place in both has changed.
+
+    `keys` has the keys of problems that may be new. A problem without a trace is forgotten.
+    """
+    sessions = _count(connection, added.values(), removed.values())
+    changed = {problem_id for problem_id, _ in (*added, *removed)}
+    stored = {row["problem_id"]: dict(row) for row in connection.execute(_SUMS, ids(changed)).mappings()}
+    rows = []
+    for problem_id in changed:
+        came = [row for place, row in added.items() if place[0] == problem_id]
+        went = [row for place, row in removed.items() if place[0] == problem_id]
+        fresh = [row["seen_at"] for place, row in added.items() if place[0] == problem_id and place not in removed]
+        row = stored.get(problem_id) or _empty(keys[problem_id], came)
+        row["traces"] += len(came) - len(went)
+        row["sessions"] += sessions[problem_id]
+        if not row["traces"]:
+            connection.delete(problems, [{"problem_id": problem_id}])
+            continue
+        for name in ("usd", "seconds"):
+            row[name] += sum(each[name] for each in came) - sum(each[name] for each in went)
+        row["severity"] = str(worst((row["severity"], *(each["severity"] for each in came))))
+        _come_back(row, sorted(fresh))
+        if went:
+            row["first_seen"], row["last_seen"] = connection.execute(_BOUNDS, {"problem": problem_id}).one()
         else:
-            row["severity"] = str(worst((row["severity"], each.severity)))
-            row["seen_at"] = min(row["seen_at"], each.seen_at)
-    return found
+            times = [row["first_seen"], row["last_seen"], *(each["seen_at"] for each in came)]
+            row["first_seen"], row["last_seen"] = min(times), max(times)
+        rows.append(row)
+    connection.upsert(problems, rows)
 
 
-_SUBJECTS = problem_traces.c.subject_id
-_STORED = select(*facts(problem_traces)).where(own(problem_traces), among(_SUBJECTS, "ids"))
-_FINDINGS = select(findings).where(
-    own(findings), among(findings.c.trace_id, "ids"), findings.c.counted, findings.c.severity != Severity.INFO
-)
-_FAILURES = select(outcomes).where(
+def hour_of(time: int) -> str:
+    """Return the hour of a time (ns), as counts name it: in the order of time, and of the text."""
+    return f"{time // HOUR:010d}"
+
+
+def trim_counts(connection: TenantConnection, now: int) -> None:
+    """Forget the counts of hours that no trend shows any more."""
+    is_old = problem_counts.c.what == "hour", problem_counts.c.value < hour_of(now - KEPT_HOURS * HOUR)
+    connection.execute(delete(problem_counts).where(own(problem_counts), *is_old))
+
+
+def _empty(key: ProblemKey, came: Iterable[Row]) -> dict[str, Any]:
+    begun = min(each["seen_at"] for each in came)
+    return {
+        **dict.fromkeys(column.name for column in facts(problems)),
+        **key._asdict(),
+        "problem_id": key.problem_id,
+        "severity": "info",
+        "first_seen": begun,
+        "last_seen": begun,
+        "traces": 0,
+        "sessions": 0,
+        "usd": 0.0,
+        "seconds": 0.0,
+    }
+
+
+def _come_back(row: dict[str, Any], fresh: Iterable[int]) -> None:
+    """Note that a problem came back, if one of its `fresh` occurrences, in order of time, is after it was resolved."""
+    last = row["last_seen"]
+    for time in fresh:
+        is_resolved = row["resolved_at"] is not None
+        if (is_resolved and time > row["resolved_at"]) or (not is_resolved and time - last > QUIET_FOR):
+            row |= {"regressed_at": time, "resolved_at": None, "resolved_by": None}
+        last = max(last, time)
+
+
+def _count(connection: TenantConnection, added: Iterable[Row], removed: Iterable[Row]) -> Counter[str]:
+    """Count traces by session, version and hour. Returns by how many sessions each problem has more."""
+    changes: Counter[_Count] = Counter(key for row in added for key in _counted(row))
+    changes.subtract(key for row in removed for key in _counted(row))
+    changes = Counter({key: change for key, change in changes.items() if change})
+    more: Counter[str] = Counter()
+    if not changes:
+        return more
+    problem_ids, values = ({key[at] for key in changes} for at in (0, 2))
+    asked = {**ids(problem_ids), "values": json.dumps([*values])}
+    stored = {(row.problem_id, row.what, row.value): row.traces for row in connection.execute(_COUNTS, asked)}
+    kept: list[Row] = []
+    gone: list[Row] = []
+    for key, change in changes.items():
+        problem_id, what, value = key
+        before = stored.get(key, 0)
+        after = max(0, before + change)
+        row = {"problem_id": problem_id, "what": what, "value": value, "traces": after}
+        (kept if after else gone).append(row)
+        if what == "session":
+            more[problem_id] += bool(after) - bool(before)
+    connection.delete(problem_counts, gone)
+    connection.upsert(problem_counts, kept)
+    return more
+
+
+def _counted(row: Row) -> Iterator[_Count]:
+    yield row["problem_id"], "session", row["session_id"]
+    yield row["problem_id"], "hour", hour_of(row["seen_at"])
+    if row["service_version"] is not None:
+        yield row["problem_id"], "version", row["service_version"]
+
+
+_STORED = select(*facts(problem_traces)).where(own(problem_traces), among(problem_traces.c.subject_id, "ids"))
+_ABOUT = ("subject_id", "trace_id", "session_id", "severity", "service_version", "seen_at")
+_FINDINGS = select(
+    *(findings.c[name] for name in ("agent", "kind", "tool", "metadata")),
+    findings.c.trace_id.label("subject_id"),
+    *(findings.c[name] for name in ("trace_id", "session_id", "severity", "service_version")),
+    findings.c.found_at.label("seen_at"),
+).where(own(findings), among(findings.c.trace_id, "ids"), findings.c.counted, findings.c.severity != Severity.INFO)
+_FAILURES = select(
+    *(outcomes.c[name] for name in ("agent", "name", "subject_id", "trace_id", "session_id", "service_version")),
+    literal(str(Severity.ERROR)).label("severity"),
+    outcomes.c.evaluated_at.label("seen_at"),
+).where(
     own(outcomes),
     # All there are: the primary key leads from there to the ids.
     outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in Subject]),
@@ -163,8 +266,17 @@ _ALIKE = (
         problems.c.tool.is_not_distinct_from(bindparam("tool")),
     )
 )
-_FORGET = delete(problem_traces).where(
-    own(problem_traces),
-    problem_traces.c.problem_id == bindparam("problem"),
-    problem_traces.c.subject_id == bindparam("subject"),
+_SUMS = select(*facts(problems)).where(own(problems), among(problems.c.problem_id, "ids"))
+_SEEN = problem_traces.c.seen_at
+_PLACES = own(problem_traces), problem_traces.c.problem_id == bindparam("problem")
+# Each by itself: SQLite finds one end of an index at once, and both in one query by looking at all of it.
+_BOUNDS = select(
+    select(func.min(_SEEN)).where(*_PLACES).scalar_subquery(), select(func.max(_SEEN)).where(*_PLACES).scalar_subquery()
+)
+_COUNTS = select(problem_counts).where(
+    own(problem_counts),
+    among(problem_counts.c.problem_id, "ids"),
+    # All there are: the primary key leads from there to the values.
+    problem_counts.c.what.in_([literal_column(f"'{what}'") for what in ("session", "version", "hour")]),
+    among(problem_counts.c.value, "values"),
 )

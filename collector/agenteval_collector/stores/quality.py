@@ -7,8 +7,8 @@ from sqlalchemy import ColumnElement, TextClause, exists, func, select
 from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange
 from agenteval_collector.model.reports import LabelSource
 from agenteval_collector.stores.access import TenantConnection
-from agenteval_collector.stores.columns import has
 from agenteval_collector.stores.labels import about, late_enough
+from agenteval_collector.stores.rows import has
 from agenteval_collector.stores.schema import JUDGED_AT_RANDOM, JUDGED_IN_VAIN, labels, outcomes, own
 from otel_agenteval.outcome import Method, Subject
 

@@ -13,8 +13,7 @@ from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace, Viol
 from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.columns import SameNames, has, to_json
-from agenteval_collector.stores.rows import evaluation_of
+from agenteval_collector.stores.rows import SameNames, evaluation_of, has, to_json
 from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation, Subject

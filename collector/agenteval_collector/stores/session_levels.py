@@ -1,13 +1,13 @@
-"""Count the sessions that go on, and those of them that score low."""
+"""Count the sessions that go on, and those of them that score low; read how the newest ones ended by their scores."""
 
 import json
 from collections import Counter
 
 from sqlalchemy import and_, func, or_, select
 
-from agenteval_collector.model.sessions import SessionLevel
-from agenteval_collector.stores.access import TenantDatabase
-from agenteval_collector.stores.goals import gone_on
+from agenteval_collector.model.sessions import PastSession, SessionLevel
+from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.judged import gone_on
 from agenteval_collector.stores.schema import outcomes, own, sessions
 from otel_agenteval.outcome import Method, Part, Subject
 
@@ -30,32 +30,39 @@ _SCORED = (
 )
 
 
-class SessionLevelStore:
-    """The levels of all sessions that go on, whichever process evaluates them. Raises Unavailable."""
-
-    def __init__(self, database: TenantDatabase) -> None:
-        self._database = database
-
-    def levels(self) -> list[SessionLevel]:
-        """Return how many sessions of each agent go on, and by score how many of them were drawn at random for the
-        judge, and are low."""
-        active: Counter[tuple[str | None, str | None, str | None]] = Counter()
-        low: Counter[tuple[str | None, str | None, str | None]] = Counter()
-        with self._database.snapshot() as connection:
-            for row in connection.execute(_ACTIVE):
-                active[row.agent, _first(row.services), None] += row.active
-            for row in connection.execute(_SCORED):
-                whose = row.agent, _first(row.services), row.name
-                active[whose] += row.active
-                low[whose] += row.active if row.success is False else 0
-        return [
-            SessionLevel(
-                agent=agent, service=service, evaluator=evaluator, active=count, low=low[agent, service, evaluator]
-            )
-            for (agent, service, evaluator), count in active.items()
-        ]
+def read_levels(connection: TenantConnection) -> list[SessionLevel]:
+    """Return how many sessions of each agent go on, whichever process evaluates them, and by score how many of them
+    were drawn at random for the judge, and are low."""
+    active: Counter[tuple[str | None, str | None, str | None]] = Counter()
+    low: Counter[tuple[str | None, str | None, str | None]] = Counter()
+    for row in connection.execute(_ACTIVE):
+        active[row.agent, _first(row.services), None] += row.active
+    for row in connection.execute(_SCORED):
+        whose = row.agent, _first(row.services), row.name
+        active[whose] += row.active
+        low[whose] += row.active if row.success is False else 0
+    return [
+        SessionLevel(agent=whose[0], service=whose[1], evaluator=whose[2], active=count, low=low[whose])
+        for whose, count in active.items()
+    ]
 
 
 def _first(services: str) -> str | None:
     names: list[str] = json.loads(services)
     return names[0] if names else None
+
+
+def read_past(connection: TenantConnection, limit: int) -> list[PastSession]:
+    """Return the counted scores of the `limit` sessions that were over last, the oldest first: of those that were drawn
+    at random for the judge."""
+    over = select(sessions.c.tenant, sessions.c.session_id, sessions.c.finalized_at)
+    over = over.where(own(sessions), sessions.c.finalized_at.is_not(None))
+    last = over.order_by(sessions.c.finalized_at.desc()).limit(limit).subquery()
+    query = (
+        select(outcomes.c.agent, outcomes.c.service, outcomes.c.name, outcomes.c.success)
+        .join(last, and_(outcomes.c.tenant == last.c.tenant, outcomes.c.subject_id == last.c.session_id))
+        .where(outcomes.c.subject == Subject.SESSION, outcomes.c.part == Part.RANDOM, outcomes.c.counted)
+        .order_by(last.c.finalized_at)
+    )
+    rows = connection.execute(query).all()
+    return [PastSession(row.agent, row.service, row.name, row.success is False) for row in rows]

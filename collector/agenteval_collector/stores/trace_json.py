@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 from agenteval_collector.model.assembled import ClosedBy, Closing
+from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.running import OpenSpan
 from agenteval_collector.model.trace_view import TraceView, TurnView
-from agenteval_collector.stores.columns import to_json
+from agenteval_collector.stores.rows import to_json
 from otel_agenteval.finding import Seen, Visibility
 from otel_agenteval.model import ToolCall
 
@@ -20,6 +21,11 @@ _PLAIN = (
 """The fields that are JSON as they are."""
 _REVISED = ("revision", "complete", "span_count", "status_reason", "closing", "seen", "open_spans")
 """The fields in which revisions that say the same may differ."""
+
+
+def view_row(trace: TraceRecord) -> dict[str, Any]:
+    """Make the row of what was said and done in a trace."""
+    return {"trace_id": trace.trace_id, "view": view_json(trace.view)}
 
 
 def view_json(view: TraceView) -> str:

@@ -146,9 +146,7 @@ class FleetPipeline(Pipeline):
 
     def _session_levels(self) -> tuple[Callable[[], Iterable[SessionLevel]], PastSessionCounts]:
         store = self.storage.store
-        stored = StoredSessions(
-            store.session_levels.levels, lambda: store.past_sessions.newest(REMEMBERED_SESSIONS), self._clock
-        )
+        stored = StoredSessions(store.session_levels, lambda: store.past_sessions(REMEMBERED_SESSIONS), self._clock)
         return stored.session_levels, stored
 
     def _rechecks(self) -> Sequence[JudgeJob]:

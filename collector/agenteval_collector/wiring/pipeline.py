@@ -344,7 +344,7 @@ class Pipeline:
         store = self.storage.store
         self._recover()
         self.feed.remember(store.findings.newest(MAX_ALARMS))
-        self._past_sessions.remember(store.past_sessions.newest(REMEMBERED_SESSIONS))
+        self._past_sessions.remember(store.past_sessions(REMEMBERED_SESSIONS))
         for component in reversed(self.parts):
             component.start()
 

@@ -1,26 +1,42 @@
-"""Keeps what the pipeline needs to go on with a session: what it adds up to, its traces, their signals and answers."""
+"""Read what the pipeline needs to go on with traces and sessions that it has stored before."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, bindparam, delete, select, tuple_
+from sqlalchemy import ColumnElement, Row, bindparam, delete, exists, literal_column, select, tuple_
 
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.sessions import SessionSums, StoredSession, StoredTrace
-from agenteval_collector.model.trace_view import TurnView
+from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.sessions import SessionSums, StoredPlace, StoredSession, StoredTrace
+from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import effort_from, evaluation_of, session_record
-from agenteval_collector.stores.schema import outcomes, own, session_sums, sessions, trace_views, traces
-from agenteval_collector.stores.trace_json import finished_turns
+from agenteval_collector.stores.schema import outcomes, own, progress, session_sums, sessions, trace_views, traces
+from agenteval_collector.stores.trace_json import finished_turns, says_the_same
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.outcome import Evaluation, Subject
+from otel_agenteval.outcome import Evaluation, Status, Subject
 
 NEWEST: Final = 8
 """Newest traces of a session whose answers are read again when the session is opened again: as many as one needs that
 comes behind them, traces without an answer included."""
+PROCESSES_OF: Final = 100
+"""Newest traces of a session whose processes take part in it."""
 
 # Made once: making one costs more than running it.
+_KNOWN_TRACES: Final = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
+    own(traces), among(traces.c.trace_id, "ids")
+)
+_IS_PENDING: Final = exists().where(
+    own(outcomes),
+    outcomes.c.subject == literal_column(f"'{Subject.TRACE}'"),
+    outcomes.c.subject_id == traces.c.trace_id,
+    outcomes.c.status == literal_column(f"'{Status.PENDING}'"),
+)
+_STORED_PLACE: Final = select(
+    traces.c.session_id, traces.c.started_at, traces.c.revision, traces.c.effort, _IS_PENDING.label("pending")
+).where(own(traces), traces.c.trace_id == bindparam("id"))
 _MEMBERS: Final = select(traces.c.trace_id, traces.c.started_at, traces.c.effort).where(own(traces))
 _PLACE: Final = traces.c.started_at, traces.c.trace_id
 _BACKWARDS: Final = [each.desc() for each in _PLACE]
@@ -37,6 +53,62 @@ _SESSION: Final = (
     .where(own(sessions), sessions.c.session_id == bindparam("id"))
 )
 _FORGET: Final = delete(session_sums).where(own(session_sums), among(session_sums.c.session_id, "ids"))
+
+
+def read_checkpoint(connection: TenantConnection) -> int:
+    """Return the saved checkpoint; 0 for a new store."""
+    return connection.execute(select(progress.c.checkpoint).where(own(progress))).scalar() or 0
+
+
+def read_known_traces(
+    connection: TenantConnection, trace_ids: Sequence[str]
+) -> Mapping[str, tuple[int, frozenset[int]]]:
+    """Return revision and log offsets of those of the traces that were scored before."""
+    rows = connection.execute(_KNOWN_TRACES, ids(trace_ids)).all()
+    return {row.trace_id: (row.revision, frozenset(json.loads(row.offsets))) for row in rows}
+
+
+def read_place(connection: TenantConnection, trace_id: str) -> StoredPlace | None:
+    """Return the place of the stored revision of a trace; None where it is new."""
+    row = connection.execute(_STORED_PLACE, {"id": trace_id}).first()
+    if row is None:
+        return None
+    return StoredPlace(
+        session_id=row.session_id,
+        place=(row.started_at, trace_id),
+        revision=row.revision,
+        pending=row.pending,
+        effort=effort_from(row.effort),
+    )
+
+
+def says_the_stored(connection: TenantConnection, view: TraceView) -> bool:
+    """Return whether the same was said and done in the stored revision of this trace; False where it is new."""
+    query = select(trace_views.c.view).where(own(trace_views), trace_views.c.trace_id == view.trace_id)
+    stored = connection.execute(query).scalar()
+    return stored is not None and says_the_same(stored, view)
+
+
+def read_processes(connection: TenantConnection, session_id: str) -> frozenset[str]:
+    """Return the processes that have spans in the newest traces of a session."""
+    of_session = select(traces.c.processes).where(own(traces), traces.c.session_id == session_id)
+    newest = connection.execute(of_session.order_by(traces.c.started_at.desc()).limit(PROCESSES_OF)).scalars().all()
+    return frozenset(process for processes in newest for process in json.loads(processes))
+
+
+def read_efforts(connection: TenantConnection, limit: int) -> list[tuple[str, Effort]]:
+    """Return the agents and efforts of the `limit` sessions that were over last, the oldest of them first."""
+    query = select(sessions.c.agent, sessions.c.effort).where(
+        own(sessions), sessions.c.finalized_at.is_not(None), sessions.c.agent.is_not(None)
+    )
+    rows = connection.execute(query.order_by(sessions.c.finalized_at.desc()).limit(limit)).all()
+    return [(row.agent, effort_from(row.effort)) for row in reversed(rows)]
+
+
+def read_session_revision(connection: TenantConnection, session_id: str) -> int | None:
+    """Return the revision of a session; None where it is unknown."""
+    query = select(sessions.c.revision).where(own(sessions), sessions.c.session_id == session_id)
+    return connection.execute(query).scalar()
 
 
 def read_session(connection: TenantConnection, session_id: str) -> StoredSession | None:

@@ -12,7 +12,7 @@ from agenteval_collector.model.quality import Rated
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.stores import Store
-from agenteval_collector.stores.forgetting import forget_content
+from agenteval_collector.stores.erasing import forget_content
 
 from benchmarks.stored import add_session
 from otel_agenteval.finding import Severity

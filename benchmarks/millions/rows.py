@@ -12,7 +12,7 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.trace_view import TraceView, TurnView
-from agenteval_collector.problems.grouping import ProblemKey, problem_of_failure
+from agenteval_collector.problems.problem import ProblemKey, problem_of_failure
 from agenteval_collector.stores import schema
 from agenteval_collector.stores.rows import outcome_row, session_row, trace_row
 from agenteval_collector.stores.runs import run_trace_row

@@ -8,7 +8,7 @@ import pytest
 from agenteval_collector.config import ConfigError, load
 from agenteval_collector.model.reports import Label
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.stores.forgetting import FORGOTTEN
+from agenteval_collector.stores.erasing import FORGOTTEN
 
 from tests.integration.test_deletion import WORD, files_with, spans
 from tests.support.eventually import eventually

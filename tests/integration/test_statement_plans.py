@@ -12,7 +12,7 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
-from agenteval_collector.stores.forgetting import forget_content
+from agenteval_collector.stores.erasing import forget_content
 from sqlalchemy import event
 
 from otel_agenteval.finding import Severity

@@ -4,7 +4,7 @@ import random
 import uuid
 
 import pytest
-from agenteval_collector.problems.grouping import ProblemKey, problem_of_failure, problem_of_finding
+from agenteval_collector.problems.problem import ProblemKey, problem_of_failure, problem_of_finding
 from agenteval_collector.problems.shape import MAX_SHAPE, shape_of
 from hypothesis import given
 from hypothesis import strategies as st

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.reports import RunReport
-from agenteval_collector.reliability.grouping import grouped, reported_run
+from agenteval_collector.reliability.counting import grouped, reported_run
 from hypothesis import given
 from hypothesis import strategies as st
 

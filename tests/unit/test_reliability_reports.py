@@ -1,11 +1,11 @@
 """When runs are read again, and when reports are computed again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Event
 
 import pytest
 from agenteval_collector.model.runs import StoredRun, UnmatchedReport
-from agenteval_collector.reliability import ReliabilityReports
+from agenteval_collector.reliability import CountedRuns, ReliabilityReports
 from agenteval_collector.reliability.reports import LIVE_VERSIONS, SCRAPE_BUDGET, SHARE
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
@@ -15,8 +15,8 @@ from tests.support.eventually import eventually
 from tests.unit.test_reliability_runs import trace
 
 
-class Source:
-    """Runs by agent and version; reading those of one takes `seconds`."""
+class Source(CountedRuns):
+    """Runs by agent and version, without a store; reading those of one takes `seconds`."""
 
     def __init__(self, clock: ManualClock, *versions: tuple[str, str]) -> None:
         self.clock = clock
@@ -27,11 +27,10 @@ class Source:
         self.may_read = Event()
         self.may_read.set()
 
-    @property
-    def revision(self) -> Callable[[], int]:
-        return lambda: self.changes
+    def revision(self) -> int:
+        return self.changes
 
-    def versions(self) -> Sequence[tuple[str | None, str | None]]:
+    def versions(self) -> list[tuple[str | None, str | None]]:
         return list(self.successes)
 
     def runs(self, version: tuple[str | None, str | None]) -> Sequence[StoredRun]:

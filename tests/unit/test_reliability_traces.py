@@ -8,8 +8,7 @@ from agenteval_collector.model.prices import Prices
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.reliability import RunTraces
 from agenteval_collector.reliability.personal_data import not_said_before
-from agenteval_collector.reliability.safety import detectors
-from agenteval_collector.reliability.traces import MAX_ACTIONS, MAX_NAME
+from agenteval_collector.reliability.traces import MAX_ACTIONS, MAX_NAME, detectors
 
 from otel_agenteval.model import ModelCall, RunIdentity, RunOutcome, ToolCall, Trace, Turn, Usage
 

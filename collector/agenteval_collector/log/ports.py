@@ -21,14 +21,12 @@ class Requests(Protocol):
 
     def last_offset(self) -> int:
         """Return the newest offset; 0 for an empty log."""
-        ...
 
     def get(self, offsets: Sequence[int]) -> Iterable[LoggedRequest]:
         """Return the requests at these offsets that are still kept, in order."""
 
     def trim(self, below: int, older_than: int, batch: int) -> int:
         """Forget the first `batch` requests below an offset that are old enough; return how many there were."""
-        ...
 
     def shutdown(self) -> None:
         """Close it."""

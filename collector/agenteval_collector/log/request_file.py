@@ -60,9 +60,6 @@ _requests = Table(
 )
 
 
-_PROBE = {"tenant": "", "signal": 0, "received_at": 0, "crc": 0}
-
-
 class NewRequest(NamedTuple):
     """A request that has no offset yet; `received_at` in nanoseconds since the Unix epoch."""
 

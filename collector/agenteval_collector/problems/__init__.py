@@ -4,8 +4,14 @@ In go findings and judged failures. Out comes the problem that each belongs to, 
 store keeps them.
 """
 
-from agenteval_collector.problems.grouping import ProblemKey, problem_of_failure, problem_of_finding
+from agenteval_collector.problems.problem import (
+    NEW_FOR,
+    QUIET_FOR,
+    ProblemKey,
+    ProblemState,
+    problem_of_failure,
+    problem_of_finding,
+)
 from agenteval_collector.problems.shape import shape_of
-from agenteval_collector.problems.state import NEW_FOR, QUIET_FOR, ProblemState
 
 __all__ = ["NEW_FOR", "QUIET_FOR", "ProblemKey", "ProblemState", "problem_of_failure", "problem_of_finding", "shape_of"]

@@ -3,6 +3,6 @@
 from agenteval_collector.reliability.counting import CountedRuns
 from agenteval_collector.reliability.regressions import Regressions
 from agenteval_collector.reliability.reports import ReliabilityReports
-from agenteval_collector.reliability.traces import RunTraces
+from agenteval_collector.reliability.traces import RunTraces, detectors
 
-__all__ = ["CountedRuns", "Regressions", "ReliabilityReports", "RunTraces"]
+__all__ = ["CountedRuns", "Regressions", "ReliabilityReports", "RunTraces", "detectors"]

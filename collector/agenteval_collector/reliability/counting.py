@@ -3,10 +3,15 @@
 A run counts from the first word on what came of it, by a report or an attribute; without any, from the moment all its
 sessions are over. Of each agent's version the `window` runs are looked at that began last: what that costs does not
 grow with the others.
+
+Ids of runs repeat: the same suite is run again by the next version, or by another agent. Such traces are another run.
+A trace that names no agent joins the run that there is; a report belongs to the run that it names, and what it does not
+name is decided by time. Both look at when things happened, never at when they arrived: the order makes no difference.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from agenteval_collector.model.reports import RunReport
@@ -19,7 +24,6 @@ from agenteval_collector.model.runs import (
     UnmatchedReport,
     Violation,
 )
-from agenteval_collector.reliability.grouping import RunGroup, grouped, reported_run
 from agenteval_collector.reliability.ports import RunRecords, RunSnapshot
 from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Unscored
 
@@ -31,22 +35,41 @@ _Scores: TypeAlias = Mapping[str, Mapping[str, Evaluation]]
 """The outcome that counts, by the evaluator's name and by trace."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGroup:
+    """The traces of one run by start, with its agent and version."""
+
+    agent: str | None
+    service_version: str | None
+    began: int
+    """The start of the agent's first trace."""
+    traces: tuple[RunTrace, ...]
+
+    @property
+    def versions(self) -> frozenset[str | None]:
+        """The service.version of the agent, and of every service that took part."""
+        return frozenset((self.service_version, *(version for trace in self.traces for version in trace.versions)))
+
+
 class CountedRuns:
-    """`RunSource` out of all that is recorded of runs: of each version, and of the reports, the newest `window`."""
+    """The runs that count: of each version, and of the reports, the newest `window`. Thread-safe; raises
+    Unavailable."""
 
     def __init__(self, records: RunRecords, window: int) -> None:
         self._records = records
         self._window = window
 
-    @property
-    def revision(self) -> Callable[[], int]:
-        return self._records.revision
+    def revision(self) -> int:
+        """Return another number than before where anything may have changed."""
+        return self._records.revision()
 
     def versions(self) -> list[AgentVersion]:
+        """Return the agents and versions that traces of runs name, those with the newest trace first."""
         with self._records.snapshot() as records:
             return records.versions()
 
-    def runs(self, version: AgentVersion) -> list[StoredRun]:
+    def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
+        """Return the runs of one agent's version, the one that began last first."""
         found: list[tuple[RunGroup, list[RunReport]]] = []
         with self._records.snapshot() as records:
             for names in records.newest(version):
@@ -58,7 +81,8 @@ class CountedRuns:
             scores = _scores(records.evaluations(ids, (TASK_COMPLETION, CONFIDENCE, SAFETY)))
         return [_stored(group, reports, scores) for group, reports in found]
 
-    def unmatched_reports(self) -> list[UnmatchedReport]:
+    def unmatched_reports(self) -> Sequence[UnmatchedReport]:
+        """Return the newest reports that no run belongs to."""
         with self._records.snapshot() as records:
             reports = records.reports_without_traces(self._window)
             traces = records.traces_in_any_condition(reports)
@@ -159,3 +183,45 @@ def _judged(found: Evaluation) -> list[Violation]:
         Violation(constraint=each["constraint"], severity=each["severity"], evidence=each["quote"])
         for each in violations
     ]
+
+
+def grouped(traces: Iterable[RunTrace]) -> list[RunGroup]:
+    """Return the runs that traces of one task, run and condition make, in order of their beginning."""
+    ordered = sorted(traces, key=lambda trace: (trace.started_at, trace.trace_id))
+    named = [trace for trace in ordered if trace.agent is not None]
+    owned: dict[tuple[str | None, str | None], list[RunTrace]] = {}
+    for trace in named or ordered:
+        owned.setdefault((trace.agent, trace.service_version), []).append(trace)
+    runs = [
+        RunGroup(agent=agent, service_version=version, began=own[0].started_at, traces=tuple(own))
+        for (agent, version), own in owned.items()
+    ]
+    joined: dict[tuple[str | None, str | None], list[RunTrace]] = {}
+    for trace in (each for each in ordered if each.agent is None and named):
+        same = [run for run in runs if run.service_version == trace.service_version]
+        run = _at(same or runs, trace.started_at)
+        joined.setdefault((run.agent, run.service_version), []).append(trace)
+    return [_with(run, joined.get((run.agent, run.service_version), ())) for run in runs]
+
+
+def reported_run(runs: Sequence[RunGroup], report: RunReport) -> RunGroup | None:
+    """Return the one of `runs`, in order of their beginning, that the report is about. None where it names another."""
+    meant = [
+        run
+        for run in runs
+        if report.agent in (None, run.agent)
+        and (report.service_version is None or report.service_version in run.versions)
+    ]
+    return _at(meant, report.reported_at or 0) if meant else None
+
+
+def _at(runs: Sequence[RunGroup], moment: int) -> RunGroup:
+    """Return the run that had begun last by then. Where none had begun, return the first to begin."""
+    return runs[max(0, bisect_right(runs, moment, key=lambda run: run.began) - 1)]
+
+
+def _with(run: RunGroup, traces: Sequence[RunTrace]) -> RunGroup:
+    if not traces:
+        return run
+    together = sorted((*run.traces, *traces), key=lambda trace: (trace.started_at, trace.trace_id))
+    return replace(run, traces=tuple(together))

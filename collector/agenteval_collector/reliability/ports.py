@@ -1,11 +1,11 @@
 """The ports of reliability: what it reads of runs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from agenteval_collector.model.reports import RunReport
-from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace, StoredRun, UnmatchedReport
+from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace
 from otel_agenteval.outcome import Evaluation
 
 
@@ -40,26 +40,8 @@ class RunSnapshot(Protocol):
 class RunRecords(Protocol):
     """The records of runs. Thread-safe; raises Unavailable."""
 
-    @property
-    def revision(self) -> Callable[[], int]:
-        """Gives another number than before when anything may have changed."""
+    def revision(self) -> int:
+        """Return another number than before where anything may have changed."""
 
     def snapshot(self) -> AbstractContextManager[RunSnapshot]:
         """Look at the records as they are at one moment."""
-
-
-class RunSource(Protocol):
-    """The runs that count. Thread-safe; raises Unavailable."""
-
-    @property
-    def revision(self) -> Callable[[], int]:
-        """Gives another number than before when anything may have changed."""
-
-    def versions(self) -> Sequence[AgentVersion]:
-        """Return the agents and versions that traces of runs name, those with the newest trace first."""
-
-    def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
-        """Return the runs of one agent's version, the one that began last first."""
-
-    def unmatched_reports(self) -> Sequence[UnmatchedReport]:
-        """Return the newest reports that no run belongs to."""

@@ -10,7 +10,7 @@ from typing import cast, get_args
 
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.runs import AgentVersion, StoredRun, UnmatchedReport, VersionFigures
-from agenteval_collector.reliability.ports import RunSource
+from agenteval_collector.reliability.counting import CountedRuns
 from agenteval_collector.reliability.runs import AssembledRun, assemble
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
@@ -88,7 +88,7 @@ class _Known:
 class ReliabilityReports:
     """Reports that are computed again only when their runs changed. Thread-safe."""
 
-    def __init__(self, source: RunSource, window: int, clock: Clock) -> None:
+    def __init__(self, source: CountedRuns, window: int, clock: Clock) -> None:
         self._source = source
         self._window = window
         self._clock = clock

@@ -11,43 +11,33 @@ class Deletions(Protocol):
 
     def ask(self, deletion_id: str, doomed: Doomed, by: str | None) -> str:
         """Keep that this is to be deleted. Returns the deletion's id: another one where it is under way already."""
-        ...
 
     def pending(self) -> Sequence[tuple[str, Doomed]]:
         """Return the deletions that are not done, the oldest first."""
-        ...
 
     def receipt(self, deletion_id: str) -> Receipt | None:
         """Return what a deletion has removed so far; None where it is unknown."""
-        ...
 
     def sessions_of(self, doomed: Doomed) -> Sequence[str]:
         """Return the sessions that go as a whole."""
-        ...
 
     def removed(self, deletion_id: str, removed: Mapping[str, int]) -> None:
         """Add to what a deletion has removed."""
-        ...
 
     def forget_pieces(self) -> None:
         """Take the pieces of deleted texts out of the index of what was said."""
-        ...
 
     def done(self, deletion_id: str) -> None:
         """Note that a deletion is done, and forget what it was about."""
-        ...
 
     def forget_content(self, before: int, limit: int) -> int:
         """Forget what was said in the oldest traces scored before that time (ns), at most `limit`; return how many."""
-        ...
 
     def oldest_content(self, limit: int) -> int | None:
         """Return the time (ns) up to which the `limit` oldest traces with content were scored; None where none has."""
-        ...
 
     def forget_receipts(self, before: int) -> None:
         """Forget deletions that were done before that time (ns)."""
-        ...
 
 
 class File(Protocol):
@@ -56,16 +46,13 @@ class File(Protocol):
     @property
     def used_bytes(self) -> int:
         """The bytes of the file that hold something."""
-        ...
 
     def give_back(self, most: int) -> int:
         """Give at most `most` bytes that hold nothing back to the disk; return how many."""
-        ...
 
     def scrub(self, start: int) -> int | None:
         """Overwrite what is left of removed rows in a part of the file; return where the next part begins, None at the
         end."""
-        ...
 
 
 class Pipeline(Protocol):
@@ -74,23 +61,18 @@ class Pipeline(Protocol):
     def erase(self, deletion_id: str, doomed: Doomed, session_ids: Sequence[str]) -> bool:
         """Erase some of what is doomed from memory and from the store; return whether there may be more. `session_ids`
         go as a whole, with the last of it."""
-        ...
 
     def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
         """Erase what was erased from the store from some requests of the log, from offset `start` on. Returns where to
         go on, None at the end, and what was removed."""
-        ...
 
     def erased(self) -> None:
         """Note that the log holds nothing any more of what was deleted so far."""
-        ...
 
     def erase_older(self, before: int) -> bool:
         """Erase some traces scored before that time (ns), and sessions that were not seen since; return whether there
         may be more."""
-        ...
 
     def trim_log(self, received_before: int) -> bool:
         """Forget some requests that were received before that time (ns) and are scored; return whether there may be
         more."""
-        ...

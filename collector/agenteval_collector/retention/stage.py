@@ -1,13 +1,13 @@
 """The retention on a thread of its own: it carries out deletions, and forgets what is too old or too much."""
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletion import Doomed, Receipt
-from agenteval_collector.retention.deleting import Deleting
 from agenteval_collector.retention.ports import Deletions, File, Pipeline
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import SHORTEST_WAIT, Component
@@ -15,6 +15,7 @@ from agenteval_collector.runtime.errors import NotFound, Overloaded, RetryableEr
 from agenteval_collector.runtime.inbox import Inbox
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 EVERY: Final = 60.0
 """Seconds between two looks for what is too old."""
@@ -61,7 +62,6 @@ class RetentionStage(Component):
         self._inbox: Inbox[str] = Inbox(MAX_WAITING)
         super().__init__("retention", self._inbox)
         self._deletions = deletions
-        self._deleting = Deleting(deletions, pipeline, files)
         self._pipeline = pipeline
         self._files = files
         self._ages = ages
@@ -76,7 +76,7 @@ class RetentionStage(Component):
     def recover(self) -> None:
         """Finish what the last process had erased from the store but not from the log, before the log is read again."""
         for deletion_id, _ in self._deletions.pending()[:1]:
-            self._deleting.erase_from_log(deletion_id, lambda step, *args: step(*args))
+            self._erase_from_log(deletion_id, lambda step, *args: step(*args))
 
     def delete(self, doomed: Doomed, by: str | None) -> Receipt:
         """Have this deleted: what has arrived of it until now. Durable when it returns, and done within `WITHIN`
@@ -121,9 +121,35 @@ class RetentionStage(Component):
 
     def _delete(self) -> None:
         for deletion_id, doomed in self.insist(self._deletions.pending):
-            self._deleting.delete(deletion_id, doomed, self._step)
+            self._carry_out(deletion_id, doomed)
             with self._is_done:
                 self._is_done.notify_all()
+
+    def _carry_out(self, deletion_id: str, doomed: Doomed) -> None:
+        """Delete what is doomed, to the last byte, and complete the receipt: from memory and the store, then from the
+        log, then from what SQLite leaves of both. Every step is small, kept, and may be done again: a crash in the
+        middle costs nothing but time."""
+        session_ids = self._step(self._deletions.sessions_of, doomed)
+        while self._step(self._pipeline.erase, deletion_id, doomed, session_ids):
+            pass
+        self._erase_from_log(deletion_id, self._step)
+        self._step(self._deletions.forget_pieces)
+        for file in self._files:
+            at: int | None = 0
+            while at is not None:
+                at = self._step(file.scrub, at)
+        self._step(self._deletions.done, deletion_id)
+        receipt = self._step(self._deletions.receipt, deletion_id)
+        logger.info("deletion %s is done: %s", deletion_id, None if receipt is None else dict(receipt.removed))
+
+    def _erase_from_log(self, deletion_id: str, insist: Callable[..., Any]) -> None:
+        """Erase from the log what is erased from the store. At a start it comes before the log is read again."""
+        at: int | None = 0
+        while at is not None:
+            at, removed = insist(self._pipeline.erase_from_log, at)
+            if removed:
+                insist(self._deletions.removed, deletion_id, removed)
+        insist(self._pipeline.erased)
 
     def _step(self, attempt: Callable[..., T], *args: object) -> T:
         """Insist on a step of a deletion; raises Unavailable once the collector stops: the next start goes on."""

@@ -42,8 +42,7 @@ class Claims:
 
     def were_taken(self) -> bool:
         """Return whether any process ever took a partition. Raises Unavailable."""
-        with self._database.reading() as connection:
-            return connection.execute(_ALL).first() is not None
+        return bool(self._database.rows(_ALL.limit(1)))
 
     def check(self, connection: TenantConnection) -> None:
         """Raise Superseded where another process has taken one of the partitions over; in the transaction that keeps

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, delete, update
 from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
 from agenteval_collector.model.news import News
 from agenteval_collector.stores.access import TenantConnection
-from agenteval_collector.stores.agent_sums import AgentSums, changed_by
+from agenteval_collector.stores.agents import AgentSums, changed_by
 from agenteval_collector.stores.conversations import write_links, write_moves
 from agenteval_collector.stores.counted import count_sessions, counted_before, with_counts
 from agenteval_collector.stores.findings import FindingNews, count_findings, refresh_sessions, write_findings

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import delete, func, literal_column, select, update
 
@@ -12,13 +12,15 @@ from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.erasing import erase, without_traces
-from agenteval_collector.stores.forgetting import forget_content, forgotten_by, oldest_content
-from agenteval_collector.stores.rows import to_json
-from agenteval_collector.stores.said_index import drop_deleted
+from agenteval_collector.stores.erasing import EMPTY, OLDEST_CONTENT, erase, forget_content, forgotten_by
+from agenteval_collector.stores.rows import SameNames, to_json
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
+from agenteval_collector.stores.text_search import drop_deleted
 from agenteval_collector.stores.trace_json import user_in_view, user_of
 from otel_agenteval.text import storable
+
+_RECEIPT: Final = SameNames(Receipt, deletions, but=("removed",))
+_DOOMED: Final = select(erasures.c.trace_id, erasures.c.last).where(own(erasures))
 
 
 class DeletionStore:
@@ -43,23 +45,12 @@ class DeletionStore:
     def pending(self) -> list[tuple[str, Doomed]]:
         """Return the deletions that are not done, the oldest first."""
         query = select(deletions).where(own(deletions), deletions.c.what.is_not(None)).order_by(deletions.c.asked_at)
-        with self._database.reading() as connection:
-            return [(row.deletion_id, Doomed(**json.loads(row.what))) for row in connection.execute(query)]
+        return [(row.deletion_id, Doomed(**json.loads(row.what))) for row in self._database.rows(query)]
 
     def receipt(self, deletion_id: str) -> Receipt | None:
         """Return what a deletion has removed so far; None where it is unknown."""
-        query = select(deletions).where(own(deletions), deletions.c.deletion_id == deletion_id)
-        with self._database.reading() as connection:
-            row = connection.execute(query).first()
-        if row is None:
-            return None
-        return Receipt(
-            deletion_id=deletion_id,
-            asked_by=row.asked_by,
-            asked_at=row.asked_at,
-            done_at=row.done_at,
-            removed=json.loads(row.removed),
-        )
+        rows = self._database.mappings(select(deletions).where(*_is(deletion_id)))
+        return Receipt(**_RECEIPT.fields_in(rows[0]), removed=json.loads(rows[0]["removed"])) if rows else None
 
     def sessions_of(self, doomed: Doomed) -> list[str]:
         """Return the sessions that go as a whole: a user's, too, where a trace in it alone names the user. Looks at all
@@ -87,13 +78,11 @@ class DeletionStore:
         else:
             # Both values of what the index begins with: so SQLite takes it.
             query = query.where(traces.c.has_content.in_([True, False]), traces.c.scored_at < doomed.before)
-        with self._database.reading() as connection:
-            return list(connection.execute(query.limit(limit), ids(session_ids)).scalars())
+        return [row.trace_id for row in self._database.rows(query.limit(limit), ids(session_ids))]
 
     def empty_sessions(self, seen_before: int, limit: int) -> list[str]:
         """Return sessions without a trace that were last seen before that time (ns)."""
-        with self._database.reading() as connection:
-            return without_traces(connection, seen_before, limit)
+        return [row.session_id for row in self._database.rows(EMPTY.limit(limit), {"before": seen_before})]
 
     def erase(
         self, trace_ids: Collection[str], session_ids: Collection[str], deletion_id: str = "", last: int = 0
@@ -109,26 +98,21 @@ class DeletionStore:
 
     def last_erasure(self) -> int | None:
         """Return the last offset at which the log may hold what is deleted; None where nothing is left to erase."""
-        with self._database.reading() as connection:
-            last: int | None = connection.execute(select(func.max(erasures.c.last)).where(own(erasures))).scalar()
+        last: int | None = self._database.value(select(func.max(erasures.c.last)).where(own(erasures)))
         return last
 
     def doomed(self, trace_ids: Iterable[str]) -> dict[str, int]:
         """Return those of the traces that are to be erased from the log, each with the last offset to be looked at."""
-        query = select(erasures.c.trace_id, erasures.c.last).where(own(erasures), among(erasures.c.trace_id, "ids"))
-        with self._database.reading() as connection:
-            return {row.trace_id: row.last for row in connection.execute(query, ids(trace_ids))}
+        these = self._database.rows(_DOOMED.where(among(erasures.c.trace_id, "ids")), ids(trace_ids))
+        return {row.trace_id: row.last for row in these}
 
     def all_doomed(self) -> dict[str, int]:
         """Return all traces that are to be erased from the log, each with the last offset to be looked at."""
-        with self._database.reading() as connection:
-            rows = connection.execute(select(erasures.c.trace_id, erasures.c.last).where(own(erasures)))
-            return {row.trace_id: row.last for row in rows}
+        return {row.trace_id: row.last for row in self._database.rows(_DOOMED)}
 
     def forget_doomed(self, last: int) -> None:
         """Forget the traces whose last offset is below `last`: the log holds none of them any more."""
-        with self._database.writing() as connection:
-            connection.execute(delete(erasures).where(own(erasures), erasures.c.last < last))
+        self._database.change(delete(erasures).where(own(erasures), erasures.c.last < last))
 
     def removed(self, deletion_id: str, removed: Mapping[str, int]) -> None:
         """Add to what a deletion has removed."""
@@ -137,8 +121,7 @@ class DeletionStore:
 
     def erased(self) -> None:
         """Note that the log holds nothing any more of what was deleted so far."""
-        with self._database.writing() as connection:
-            connection.execute(delete(erasures).where(own(erasures)))
+        self._database.change(delete(erasures).where(own(erasures)))
 
     def forget_pieces(self) -> None:
         """Take the pieces of deleted texts out of the index of what was said."""
@@ -148,31 +131,27 @@ class DeletionStore:
     def done(self, deletion_id: str) -> None:
         """Note that a deletion is done, and forget what it was about."""
         changed = {"what": None, "done_at": self._clock.now()}
-        with self._database.writing() as connection:
-            connection.execute(update(deletions).where(*_is(deletion_id)).values(changed))
+        self._database.change(update(deletions).where(*_is(deletion_id)).values(changed))
 
     def forget_content(self, before: int, limit: int) -> int:
         """Forget what was said in the oldest traces scored before that time (ns), at most `limit`; return how many."""
-        with self._database.reading() as connection:
-            names = forgotten_by(connection, before, limit)
+        names = forgotten_by(self._database, before, limit)
         return self._database.write(names, lambda connection: forget_content(connection, before, limit)) if names else 0
 
     def oldest_content(self, limit: int) -> int | None:
         """Return the time (ns) up to which the `limit` oldest traces with content were scored; None where none has."""
-        with self._database.reading() as connection:
-            return oldest_content(connection, limit)
+        times = self._database.rows(OLDEST_CONTENT.limit(limit))
+        return times[-1].scored_at if times else None
 
     def oldest_traces(self, before: int, limit: int) -> list[str]:
         """Return traces without content that were scored before that time (ns), the oldest first."""
         old = own(traces), traces.c.has_content == literal_column("false"), traces.c.scored_at < before
-        with self._database.reading() as connection:
-            query = select(traces.c.trace_id).where(*old).order_by(traces.c.scored_at)
-            return list(connection.execute(query.limit(limit)).scalars())
+        query = select(traces.c.trace_id).where(*old).order_by(traces.c.scored_at).limit(limit)
+        return [row.trace_id for row in self._database.rows(query)]
 
     def forget_receipts(self, before: int) -> None:
         """Forget deletions that were done before that time (ns)."""
-        with self._database.writing() as connection:
-            connection.execute(delete(deletions).where(own(deletions), deletions.c.done_at < before))
+        self._database.change(delete(deletions).where(own(deletions), deletions.c.done_at < before))
 
 
 def _add(connection: TenantConnection, deletion_id: str, removed: Mapping[str, int]) -> None:

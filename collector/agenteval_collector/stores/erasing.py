@@ -1,31 +1,57 @@
-"""Delete traces and sessions from every table, and take them from what they are part of."""
+"""Delete traces and sessions from every table, and take them from what they are part of; or forget what was said there.
 
+What was found and scored in a trace whose content is forgotten stays, in numbers and names.
+"""
+
+import json
 from collections import Counter
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, func, literal_column, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    bindparam,
+    delete,
+    exists,
+    false,
+    func,
+    literal,
+    literal_column,
+    select,
+    update,
+)
 
 from agenteval_collector.runtime.json_lists import among
-from agenteval_collector.stores.access import TenantConnection, ids
-from agenteval_collector.stores.agent_sums import AgentSums
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.findings import refresh_sessions
+from agenteval_collector.stores.labels import LABELS
 from agenteval_collector.stores.look_ups import forget_sums
 from agenteval_collector.stores.problems import refresh_problems
+from agenteval_collector.stores.rows import to_json
 from agenteval_collector.stores.schema import (
     conversations,
     findings,
     judge_answers,
     judge_exchanges,
+    labels,
     metadata,
     outcomes,
     own,
     run_traces,
     sessions,
+    trace_views,
     traces,
 )
+from agenteval_collector.stores.trace_json import without_content
 from otel_agenteval.outcome import Subject
 
+FORGOTTEN: Final = "no longer kept (retention.content)"
+"""The reason of an outcome or a finding whose reason was forgotten."""
+_NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
+"""Keys of metadata under which names stand, and not words of the conversation. The shape of an error is its problem's
+name."""
 _KEPT_BY_OTHERS: Final = {
     "outcomes": "by their subject",
     "problem_traces": "by `refresh_problems`",
@@ -46,10 +72,7 @@ def _naming(column: str, *but: Table) -> list[tuple[Table, ColumnElement[bool]]]
 
 
 _OF_SUBJECTS: Final = (outcomes, judge_exchanges, judge_answers)
-OF_TRACES: Final = [
-    *_naming("trace_id"),
-    *((table, _about(table, Subject.TRACE)) for table in _OF_SUBJECTS),
-]
+OF_TRACES: Final = [*_naming("trace_id"), *((table, _about(table, Subject.TRACE)) for table in _OF_SUBJECTS)]
 # What traces have left behind is gone with them, and is not looked for again where no index leads to it.
 OF_SESSIONS: Final = [
     *_naming("session_id", traces, run_traces, conversations),
@@ -74,9 +97,58 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
     return +removed
 
 
-def without_traces(connection: TenantConnection, seen_before: int, limit: int) -> list[str]:
-    """Return sessions without a trace that were last seen before that time (ns)."""
-    return list(connection.execute(_EMPTY.limit(limit), {"before": seen_before}).scalars())
+def forgotten_by(database: TenantDatabase, before: int, limit: int) -> set[str]:
+    """Return all whose rows `forget_content` changes: these traces, their sessions, and labels."""
+    old = database.rows(_OLD.limit(limit), {"before": before})
+    return {LABELS}.union(*((row.trace_id, row.session_id) for row in old)) if old else set()
+
+
+def forget_content(connection: TenantConnection, before: int, limit: int) -> int:
+    """Forget what was said in the oldest traces scored before that time (ns), at most `limit`; return how many."""
+    old = connection.execute(_OLD.limit(limit), {"before": before}).scalars().all()
+    if not old:
+        return 0
+    connection.check_held(old)
+    params = ids(old)
+    for row in connection.execute(_VIEWS, params).all():
+        connection.upsert(trace_views, [{"trace_id": row.trace_id, "view": without_content(row.view)}])
+    connection.execute(_UNSAID, params)
+    session_ids = set(connection.execute(_OVER, params).scalars())
+    connection.check_held(session_ids)
+    over = ids(session_ids)
+    for subject, doomed in ((Subject.TRACE, params), (Subject.SESSION, over)):
+        _forget_reasons(connection, outcomes, _about(outcomes, subject), doomed)
+        for table in (judge_exchanges, judge_answers):
+            connection.execute(delete(table).where(own(table), _about(table, subject)), doomed)
+    _forget_reasons(connection, findings, among(findings.c.trace_id, "ids"), params)
+    connection.execute(_NOTES.where(among(labels.c.trace_id, "ids")), params)
+    connection.execute(_NOTES.where(labels.c.trace_id == "", among(labels.c.session_id, "ids")), over)
+    return len(old)
+
+
+def _forget_reasons(
+    connection: TenantConnection, table: Table, condition: ColumnElement[bool], doomed: dict[str, str]
+) -> None:
+    """Replace the reasons of outcomes or findings, and the words in their metadata."""
+    mine = own(table), condition
+    told = select(table.c.metadata).distinct().where(*mine, table.c.metadata != "{}")
+    for words in connection.execute(told, doomed).scalars().all():
+        changed = update(table).where(*mine, table.c.metadata == literal(words))
+        connection.execute(changed.values(metadata=to_json(_wordless(json.loads(words)))), doomed)
+    connection.execute(update(table).where(*mine).values(reason=FORGOTTEN), doomed)
+
+
+def _wordless(value: Any, key: str = "") -> Any:
+    """Return metadata with its numbers and names, and with empty texts for all words."""
+    match value:
+        case dict():
+            return {name: _wordless(each, name) for name, each in value.items()}
+        case list():
+            return [_wordless(each, key) for each in value]
+        case str():
+            return value if key in _NAMES else ""
+        case _:
+            return value
 
 
 # Not DISTINCT: for that SQLite would read all traces, in the order of their sessions.
@@ -91,8 +163,26 @@ _MEMBERS: Final = (
 _COUNT_TRACES: Final = (
     update(sessions).where(own(sessions), among(sessions.c.session_id, "ids")).values(trace_count=_MEMBERS)
 )
-_EMPTY: Final = select(sessions.c.session_id).where(
+# Sessions without a trace, from `before` that time (ns).
+EMPTY: Final = select(sessions.c.session_id).where(
     own(sessions),
     sessions.c.last_seen_at < bindparam("before"),
     ~exists().where(traces.c.tenant == sessions.c.tenant, traces.c.session_id == sessions.c.session_id),
 )
+OLDEST_CONTENT: Final = (
+    select(traces.c.trace_id, traces.c.session_id, traces.c.scored_at)
+    .where(own(traces), traces.c.has_content == literal_column("true"))
+    .order_by(traces.c.scored_at)
+)
+_OLD: Final = OLDEST_CONTENT.where(traces.c.scored_at < bindparam("before"))
+_VIEWS: Final = select(trace_views).where(own(trace_views), among(trace_views.c.trace_id, "ids"))
+_UNSAID: Final = update(traces).where(own(traces), among(traces.c.trace_id, "ids")).values(said="", has_content=False)
+_OTHER: Final = traces.alias()
+# Sessions of which nothing is left that was said.
+_OVER: Final = _SESSIONS_OF.where(
+    # In a form that no index has: by that of ages SQLite would read all traces with content.
+    ~exists().where(
+        own(_OTHER), _OTHER.c.session_id == traces.c.session_id, func.coalesce(_OTHER.c.has_content, false())
+    ),
+)
+_NOTES: Final = update(labels).where(own(labels)).values(note=None)

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import bindparam, case, delete, func, literal_column, select, tuple_, update
+from sqlalchemy import Select, bindparam, case, func, literal_column, select, update
 
 from agenteval_collector.model.commit import Retold, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.agent_sums import AgentSums
+from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.finding_rows import (
     Key,
     Row,
@@ -30,6 +30,8 @@ from otel_agenteval.finding import Finding, FindingKind, Severity
 
 MAX_OVERDUE: Final = 500
 """Findings that are counted at a time without a known agent."""
+_KEY: Final = ("kind", "span_id", "nth")
+"""The columns of a `Key`."""
 
 
 @dataclass(slots=True)
@@ -99,9 +101,8 @@ class FindingStore:
             self._outbox.write(connection, News(counted=counted))
         return counted
 
-    def _read(self, query: Any) -> list[Finding]:
-        with self._database.reading() as connection:
-            return [finding_of(row) for row in connection.execute(query).mappings()]
+    def _read(self, query: Select[Any]) -> list[Finding]:
+        return [*map(finding_of, self._database.mappings(query))]
 
 
 def write_findings(
@@ -212,7 +213,7 @@ def _write(
     for trace_id, rows in after.items():
         known = before.get(trace_id, {})
         for key in known.keys() - rows.keys():
-            _forget(connection, trace_id, key)
+            connection.delete(findings, [{"trace_id": trace_id, **dict(zip(_KEY, key, strict=True))}])
             news.sessions.add(known[key]["session_id"])
             news.changed.add(trace_id)
         for key, row in rows.items():
@@ -244,8 +245,3 @@ def _gone(
             if row["mode"] is not None and key not in after[trace_id]:
                 gone.setdefault((session_id, row["kind"]), []).append(row)
     return gone
-
-
-def _forget(connection: TenantConnection, trace_id: str, key: Key) -> None:
-    place = tuple_(findings.c.trace_id, findings.c.kind, findings.c.span_id, findings.c.nth)
-    connection.execute(delete(findings).where(own(findings), place == (trace_id, *key)))

@@ -19,11 +19,9 @@ class HabitStore:
 
     def load(self) -> dict[Habit, str]:
         """Return all histories."""
-        with self._database.reading() as connection:
-            rows = connection.execute(select(sender_habits)).all()
         return {
             Habit(Sender(row.tenant, row.service, row.scope, row.operation), Awaited(row.what)): row.history
-            for row in rows
+            for row in self._database.rows(select(sender_habits))
         }
 
     def save(self, histories: Mapping[Habit, str]) -> None:

@@ -29,8 +29,7 @@ class Outbox:
     def oldest(self, limit: int) -> list[Event]:
         """Return the `limit` oldest events."""
         query = select(*facts(outbox)).where(own(outbox)).order_by(outbox.c.at).limit(limit)
-        with self._database.reading() as connection:
-            rows = connection.execute(query).mappings().all()
+        rows = self._database.mappings(query)
         return [Event(**_SAME.fields_in(row), attributes=json.loads(row["attributes"])) for row in rows]
 
     def remove(self, events: Iterable[Event]) -> None:
@@ -47,6 +46,5 @@ class Outbox:
 
     def size(self) -> int:
         """Return how many events wait."""
-        with self._database.reading() as connection:
-            waiting: int = connection.execute(select(func.count()).select_from(outbox).where(own(outbox))).scalar_one()
+        waiting: int = self._database.value(select(func.count()).select_from(outbox).where(own(outbox)))
         return waiting

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import bindparam, delete, func, literal, literal_column, select, union_all
 
 from agenteval_collector.problems import QUIET_FOR, ProblemKey, problem_of_failure, problem_of_finding
-from agenteval_collector.problems.grouping import LAST_RESORT
+from agenteval_collector.problems.problem import LAST_RESORT
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_rows import worst

@@ -64,8 +64,7 @@ class SessionTurns:
         return sorted(views.values(), key=lambda view: view.place)
 
     def _read(self, query: Select[Any], values: Values) -> list[TraceView]:
-        with self._database.reading() as connection:
-            return [view_from(row.view, row.revised) for row in connection.execute(query, values)]
+        return [view_from(row.view, row.revised) for row in self._database.rows(query, values)]
 
 
 def _values(session_id: str, place: tuple[int, str]) -> Values:

@@ -1,4 +1,9 @@
-"""Find the sessions in which something was said, by the index of `traces.said` where that leads to few traces."""
+"""Find the sessions in which something was said, by the index of `traces.said` where that leads to few traces; and take
+what was deleted out of that index.
+
+FTS5 deletes a piece by a mark in a newer part of the index. The piece itself stays in the older part until both are
+merged. `optimize` merges all parts into one, which has no piece of a deleted text (docs/decisions/0039).
+"""
 
 import json
 from typing import Final
@@ -16,6 +21,14 @@ _LENGTH: Final = 3
 """Characters of a piece."""
 _MOST: Final = 64
 """Pieces of a long text that are looked up: a query may have so many."""
+
+_LONGEST: Final = 3000
+"""Bytes of the list of the index's parts. In older SQLite (3.40) each `optimize` makes it up to four bytes longer, and
+above some 4,000 the index cannot be read any more."""
+_PARTS: Final = text(f"SELECT length(block) FROM {SAID_INDEX}_data WHERE id = 10")
+_OPTIMIZE, _REBUILD = (
+    text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('{command}')") for command in ("optimize", "rebuild")
+)
 
 
 def has_text(connection: TenantConnection, said: str, *, few: int = FEW) -> ColumnElement[bool]:
@@ -47,3 +60,11 @@ def _rows(connection: TenantConnection, folded: str, few: int) -> list[int] | No
 
 
 _FOUND: Final = text(f"SELECT rowid FROM {SAID_INDEX} WHERE {SAID_INDEX} MATCH :match LIMIT :most")
+
+
+def drop_deleted(connection: TenantConnection) -> None:
+    """Leave nothing in the index that is in no trace any more, where there is one. Writes it again as a whole."""
+    if not connection.database.has_said_index:
+        return
+    is_long = connection.execute(_PARTS).scalar_one() > _LONGEST
+    connection.execute(_REBUILD if is_long else _OPTIMIZE)

@@ -7,7 +7,7 @@ from agenteval_collector.api.documents import TraceDocument
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.problem_documents import ProblemDocument
 from agenteval_collector.api.problems import mute_problem, resolve_problem
-from agenteval_collector.problems.grouping import problem_of_finding
+from agenteval_collector.problems.problem import problem_of_finding
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 

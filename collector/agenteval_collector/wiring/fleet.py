@@ -27,7 +27,6 @@ from agenteval_collector.log.kafka.news import HeardProcesses, NewsReader, NewsT
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.reader import TopicReader
-from agenteval_collector.log.kafka.requests import RequestTopic
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import NewsSink
@@ -85,7 +84,7 @@ class FleetPipeline(Pipeline):
         cluster = self._cluster
         taker = spans.SpanTaker(self.storage.tenant, self.assembly, self._erased)
         self._spans = TopicReader("spans", cluster, cluster.spans, "assemble", self._span_offsets, taker)
-        return self._producer, RequestTopic(self._producer, cluster)
+        return self._producer, spans.RequestTopic(self._producer, cluster)
 
     def _make_assembly_store(self) -> AssemblyStore:
         return spans.SpanProgress(self.storage.store.habits, self._span_offsets)

@@ -24,8 +24,7 @@ from agenteval_collector.findings.loops import TraceLoops
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.prices import Prices
-from agenteval_collector.reliability import CountedRuns, ReliabilityReports, RunTraces
-from agenteval_collector.reliability.safety import detectors
+from agenteval_collector.reliability import CountedRuns, ReliabilityReports, RunTraces, detectors
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.sessions import LiveSessions, SessionEvaluators, Sessions

@@ -48,7 +48,7 @@ class Pipelines:
                 pipeline.start()
         if (url := self._settings.log.url) is not None:
             # Here, for the reason below.
-            from agenteval_collector.log.kafka.tenants import TenantTopics  # noqa: PLC0415
+            from agenteval_collector.log.kafka.cluster import TenantTopics  # noqa: PLC0415
 
             self._watch = TenantWatch(TenantTopics(url).tenants, self.of)
             self._watch.start()

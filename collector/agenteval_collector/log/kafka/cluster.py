@@ -1,14 +1,17 @@
-"""The topics of a tenant in a Kafka cluster, and how clients reach it."""
+"""The topics in a Kafka cluster: how clients reach them, which tenants have some, and where their partitions end."""
 
 import logging
+import re
 import time
 import zlib
-from collections.abc import Mapping
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
@@ -20,6 +23,10 @@ WITHIN: Final = 15.0
 """Seconds that the cluster has to answer at the start."""
 ATTEMPTS: Final = 50
 """Looks for a new topic within that time."""
+LOOKED_WITHIN: Final = 5.0
+"""Seconds that it has to say which topics there are, later."""
+ENDS_WITHIN: Final = 4.0
+"""Seconds that the brokers have to say where partitions end."""
 LARGEST: Final = 128 * 1024 * 1024
 """Bytes of a message at most: a whole trace is one."""
 
@@ -121,3 +128,55 @@ def _wait(result: object, name: str) -> None:
             raise
     else:
         logger.info("made the topic %s", name)
+
+
+class TenantTopics:
+    """Looks for tenants in a Kafka cluster by its URL. The default tenant is not among them: it is always there."""
+
+    def __init__(self, url: str) -> None:
+        self._admin = AdminClient(options_of(url))
+        self._stem = stem_of(url)
+        self._spans = re.compile(rf"{re.escape(self._stem)}\.([a-z0-9-]+)\.spans")
+
+    def tenants(self) -> list[str]:
+        """Return the tenants all of whose topics are there. Raises Unavailable."""
+        try:
+            there = self._admin.list_topics(timeout=LOOKED_WITHIN).topics
+        except KafkaException as error:
+            raise Unavailable(f"tenants cannot be looked for: {said(error.args[0])}") from error
+        found = [match[1] for name in sorted(there) if (match := self._spans.fullmatch(name))]
+        return [each for each in found if there.keys() >= {*topics_of(f"{self._stem}.{each}")}]
+
+
+class PartitionEnds:
+    """Asks the brokers where partitions begin and end; nobody waits for it.
+
+    By connections of its own: on those of who reads, a broker answers such a question only behind the wait for further
+    messages, half a second for each partition. What a reader itself remembers is old while it has no room.
+    """
+
+    def __init__(self, admin: AdminClient) -> None:
+        self._admin = admin
+        self._asked: dict[TopicPartition, tuple[Future[Any], Future[Any]]] = {}
+
+    def ask(self, places: Iterable[TopicPartition]) -> None:
+        """Ask about these partitions alone; `answers` has them a moment later. Raises KafkaException."""
+        self._asked = {}
+        asked = [TopicPartition(each.topic, each.partition) for each in places]
+        if asked:
+            first, end = (
+                self._admin.list_offsets(dict.fromkeys(asked, of), request_timeout=ENDS_WITHIN)
+                for of in (OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            )
+            self._asked = {each: (first[each], end[each]) for each in asked}
+
+    def answers(self) -> list[tuple[int, int, int]]:
+        """Return partition, first offset and end of those that are answered since the last call."""
+        answered = {each: of for each, of in self._asked.items() if of[0].done() and of[1].done()}
+        found = []
+        for place, (first, end) in answered.items():
+            del self._asked[place]
+            # What the brokers do not answer is asked again; `/readyz` says whether they answer at all.
+            with suppress(KafkaException):
+                found.append((place.partition, first.result().offset, end.result().offset))
+        return found

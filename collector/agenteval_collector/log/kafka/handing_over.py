@@ -28,7 +28,6 @@ class Scored(Protocol):
 
     def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
         """Return the stored revision, and the offsets, of those that are known."""
-        ...
 
 
 class ScoredTaker(Protocol):

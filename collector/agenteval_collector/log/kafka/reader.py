@@ -8,8 +8,7 @@ from typing import Any, Final, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
-from agenteval_collector.log.kafka.cluster import Cluster, said
-from agenteval_collector.log.kafka.ends import PartitionEnds
+from agenteval_collector.log.kafka.cluster import Cluster, PartitionEnds, said
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError, RetryableError
@@ -36,19 +35,15 @@ class MessageTaker(Protocol):
 
     def take_message(self, partition: int, number: int, message: Message) -> bool:
         """Take the `number`th message of a partition; False where there is no room for it now: it comes again."""
-        ...
 
     def assigned(self, partitions: Collection[int]) -> None:
         """Take note that messages of these partitions will come, from the last one that was noted."""
-        ...
 
     def revoked(self, partitions: Collection[int]) -> None:
         """Finish what is under way of these partitions, and forget the rest: somebody else goes on with them."""
-        ...
 
     def lost(self, partitions: Collection[int]) -> None:
         """Forget what was taken of these partitions: somebody else has gone on with them already."""
-        ...
 
 
 class TopicReader(Component):

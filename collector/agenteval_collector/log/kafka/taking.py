@@ -47,7 +47,6 @@ class Inbox(Protocol):
 
     def give_up_partitions(self, partitions: Collection[int]) -> Future[None]:
         """Forget the sessions of these partitions; done once what of them is under way is committed."""
-        ...
 
 
 class TraceTaker:

@@ -34,7 +34,6 @@ class Beside(Protocol):
     def hold(self, connection: Connection, names: Iterable[str]) -> None:
         """Wait until no other one of them holds one of these names; this one holds them then, until it ends. Once in a
         transaction, before the sums: so no two wait for each other."""
-        ...
 
 
 class Database(Protocol):
@@ -57,50 +56,38 @@ class Database(Protocol):
 
     def engine(self, *, durable: bool, pool_size: int) -> Engine:
         """Make an engine. Its commits survive this process; `durable` ones the machine, too."""
-        ...
 
     def migrating(self, engine: Engine) -> AbstractContextManager[Connection]:
         """Connect for one transaction that changes tables, while nobody else does."""
-        ...
 
     def opened(self, engine: Engine) -> None:
         """Do what is left to do once the tables are there."""
-        ...
 
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Keep rows, each with every column of the table by its name, in place of those of the same key."""
-        ...
 
     def drop_old(self, connection: Connection, table: Table, before: int) -> bool:
         """Where rows of such a table (`schema.PARTED_BY`) lie apart by time, drop those parts in which all are from
         before that time (ns); return whether they lie so. Else the caller deletes rows."""
-        ...
 
     def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
         """Make the condition that the text is in the column, as it is."""
-        ...
 
     def is_about_values(self, error: Exception) -> bool:
         """Return whether the database refuses these values, and would again."""
-        ...
 
     def used_bytes(self, engine: Engine) -> int:
         """Return the bytes that hold something."""
-        ...
 
     def give_back(self, engine: Engine, most: int) -> int:
         """Give at most `most` bytes that hold nothing back to the disk; return how many."""
-        ...
 
     def scrub(self, start: int) -> int | None:
         """Overwrite what is left of removed rows, from `start` on; return where to go on, None at the end."""
-        ...
 
     def take_duty(self) -> bool:
         """Return whether this process is the one to do what one has to do for all that use the database together. It
         stays so for `DUTY_LASTS` seconds from the call on; then it may be another one, unless this was called again."""
-        ...
 
     def close(self) -> None:
         """Let go of what is open beside the engines, after these are disposed. Safe twice."""
-        ...

@@ -104,9 +104,9 @@ def test_a_deletion_is_carried_out_whichever_server_is_asked(start_role: Start) 
 def test_the_lock_goes_with_its_session_and_with_its_silence(
     postgresql: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agenteval_collector.stores.engines import postgres_owners  # noqa: PLC0415 - an extra
+    from agenteval_collector.stores.engines import postgres_locks  # noqa: PLC0415 - an extra
 
-    monkeypatch.setattr(postgres_owners, "SILENT", 1)
+    monkeypatch.setattr(postgres_locks, "SILENT", 1)
     with stores_on(postgresql):
         first, second = (store_of(postgresql) for _ in range(2))
         assert [first.take_duty(), first.take_duty(), second.take_duty()] == [True, True, False]
@@ -144,9 +144,9 @@ def test_a_collector_without_the_log_is_refused_where_several_were(start_role: S
 def test_nobody_joins_a_collector_without_a_log(
     start_role: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agenteval_collector.stores.engines import postgres_owners  # noqa: PLC0415 - an extra
+    from agenteval_collector.stores.engines import postgres_locks  # noqa: PLC0415 - an extra
 
-    monkeypatch.setattr(postgres_owners, "OWNED_WITHIN", 1)
+    monkeypatch.setattr(postgres_locks, "OWNED_WITHIN", 1)
     alone = RunningCollector(tmp_path / "alone")
     with pytest.raises(PermanentError, match=r"a collector without log\.url uses the schema agenteval of"):
         start_role("receive")

@@ -150,9 +150,9 @@ def test_a_server_that_does_not_take_them_is_refused(on: Server) -> None:
 def test_another_collector_does_not_take_the_same_schema(
     on: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agenteval_collector.stores.engines import postgres_owners  # noqa: PLC0415
+    from agenteval_collector.stores.engines import postgres_locks  # noqa: PLC0415
 
-    monkeypatch.setattr(postgres_owners, "OWNED_WITHIN", 1)
+    monkeypatch.setattr(postgres_locks, "OWNED_WITHIN", 1)
     with (
         RunningCollector(tmp_path / "one"),
         pytest.raises(PermanentError, match=r"another collector uses the schema agenteval of 127\.0\.0\.1:\d+"),

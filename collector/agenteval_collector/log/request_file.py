@@ -11,33 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Row,
-    Select,
-    String,
-    Table,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
-from agenteval_collector.runtime.database import (
-    DATABASE_ERRORS,
-    damage_in,
-    damage_told,
-    give_back,
-    open_database,
-    used_bytes,
-)
+from agenteval_collector.runtime import database
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.runtime.scrubbing import Scrubber
 
@@ -46,16 +23,16 @@ logger = logging.getLogger(__name__)
 PAGE_SIZE = 32_768
 """Bytes. A request of 64 spans has about 300 KB: in pages of 4 KB its commit costs twice the CPU."""
 
-_metadata = MetaData()
-_requests = Table(
+_metadata = sa.MetaData()
+_requests = sa.Table(
     "requests",
     _metadata,
-    Column("offset", Integer, primary_key=True),
-    Column("tenant", String, nullable=False),
-    Column("signal", Integer, nullable=False),
-    Column("received_at", BigInteger, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("crc", BigInteger, nullable=False, comment="CRC-32 of the body"),
+    sa.Column("offset", sa.Integer, primary_key=True),
+    sa.Column("tenant", sa.String, nullable=False),
+    sa.Column("signal", sa.Integer, nullable=False),
+    sa.Column("received_at", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("crc", sa.BigInteger, nullable=False, comment="CRC-32 of the body"),
     sqlite_autoincrement=True,
 )
 
@@ -74,13 +51,13 @@ class RequestFile:
 
     def __init__(self, path: Path) -> None:
         """Raises PermanentError where the file is none of ours."""
-        self._engine = open_database(path, synchronous="FULL", page_size=PAGE_SIZE)
+        self._engine = database.open_database(path, synchronous="FULL", page_size=PAGE_SIZE)
         try:
             _metadata.create_all(self._engine)
-        except DATABASE_ERRORS as error:
+        except database.DATABASE_ERRORS as error:
             self._engine.dispose()
-            if damage := damage_in(error):
-                raise PermanentError(damage_told(str(path), damage)) from error
+            if damage := database.damage_in(error):
+                raise PermanentError(database.damage_told(str(path), damage)) from error
             raise PermanentError(f"{path} cannot be used: {error}; give another --data-dir") from error
         self._scrubber = Scrubber(path, self._engine)
 
@@ -92,7 +69,7 @@ class RequestFile:
     def commit(self, requests: Sequence[NewRequest]) -> list[LoggedRequest]:
         """Write the requests in one commit, from one thread. Return them with their offsets, once they are on disk."""
         with self._connected("written") as connection:
-            connection.execute(insert(_requests), [{**each._asdict(), "crc": crc32(each.body)} for each in requests])
+            connection.execute(sa.insert(_requests), [{**each._asdict(), "crc": crc32(each.body)} for each in requests])
             last = _last_id(connection)
         # One thread writes rows and ids only grow, so the ids of these end at the last one.
         return [LoggedRequest(offset, *each) for offset, each in enumerate(requests, last - len(requests) + 1)]
@@ -101,13 +78,13 @@ class RequestFile:
         """Write a request of `size` bytes and forget it: raises Unavailable where that cannot be written."""
         with self._connected("written") as connection:
             connection.execute(
-                insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": bytes(size), "crc": 0}
+                sa.insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": bytes(size), "crc": 0}
             )
-            connection.execute(delete(_requests).where(_requests.c.offset == _last_id(connection)))
+            connection.execute(sa.delete(_requests).where(_requests.c.offset == _last_id(connection)))
 
     def read(self, start: int, page: int = 16) -> Iterator[LoggedRequest]:
         """Yield the requests from offset `start` on, as far as they are committed now."""
-        while requests := self._look_up(select(_requests).where(_requests.c.offset >= start).limit(page)):
+        while requests := self._look_up(sa.select(_requests).where(_requests.c.offset >= start).limit(page)):
             yield from requests
             start = requests[-1].offset + 1
 
@@ -115,9 +92,9 @@ class RequestFile:
         """Yield the requests at these offsets that are still kept, in order."""
         wanted = sorted(offsets)
         for first in range(0, len(wanted), page):
-            yield from self._look_up(select(_requests).where(_requests.c.offset.in_(wanted[first : first + page])))
+            yield from self._look_up(sa.select(_requests).where(_requests.c.offset.in_(wanted[first : first + page])))
 
-    def _look_up(self, query: Select[Any]) -> list[LoggedRequest]:
+    def _look_up(self, query: sa.Select[Any]) -> list[LoggedRequest]:
         with self._connected("read") as connection:
             rows = connection.execute(query.order_by(_requests.c.offset)).all()
         return [LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, _whole(row)) for row in rows]
@@ -125,22 +102,24 @@ class RequestFile:
     def last_offset(self) -> int:
         """Return the newest offset; 0 for an empty log."""
         with self._connected("read") as connection:
-            return connection.execute(select(func.max(_requests.c.offset))).scalar() or 0
+            return connection.execute(sa.select(sa.func.max(_requests.c.offset))).scalar() or 0
 
     def trim(self, below: int, older_than: int, batch: int) -> int:
         """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns); return
         how many there were. Their space is used again."""
-        old = select(_requests.c.offset).where(_requests.c.offset < below, _requests.c.received_at < older_than)
+        old = sa.select(_requests.c.offset).where(_requests.c.offset < below, _requests.c.received_at < older_than)
         victims = old.order_by(_requests.c.offset).limit(batch)
         with self._connected("trimmed") as connection:
-            return connection.execute(delete(_requests).where(_requests.c.offset.in_(victims))).rowcount
+            return connection.execute(sa.delete(_requests).where(_requests.c.offset.in_(victims))).rowcount
 
     def rewrite(self, bodies: Mapping[int, bytes | None]) -> None:
         """Replace the bodies of requests by their offsets; None: forget the request. In one commit."""
         with self._connected("rewritten") as connection:
             for offset, body in bodies.items():
                 at = _requests.c.offset == offset
-                changed = delete(_requests) if body is None else update(_requests).values(body=body, crc=crc32(body))
+                changed = (
+                    sa.delete(_requests) if body is None else sa.update(_requests).values(body=body, crc=crc32(body))
+                )
                 connection.execute(changed.where(at))
 
     def scrub(self, start: int) -> int | None:
@@ -152,15 +131,15 @@ class RequestFile:
     def used_bytes(self) -> int:
         """The bytes of the file that hold something."""
         with self._refusing("read"):
-            return used_bytes(self._engine)
+            return database.used_bytes(self._engine)
 
     def give_back(self, most: int) -> int:
         """Give at most `most` bytes that hold nothing back to the disk; return how many."""
         with self._refusing("made smaller"):
-            return give_back(self._engine, most)
+            return database.give_back(self._engine, most)
 
     @contextmanager
-    def _connected(self, done: str) -> Iterator[Connection]:
+    def _connected(self, done: str) -> Iterator[sa.Connection]:
         with self._refusing(done), self._engine.begin() as connection:
             yield connection
 
@@ -168,12 +147,12 @@ class RequestFile:
     def _refusing(self, done: str) -> Iterator[None]:
         try:
             yield
-        except DATABASE_ERRORS as error:
+        except database.DATABASE_ERRORS as error:
             cause = getattr(error, "orig", None) or error  # Without SQLAlchemy's statement and parameters.
             raise Unavailable(f"the collector's log cannot be {done}: {cause}") from error
 
 
-def _whole(row: Row[Any]) -> bytes:
+def _whole(row: sa.Row[Any]) -> bytes:
     """Return the body of a row; none of it where it is not what was written."""
     body: bytes = row.body
     if crc32(body) == row.crc:
@@ -190,5 +169,5 @@ def damaged(path: Path) -> Iterator[int]:
                 yield offset
 
 
-def _last_id(connection: Connection) -> int:
+def _last_id(connection: sa.Connection) -> int:
     return int(connection.exec_driver_sql("SELECT last_insert_rowid()").scalar_one())

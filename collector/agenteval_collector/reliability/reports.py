@@ -125,7 +125,7 @@ class ReliabilityReports:
             for each in behind(list(dict.fromkeys([*versions, *unmatched])), cursor, tuple):
                 if agent not in (None, each[0]) or version not in (None, each[1]):
                     continue
-                [known] = self._current([each])
+                known = self._current(each)
                 if not (known.runs.any or each in unmatched):
                     continue
                 if len(items) == limit and last is not None:
@@ -158,7 +158,7 @@ class ReliabilityReports:
             wanted = [
                 each for each in self._source.versions() if agent in (None, each[0]) and each[1] in (before, after)
             ]
-            for known in self._current(wanted):
+            for known in map(self._current, wanted):
                 if known.runs.runs:
                     found.setdefault(known.runs.agent, {})[known.runs.version] = [each.run for each in known.runs.runs]
         candidates = [name for name, runs in found.items() if runs.keys() >= {before, after}]
@@ -193,27 +193,24 @@ class ReliabilityReports:
             known_at = {version: known.revision for version, known in self._known.items()}
             for version in sorted(live, key=lambda version: known_at.get(version, -1)):
                 if self._clock.monotonic() < until:
-                    self._current([version])
+                    self._current(version)
             current = [known for version in live if (known := self._known.get(version)) and known.runs.any]
             figures = [_figures(known.runs, _report(known, DEFAULT_VARIANT)) for known in current]
             ended = self._clock.monotonic()
             self._next_look = ended + (ended - begun) * (1 / SHARE - 1)
             self._figures = figures
 
-    def _current(self, versions: Sequence[AgentVersion]) -> list[_Known]:
-        """Return the runs of `versions` as they are now."""
-        found = []
-        for version in versions:
-            known = self._known.get(version)
-            revision = self._source.revision()
-            if known is None or known.revision != revision:
-                runs = _version_runs(version, self._source.runs(version))
-                if known is not None and known.runs == runs:
-                    known.revision = revision
-                else:
-                    known = self._known[version] = _Known(revision, runs)
-            found.append(known)
-        return found
+    def _current(self, version: AgentVersion) -> _Known:
+        """Return the runs of a version as they are now."""
+        known = self._known.get(version)
+        revision = self._source.revision()
+        if known is None or known.revision != revision:
+            runs = _version_runs(version, self._source.runs(version))
+            if known is not None and known.runs == runs:
+                known.revision = revision
+            else:
+                known = self._known[version] = _Known(revision, runs)
+        return known
 
 
 def _by_version(

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from functools import cache, wraps
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Delete, Engine, Executable, Row, RowMapping, Table, bindparam, delete
 from sqlalchemy.exc import SQLAlchemyError
@@ -13,6 +13,7 @@ from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.stores.engines import Beside, Database
 from agenteval_collector.stores.schema import own
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Values: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = "CursorResult[*tuple[Any, ...]]"
@@ -159,17 +160,32 @@ class TenantDatabase:
 
 
 class Snapshots(Generic[T]):
-    """Looks at the store at one moment, by what `of` makes of a connection."""
+    """Looks at the store at one moment, by what `of` makes of a connection. `revision` gives another number than before
+    when anything in the store may have changed."""
 
-    def __init__(self, database: TenantDatabase, of: Callable[[TenantConnection], T]) -> None:
+    def __init__(
+        self, database: TenantDatabase, of: Callable[[TenantConnection], T], revision: Callable[[], int]
+    ) -> None:
         self._database = database
         self._of = of
+        self.revision = revision
 
     @contextmanager
     def snapshot(self) -> Iterator[T]:
         """Make what looks at the store as it is now. Raises Unavailable."""
         with self._database.snapshot() as connection:
             yield self._of(connection)
+
+
+def look_up(read: Callable[Concatenate[TenantConnection, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Make a method from a function that reads over a connection: its object has `reading` to connect."""
+
+    @wraps(read)
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self.reading() as connection:
+            return read(connection, *args, **kwargs)
+
+    return method
 
 
 def ids(values: Iterable[str]) -> dict[str, str]:

@@ -61,17 +61,19 @@ class AgentSums:
         """Bring the sums of the traces' sessions up to date."""
         if self._before is None:
             return
-        after = Counter(self._parts())
+        changes = Counter(self._parts())
+        changes.subtract(self._before)
         hours: dict[_Hour, dict[str, Any]] = {}
-        for sign, parts in ((1, after - self._before), (-1, self._before - after)):
-            for (hour, hit, usd, time), count in parts.items():
-                row = hours.setdefault(hour, {**hour._asdict(), "traces": 0, "hits": 0, "usd": 0.0, "priced": 0})
-                row["traces"] += sign * count
-                row["hits"] += sign * count * hit
-                row["usd"] += sign * count * (usd or 0.0)
-                row["priced"] += sign * count * (usd is not None)
-                if time is not None:
-                    self._times[time] += sign * count
+        for (hour, hit, usd, time), count in changes.items():
+            if not count:
+                continue
+            row = hours.setdefault(hour, {**hour._asdict(), "traces": 0, "hits": 0, "usd": 0.0, "priced": 0})
+            row["traces"] += count
+            row["hits"] += count * hit
+            row["usd"] += count * (usd or 0.0)
+            row["priced"] += count * (usd is not None)
+            if time is not None:
+                self._times[time] += count
         # In one order, as below: a row may be of a session that another transaction holds.
         self._connection.upsert(agent_hours, (row for _, row in sorted(hours.items())))
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 
 from agenteval_collector.runtime.errors import Superseded
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.schema import claims, own
 
-_OF_PARTITION = select(claims.c.generation).where(own(claims), claims.c.partition == bindparam("partition"))
 _ALL = select(claims.c.partition, claims.c.generation).where(own(claims))
 
 
@@ -28,10 +27,8 @@ class Claims:
         """Take partitions over, from whoever had them. Raises Unavailable."""
         self._is_shared = True
         with self._database.writing() as connection:
-            taken = {}
-            for partition in partitions:
-                before: int | None = connection.execute(_OF_PARTITION, {"partition": partition}).scalar()
-                taken[partition] = (before or 0) + 1
+            before = _generations(connection)
+            taken = {each: before.get(each, 0) + 1 for each in partitions}
             connection.upsert(claims, [{"partition": each, "generation": of} for each, of in taken.items()])
         self._taken |= taken
 
@@ -49,7 +46,11 @@ class Claims:
         what was computed. Where nothing was ever taken, no other process is there."""
         if not self._is_shared:
             return
-        now = {row.partition: row.generation for row in connection.execute(_ALL)}
+        now = _generations(connection)
         gone = sorted(each for each, generation in self._taken.items() if now.get(each) != generation)
         if gone or not self._taken:
             raise Superseded(f"another process has the partitions {gone or 'of these sessions'} by now")
+
+
+def _generations(connection: TenantConnection) -> dict[int, int]:
+    return {row.partition: row.generation for row in connection.execute(_ALL)}

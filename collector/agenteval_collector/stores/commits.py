@@ -1,25 +1,30 @@
-"""Write a commit of the evaluation: first what belongs to its traces and sessions alone, then what all add up to."""
+"""Write a commit of the evaluation: first what belongs to its traces and sessions alone, then what all add up to.
 
-from collections.abc import Iterable
+With it goes which outcomes instruments count: each once, whatever its revisions.
+"""
 
-from sqlalchemy import ColumnElement, delete, update
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+
+from sqlalchemy import ColumnElement, and_, bindparam, delete, literal_column, select, update
 
 from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
-from agenteval_collector.model.news import News
-from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.model.judging import waits_for_judge
+from agenteval_collector.model.news import CommittedEvaluation, News
+from agenteval_collector.runtime.json_lists import among
+from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.agents import AgentSums, changed_by
 from agenteval_collector.stores.conversations import write_links, write_moves
-from agenteval_collector.stores.counted import count_sessions, counted_before, with_counts
 from agenteval_collector.stores.findings import FindingNews, count_findings, refresh_sessions, write_findings
 from agenteval_collector.stores.judging import forget_exchanges, write_exchanges
 from agenteval_collector.stores.look_ups import write_sums
 from agenteval_collector.stores.outbox import Outbox
 from agenteval_collector.stores.problems import refresh_problems
-from agenteval_collector.stores.rows import outcome_row, session_row, to_json, trace_row
+from agenteval_collector.stores.rows import counts_at_once, evaluation_of, outcome_row, session_row, to_json, trace_row
 from agenteval_collector.stores.runs import write_run_traces
 from agenteval_collector.stores.schema import outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import revision_json, view_row
-from otel_agenteval.outcome import Evaluation, Method, Subject
+from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 
 
 def written_by(commit: Commit) -> set[str]:
@@ -133,3 +138,63 @@ def _forget_session(connection: TenantConnection, session_id: str) -> None:
             own(outcomes), outcomes.c.subject == Subject.SESSION, outcomes.c.subject_id == session_id
         )
     )
+
+
+_COUNTED = select(
+    outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version
+).where(
+    own(outcomes),
+    # All there are: the primary key leads from there to the ids.
+    outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in Subject]),
+    among(outcomes.c.subject_id, "ids"),
+    outcomes.c.counted,
+)
+
+
+_identity = attrgetter("subject", "subject_id", "name", "method", "version")
+"""Return what tells an outcome from others: the key of its row."""
+
+
+def counted_before(connection: TenantConnection, evaluations: Sequence[Evaluation]) -> set[tuple[str, ...]]:
+    """Return the identities among those of `evaluations` that instruments have counted already."""
+    if not evaluations:
+        return set()
+    rows = connection.execute(_COUNTED, ids({each.subject_id for each in evaluations}))
+    return {tuple(row) for row in rows}
+
+
+def with_counts(evaluations: Sequence[Evaluation], known: set[tuple[str, ...]]) -> list[CommittedEvaluation]:
+    """Return the evaluations, each with whether instruments count it now; those of `known` were counted before."""
+    committed = []
+    for each in evaluations:
+        identity = _identity(each)
+        counts = counts_at_once(each) and identity not in known
+        committed.append(CommittedEvaluation(evaluation=each, first=counts))
+        if counts:
+            known.add(identity)
+    return committed
+
+
+_OF_SESSION = own(outcomes), outcomes.c.subject == literal_column(f"'{Subject.SESSION}'")
+_UNCOUNTED_SESSIONS = (
+    select(outcomes)
+    .join(sessions, and_(sessions.c.tenant == outcomes.c.tenant, sessions.c.session_id == outcomes.c.subject_id))
+    .where(*_OF_SESSION, among(outcomes.c.subject_id, "ids"), ~outcomes.c.counted, sessions.c.finalized_at.is_not(None))
+)
+_COUNT_SESSION = (
+    update(outcomes)
+    .where(*_OF_SESSION, outcomes.c.subject_id == bindparam("session"), outcomes.c.name == bindparam("evaluator"))
+    .values(counted=True)
+)
+
+
+def count_sessions(connection: TenantConnection, session_ids: Sequence[str]) -> list[CommittedEvaluation]:
+    """Mark as counted the scores of those sessions that are over and wait for no judgement. Returns the new ones."""
+    uncounted = [*map(evaluation_of, connection.execute(_UNCOUNTED_SESSIONS, ids(session_ids)).mappings())]
+    # What waits for the judge itself holds up no other outcome of its session.
+    scores = [each for each in uncounted if each.outcome.status is not Status.PENDING or each.method is not Method.LLM]
+    waiting = {each.subject_id for each in scores if waits_for_judge(each.outcome)}
+    counted = [each for each in scores if each.subject_id not in waiting or each.method is Method.LLM]
+    for each in counted:
+        connection.execute(_COUNT_SESSION, {"session": each.subject_id, "evaluator": each.name})
+    return [CommittedEvaluation(evaluation=each, first=False, final=True) for each in counted]

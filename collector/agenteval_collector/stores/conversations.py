@@ -4,22 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
-from sqlalchemy import (
-    Dialect,
-    Select,
-    String,
-    and_,
-    bindparam,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from agenteval_collector.model.links import Link, Move
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
@@ -46,24 +31,26 @@ class ConversationStore:
         # Made once: making a statement costs more than running it.
         dialect = database.database.dialect
         mine = own(conversations)
-        of_service = conversations.c.service == bindparam("service")
-        self._link = _Query(select(*_COLUMNS).where(mine, conversations.c.trace_id == bindparam("trace_id")), dialect)
+        of_service = conversations.c.service == sa.bindparam("service")
+        self._link = _Query(
+            sa.select(*_COLUMNS).where(mine, conversations.c.trace_id == sa.bindparam("trace_id")), dialect
+        )
         named = conversations.c.named
-        closeness = case((named == bindparam("named"), 0), (named.is_(None), 1), else_=2)
-        fits = or_(bindparam("named", type_=String).is_(None), named.is_(None), named == bindparam("named"))
-        self._unnamed = _Query(select(literal(1)).where(mine, of_service, named.is_(None)).limit(1), dialect)
+        closeness = sa.case((named == sa.bindparam("named"), 0), (named.is_(None), 1), else_=2)
+        fits = sa.or_(sa.bindparam("named", type_=sa.String).is_(None), named.is_(None), named == sa.bindparam("named"))
+        self._unnamed = _Query(sa.select(sa.literal(1)).where(mine, of_service, named.is_(None)).limit(1), dialect)
         self._ending = _Query(
-            select(*_COLUMNS)
+            sa.select(*_COLUMNS)
             # The whole condition for each: so the database takes the index of each.
-            .where(or_(*(and_(mine, of_service, conversations.c[name] == bindparam("key")) for name in _ENDS)))
+            .where(sa.or_(*(sa.and_(mine, of_service, conversations.c[name] == sa.bindparam("key")) for name in _ENDS)))
             .order_by(closeness, conversations.c.started_at)
             .limit(MOST),
             dialect,
         )
-        follows = conversations.c.follows.in_([bindparam(name) for name in _KEYS])
-        started = conversations.c.started_at.between(bindparam("since"), bindparam("until"))
+        follows = conversations.c.follows.in_([sa.bindparam(name) for name in _KEYS])
+        started = conversations.c.started_at.between(sa.bindparam("since"), sa.bindparam("until"))
         self._following = _Query(
-            select(*_COLUMNS)
+            sa.select(*_COLUMNS)
             .where(mine, of_service, follows, started, fits)
             .order_by(conversations.c.started_at)
             .limit(MOST),
@@ -94,7 +81,7 @@ class ConversationStore:
 class _Query:
     """A statement for the driver, which runs it in a fifth of the time that SQLAlchemy takes to."""
 
-    def __init__(self, query: Select[Any], dialect: Dialect) -> None:
+    def __init__(self, query: sa.Select[Any], dialect: sa.Dialect) -> None:
         compiled = query.compile(dialect=dialect)
         self.sql = str(compiled)
         self.constants = {name: value for name, value in compiled.params.items() if value is not None}
@@ -115,14 +102,14 @@ def write_moves(connection: TenantConnection, moves: Iterable[Move]) -> None:
     """Take traces, with all that is kept of them, to the sessions that they have joined."""
     for move in moves:
         begun = {"session_id": move.joined, "started_at": move.started_at, "trace_count": 0, **_NOT_OVER}
-        columns = [literal(begun[each.name], each.type) if each.name in begun else each for each in sessions.columns]
+        columns = [sa.literal(begun[each.name], each.type) if each.name in begun else each for each in sessions.columns]
         # Where nobody was in that session yet: the traces of a conversation are of one service and one user.
-        is_known = exists().where(own(_JOINED), _JOINED.c.session_id == move.joined)
-        left = select(*columns).where(own(sessions), sessions.c.session_id == move.left, ~is_known)
+        is_known = sa.exists().where(own(_JOINED), _JOINED.c.session_id == move.joined)
+        left = sa.select(*columns).where(own(sessions), sessions.c.session_id == move.left, ~is_known)
         names = [each.name for each in sessions.columns]
-        connection.execute(insert(sessions).from_select(names, left))
+        connection.execute(sa.insert(sessions).from_select(names, left))
         for table, of_trace in _MOVED:
-            mine = update(table).where(own(table), of_trace)
+            mine = sa.update(table).where(own(table), of_trace)
             connection.execute(mine.values(session_id=move.joined), {"of": move.trace_id})
 
 
@@ -130,10 +117,12 @@ def second_records(connection: TenantConnection, session_id: str) -> set[str]:
     """Return the traces of a session that tell without a word of a model call that another one tells of in full."""
     whole = conversations.alias()
     query = (
-        select(conversations.c.trace_id)
-        .join(whole, and_(own(whole), *(whole.c[name] == conversations.c[name] for name in _OF_CALL)))
+        sa.select(conversations.c.trace_id)
+        .join(whole, sa.and_(own(whole), *(whole.c[name] == conversations.c[name] for name in _OF_CALL)))
         .where(own(conversations), conversations.c.session_id == session_id)
-        .where(conversations.c.follows == conversations.c.reply, func.coalesce(whole.c.follows, b"") != whole.c.reply)
+        .where(
+            conversations.c.follows == conversations.c.reply, sa.func.coalesce(whole.c.follows, b"") != whole.c.reply
+        )
         .where(conversations.c.started_at.between(whole.c.started_at, whole.c.ended_at))
     )
     return set(connection.execute(query).scalars())
@@ -142,13 +131,13 @@ def second_records(connection: TenantConnection, session_id: str) -> set[str]:
 def trim_links(connection: TenantConnection, now: int, most: int = MAX_LINKS) -> None:
     """Forget what is too old, and of services that have more than `most` the oldest."""
     mine = own(conversations)
-    connection.execute(delete(conversations).where(mine, conversations.c.kept_at < now - MAX_AGE))
-    counted = select(conversations.c.service, func.count()).where(mine).group_by(conversations.c.service)
-    for service, count in connection.execute(counted.having(func.count() > most)).all():
+    connection.execute(sa.delete(conversations).where(mine, conversations.c.kept_at < now - MAX_AGE))
+    counted = sa.select(conversations.c.service, sa.func.count()).where(mine).group_by(conversations.c.service)
+    for service, count in connection.execute(counted.having(sa.func.count() > most)).all():
         of_service = (mine, conversations.c.service == service)
-        oldest = select(conversations.c.trace_id).where(*of_service).order_by(conversations.c.kept_at)
+        oldest = sa.select(conversations.c.trace_id).where(*of_service).order_by(conversations.c.kept_at)
         surplus = oldest.limit(count - most)
-        connection.execute(delete(conversations).where(*of_service, conversations.c.trace_id.in_(surplus)))
+        connection.execute(sa.delete(conversations).where(*of_service, conversations.c.trace_id.in_(surplus)))
 
 
 _JOINED: Final = sessions.alias()
@@ -157,8 +146,8 @@ _OF_CALL: Final = ("service", "reply", "session_id")
 _KEYS: Final = ("first", "second", "third", "fourth")
 _NOT_OVER: Final = {"finalized_at": None, "ended_at": None}
 _MOVED: Final = (
-    (traces, traces.c.trace_id == bindparam("of")),
-    (outcomes, and_(outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == bindparam("of"))),
-    (run_traces, run_traces.c.trace_id == bindparam("of")),
-    (findings, findings.c.trace_id == bindparam("of")),
+    (traces, traces.c.trace_id == sa.bindparam("of")),
+    (outcomes, sa.and_(outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == sa.bindparam("of"))),
+    (run_traces, run_traces.c.trace_id == sa.bindparam("of")),
+    (findings, findings.c.trace_id == sa.bindparam("of")),
 )

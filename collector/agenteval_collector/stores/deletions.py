@@ -12,10 +12,9 @@ from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.erasing import EMPTY, OLDEST_CONTENT, erase, forget_content, forgotten_by
+from agenteval_collector.stores.erasing import EMPTY, OLDEST_CONTENT, drop_deleted, erase, forget_content, forgotten_by
 from agenteval_collector.stores.rows import SameNames, to_json
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
-from agenteval_collector.stores.text_search import drop_deleted
 from agenteval_collector.stores.trace_json import user_in_view, user_of
 from otel_agenteval.text import storable
 

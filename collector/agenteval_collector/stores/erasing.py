@@ -8,19 +8,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy import (
-    ColumnElement,
-    Table,
-    bindparam,
-    delete,
-    exists,
-    false,
-    func,
-    literal,
-    literal_column,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
@@ -31,6 +19,7 @@ from agenteval_collector.stores.look_ups import forget_sums
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import to_json
 from agenteval_collector.stores.schema import (
+    SAID_INDEX,
     conversations,
     findings,
     judge_answers,
@@ -47,6 +36,13 @@ from agenteval_collector.stores.schema import (
 from agenteval_collector.stores.trace_json import without_content
 from otel_agenteval.outcome import Subject
 
+_LONGEST: Final = 3000
+"""Bytes of the list of the index's parts. In older SQLite (3.40) each `optimize` makes it up to four bytes longer, and
+above some 4,000 the index cannot be read any more."""
+_PARTS: Final = sa.text(f"SELECT length(block) FROM {SAID_INDEX}_data WHERE id = 10")
+_OPTIMIZE, _REBUILD = (
+    sa.text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('{command}')") for command in ("optimize", "rebuild")
+)
 FORGOTTEN: Final = "no longer kept (retention.content)"
 """The reason of an outcome or a finding whose reason was forgotten."""
 _NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
@@ -61,11 +57,11 @@ _KEPT_BY_OTHERS: Final = {
 """Tables that name traces or sessions, and how their rows go."""
 
 
-def _about(table: Table, subject: Subject) -> ColumnElement[bool]:
-    return (table.c.subject == literal_column(f"'{subject}'")) & among(table.c.subject_id, "ids")
+def _about(table: sa.Table, subject: Subject) -> sa.ColumnElement[bool]:
+    return (table.c.subject == sa.literal_column(f"'{subject}'")) & among(table.c.subject_id, "ids")
 
 
-def _naming(column: str, *but: Table) -> list[tuple[Table, ColumnElement[bool]]]:
+def _naming(column: str, *but: sa.Table) -> list[tuple[sa.Table, sa.ColumnElement[bool]]]:
     """Return the tables that name a trace or a session, `but` for some, each with the condition on its rows."""
     tables = [each for each in metadata.sorted_tables if column in each.c and each.name not in _KEPT_BY_OTHERS]
     return [(each, among(each.c[column], "ids")) for each in tables if each not in but]
@@ -88,13 +84,27 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
     live = set(connection.execute(_LIVE_FINDINGS, ids(session_ids)).scalars())
     for rows, doomed in ((OF_TRACES, trace_ids), (OF_SESSIONS, session_ids)):
         for table, condition in rows if doomed else ():
-            removed[table.name] += connection.execute(delete(table).where(own(table), condition), ids(doomed)).rowcount
+            removed[table.name] += connection.execute(
+                sa.delete(table).where(own(table), condition), ids(doomed)
+            ).rowcount
     refresh_problems(connection, {*trace_ids, *session_ids, *live})
     sums.forget()
     connection.execute(_COUNT_TRACES, ids(touched))
     forget_sums(connection, touched)
     refresh_sessions(connection, touched)
     return +removed
+
+
+def drop_deleted(connection: TenantConnection) -> None:
+    """Leave nothing in the index that is in no trace any more, where there is one. Writes it again as a whole.
+
+    FTS5 deletes a piece by a mark in a newer part of the index. The piece itself stays in the older part until both are
+    merged. `optimize` merges all parts into one, which has no piece of a deleted text (docs/decisions/0039).
+    """
+    if not connection.database.has_said_index:
+        return
+    is_long = connection.execute(_PARTS).scalar_one() > _LONGEST
+    connection.execute(_REBUILD if is_long else _OPTIMIZE)
 
 
 def forgotten_by(database: TenantDatabase, before: int, limit: int) -> set[str]:
@@ -119,7 +129,7 @@ def forget_content(connection: TenantConnection, before: int, limit: int) -> int
     for subject, doomed in ((Subject.TRACE, params), (Subject.SESSION, over)):
         _forget_reasons(connection, outcomes, _about(outcomes, subject), doomed)
         for table in (judge_exchanges, judge_answers):
-            connection.execute(delete(table).where(own(table), _about(table, subject)), doomed)
+            connection.execute(sa.delete(table).where(own(table), _about(table, subject)), doomed)
     _forget_reasons(connection, findings, among(findings.c.trace_id, "ids"), params)
     connection.execute(_NOTES.where(among(labels.c.trace_id, "ids")), params)
     connection.execute(_NOTES.where(labels.c.trace_id == "", among(labels.c.session_id, "ids")), over)
@@ -127,15 +137,15 @@ def forget_content(connection: TenantConnection, before: int, limit: int) -> int
 
 
 def _forget_reasons(
-    connection: TenantConnection, table: Table, condition: ColumnElement[bool], doomed: dict[str, str]
+    connection: TenantConnection, table: sa.Table, condition: sa.ColumnElement[bool], doomed: dict[str, str]
 ) -> None:
     """Replace the reasons of outcomes or findings, and the words in their metadata."""
     mine = own(table), condition
-    told = select(table.c.metadata).distinct().where(*mine, table.c.metadata != "{}")
+    told = sa.select(table.c.metadata).distinct().where(*mine, table.c.metadata != "{}")
     for words in connection.execute(told, doomed).scalars().all():
-        changed = update(table).where(*mine, table.c.metadata == literal(words))
+        changed = sa.update(table).where(*mine, table.c.metadata == sa.literal(words))
         connection.execute(changed.values(metadata=to_json(_wordless(json.loads(words)))), doomed)
-    connection.execute(update(table).where(*mine).values(reason=FORGOTTEN), doomed)
+    connection.execute(sa.update(table).where(*mine).values(reason=FORGOTTEN), doomed)
 
 
 def _wordless(value: Any, key: str = "") -> Any:
@@ -152,37 +162,39 @@ def _wordless(value: Any, key: str = "") -> Any:
 
 
 # Not DISTINCT: for that SQLite would read all traces, in the order of their sessions.
-_SESSIONS_OF: Final = select(traces.c.session_id).where(own(traces), among(traces.c.trace_id, "ids"))
-_LIVE_FINDINGS: Final = select(findings.c.trace_id).where(own(findings), among(findings.c.session_id, "ids"))
+_SESSIONS_OF: Final = sa.select(traces.c.session_id).where(own(traces), among(traces.c.trace_id, "ids"))
+_LIVE_FINDINGS: Final = sa.select(findings.c.trace_id).where(own(findings), among(findings.c.session_id, "ids"))
 _MEMBERS: Final = (
-    select(func.count())
+    sa.select(sa.func.count())
     .select_from(traces)
     .where(traces.c.tenant == sessions.c.tenant, traces.c.session_id == sessions.c.session_id)
     .scalar_subquery()
 )
 _COUNT_TRACES: Final = (
-    update(sessions).where(own(sessions), among(sessions.c.session_id, "ids")).values(trace_count=_MEMBERS)
+    sa.update(sessions).where(own(sessions), among(sessions.c.session_id, "ids")).values(trace_count=_MEMBERS)
 )
 # Sessions without a trace, from `before` that time (ns).
-EMPTY: Final = select(sessions.c.session_id).where(
+EMPTY: Final = sa.select(sessions.c.session_id).where(
     own(sessions),
-    sessions.c.last_seen_at < bindparam("before"),
-    ~exists().where(traces.c.tenant == sessions.c.tenant, traces.c.session_id == sessions.c.session_id),
+    sessions.c.last_seen_at < sa.bindparam("before"),
+    ~sa.exists().where(traces.c.tenant == sessions.c.tenant, traces.c.session_id == sessions.c.session_id),
 )
 OLDEST_CONTENT: Final = (
-    select(traces.c.trace_id, traces.c.session_id, traces.c.scored_at)
-    .where(own(traces), traces.c.has_content == literal_column("true"))
+    sa.select(traces.c.trace_id, traces.c.session_id, traces.c.scored_at)
+    .where(own(traces), traces.c.has_content == sa.literal_column("true"))
     .order_by(traces.c.scored_at)
 )
-_OLD: Final = OLDEST_CONTENT.where(traces.c.scored_at < bindparam("before"))
-_VIEWS: Final = select(trace_views).where(own(trace_views), among(trace_views.c.trace_id, "ids"))
-_UNSAID: Final = update(traces).where(own(traces), among(traces.c.trace_id, "ids")).values(said="", has_content=False)
+_OLD: Final = OLDEST_CONTENT.where(traces.c.scored_at < sa.bindparam("before"))
+_VIEWS: Final = sa.select(trace_views).where(own(trace_views), among(trace_views.c.trace_id, "ids"))
+_UNSAID: Final = (
+    sa.update(traces).where(own(traces), among(traces.c.trace_id, "ids")).values(said="", has_content=False)
+)
 _OTHER: Final = traces.alias()
 # Sessions of which nothing is left that was said.
 _OVER: Final = _SESSIONS_OF.where(
     # In a form that no index has: by that of ages SQLite would read all traces with content.
-    ~exists().where(
-        own(_OTHER), _OTHER.c.session_id == traces.c.session_id, func.coalesce(_OTHER.c.has_content, false())
-    ),
+    ~sa.exists().where(
+        own(_OTHER), _OTHER.c.session_id == traces.c.session_id, sa.func.coalesce(_OTHER.c.has_content, sa.false())
+    )
 )
-_NOTES: Final = update(labels).where(own(labels)).values(note=None)
+_NOTES: Final = sa.update(labels).where(own(labels)).values(note=None)

@@ -36,9 +36,7 @@ _LABELS_SCORE = and_(
     or_(
         and_(outcomes.c.subject == Subject.TRACE, labels.c.trace_id == outcomes.c.subject_id),
         and_(
-            outcomes.c.subject == Subject.SESSION,
-            labels.c.trace_id == "",
-            labels.c.session_id == outcomes.c.subject_id,
+            outcomes.c.subject == Subject.SESSION, labels.c.trace_id == "", labels.c.session_id == outcomes.c.subject_id
         ),
     ),
     or_(labels.c.name == outcomes.c.name, and_(labels.c.name == FEEDBACK, outcomes.c.name.in_(_WANTED))),
@@ -118,11 +116,7 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
     key = [*(outcomes.c[column] for column in _EVALUATOR), labels.c.source]
     of_score = [outcomes.c[column] for column in ("score", "threshold", "evaluated_at", "session_id")]
     query = (
-        select(
-            *key,
-            *of_score,
-            func.avg(labels.c.value).label("label"),
-        )
+        select(*key, *of_score, func.avg(labels.c.value).label("label"))
         .join(labels, _LABELS_SCORE)
         .where(*_scores(name))
         .group_by(*key, outcomes.c.subject_id, *of_score)

@@ -1,6 +1,7 @@
 """Read problems: those of a listing in its order, one by itself, and how many there are of each sort; mark them."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,10 +16,12 @@ from agenteval_collector.stores.access import TenantConnection, TenantDatabase, 
 from agenteval_collector.stores.finding_rows import SEVERITIES
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.problems import HOUR, hour_of
+from agenteval_collector.stores.rows import SameNames
 from agenteval_collector.stores.schema import own, problem_counts, problem_traces, problems
 from otel_agenteval.finding import Severity
 
 _OPEN: Final = len(SEVERITIES)
+_SAME: Final = SameNames(Problem, problems, but=("severity",))
 
 
 def read_problems(
@@ -94,48 +97,30 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
     asked = ids(row["problem_id"] for row in rows)
     newest = now // HOUR
     hours = [hour_of((newest - HOURS + 1 + each) * HOUR) for each in range(HOURS)]
-    trends: dict[str, dict[str, int]] = {}
-    for row in connection.execute(_HOURS, {**asked, "hours": json.dumps(hours)}):
-        trends.setdefault(row.problem_id, {})[row.value] = row.traces
-    versions: dict[str, dict[str, int]] = {}
-    for row in connection.execute(_VERSIONS, asked):
-        versions.setdefault(row.problem_id, {})[row.value] = row.traces
+    trends: dict[str, dict[str, int]] = defaultdict(dict)
+    versions: dict[str, dict[str, int]] = defaultdict(dict)
+    for counts, query in ((trends, _HOURS), (versions, _VERSIONS)):
+        for row in connection.execute(query, {**asked, "hours": json.dumps(hours)}):
+            counts[row.problem_id][row.value] = row.traces
     return [
         Problem(
             key=ProblemKey(row["agent"], row["kind"], row["tool"], row["shape"]),
             severity=Severity(row["severity"]),
             state=ProblemState(row["state"]),
-            **{name: row[name] for name in _SAME},
-            versions=versions.get(row["problem_id"], {}),
+            **_SAME.fields_in(row),
+            versions=versions[row["problem_id"]],
             # Where none of its traces has a version, all of them would be looked at to find that out.
-            first_version=_first_version(connection, row["problem_id"]) if row["problem_id"] in versions else None,
-            trend=[trends.get(row["problem_id"], {}).get(hour, 0) for hour in hours],
-            examples=_examples(connection, row["problem_id"]),
+            first_version=_first_version(connection, row["problem_id"]) if versions[row["problem_id"]] else None,
+            trend=[trends[row["problem_id"]].get(hour, 0) for hour in hours],
+            examples=[each for each in connection.execute(_NEWEST, {"problem": row["problem_id"]}).scalars() if each],
         )
         for row in rows
     ]
 
 
-_SAME: Final = (
-    "first_seen",
-    "last_seen",
-    "traces",
-    "sessions",
-    "usd",
-    "seconds",
-    "resolved_at",
-    "resolved_by",
-    "muted_until",
-    "muted_by",
-)
 _COUNTS: Final = select(problem_counts).where(own(problem_counts), among(problem_counts.c.problem_id, "ids"))
 _HOURS: Final = _COUNTS.where(problem_counts.c.what == "hour", among(problem_counts.c.value, "hours"))
 _VERSIONS: Final = _COUNTS.where(problem_counts.c.what == "version").order_by(problem_counts.c.value)
-
-
-def _examples(connection: TenantConnection, problem_id: str) -> list[str]:
-    newest = connection.execute(_NEWEST, {"problem": problem_id})
-    return [row.trace_id for row in newest if row.trace_id is not None]
 
 
 def _first_version(connection: TenantConnection, problem_id: str) -> str | None:
@@ -147,7 +132,8 @@ def _first_version(connection: TenantConnection, problem_id: str) -> str | None:
 _OF_PROBLEM = select(problem_traces).where(
     own(problem_traces), problem_traces.c.problem_id == bindparam("problem", type_=String)
 )
-_NEWEST = _OF_PROBLEM.order_by(problem_traces.c.seen_at.desc()).limit(MOST_EXAMPLES)
+_NEWEST = _OF_PROBLEM.with_only_columns(problem_traces.c.trace_id).order_by(problem_traces.c.seen_at.desc())
+_NEWEST = _NEWEST.limit(MOST_EXAMPLES)
 _FIRST_OF_A_VERSION = (
     _OF_PROBLEM.where(problem_traces.c.service_version.is_not(None)).order_by(problem_traces.c.seen_at).limit(1)
 )

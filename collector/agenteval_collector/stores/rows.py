@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Table
 
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.runs import RunName
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.stores.schema import outcomes, sessions, traces
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Subject, Unscored
@@ -67,9 +68,7 @@ def trace_row(trace: TraceRecord) -> dict[str, Any]:
         **_TRACE.columns_of(trace),
         "revised": "{}",
         "offsets": to_json(trace.offsets),
-        "task_id": trace.run.task_id if trace.run else None,
-        "run_id": trace.run.run_id if trace.run else None,
-        "condition": trace.run.condition if trace.run else None,
+        **(RunName.of(trace.run)._asdict() if trace.run else dict.fromkeys(RunName._fields)),
         "processes": to_json(trace.processes),
         "said": storable(trace.text),
         "effort": to_json(trace.effort),

@@ -1,7 +1,7 @@
 """Runs: the rows of what traces add to them and of run reports, and what is read of them."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from agenteval_collector.model.reports import RunReport
 from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace, Violation
 from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.runtime.json_lists import among
-from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import SameNames, evaluation_of, has, to_json
 from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions
 from otel_agenteval.model import RunIdentity
@@ -64,7 +64,7 @@ def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
     facts = json.loads(row["facts"])
     if facts["violations"] is not None:
         facts["violations"] = [Violation(**each | {"values": tuple(each["values"])}) for each in facts["violations"]]
-    run = RunIdentity(task_id=row["task_id"], run_id=row["run_id"], condition=row["condition"])
+    run = RunIdentity(**{name: row[name] for name in RunName._fields})
     return RunTrace(**_SAME.fields_in(row), run=run, **facts)
 
 
@@ -72,9 +72,7 @@ def run_trace_row(trace: RunTrace) -> dict[str, Any]:
     """Return the row of what a trace adds to its run."""
     return {
         **_SAME.columns_of(trace),
-        "task_id": trace.run.task_id,
-        "run_id": trace.run.run_id,
-        "condition": trace.run.condition,
+        **RunName.of(trace.run)._asdict(),
         "facts": to_json({name: getattr(trace, name) for name in _FACTS}),
     }
 
@@ -184,22 +182,9 @@ class RunSnapshot:
         return [evaluation_of(row) for row in rows]
 
 
-class RunStore(Snapshots[RunSnapshot]):
-    """`RunRecords` on the store's file."""
-
-    def __init__(self, database: TenantDatabase, revision: Callable[[], int]) -> None:
-        """`revision` gives another number than before when anything in the store may have changed."""
-        super().__init__(database, RunSnapshot)
-        self.revision = revision
-
-
 def _is_of(table: FromClause, version: AgentVersion) -> list[ColumnElement[bool]]:
     agent, service_version = version
-    return [
-        own(table),
-        has(table.c.agent, agent),
-        has(table.c.service_version, service_version),
-    ]
+    return [own(table), has(table.c.agent, agent), has(table.c.service_version, service_version)]
 
 
 def _name(table: FromClause) -> list[ColumnElement[Any]]:

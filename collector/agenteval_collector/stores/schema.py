@@ -1,55 +1,37 @@
 """The tables. A test compares them with those that the migrations make."""
 
+import operator
+from collections.abc import Callable
 from typing import Any, Final
 
-import sqlalchemy
-from sqlalchemy import (
-    DDL,
-    BigInteger,
-    Boolean,
-    Column,
-    ColumnElement,
-    Float,
-    FromClause,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    PrimaryKeyConstraint,
-    Table,
-    TextClause,
-    bindparam,
-    event,
-    literal_column,
-    text,
-)
-from sqlalchemy.schema import SchemaItem
+import sqlalchemy as sa
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 # What is sorted, and compared with what Python sorts, goes by code points in every database.
 _BY_CODE_POINT: Final = "C"
-String = sqlalchemy.String().with_variant(sqlalchemy.String(collation=_BY_CODE_POINT), "postgresql")
-Text = sqlalchemy.Text().with_variant(sqlalchemy.Text(collation=_BY_CODE_POINT), "postgresql")
+String = sa.String().with_variant(sa.String(collation=_BY_CODE_POINT), "postgresql")
+Text = sa.Text().with_variant(sa.Text(collation=_BY_CODE_POINT), "postgresql")
 
-JUDGED_FAILURE = text("success = false AND method = 'llm' AND subject = 'trace'")
+JUDGED_FAILURE = sa.text("success = false AND method = 'llm' AND subject = 'trace'")
 """A judge's score of a trace below its threshold, as the index has it: databases match constants only."""
-JUDGED_AT_RANDOM = text("part = 'random' AND method = 'llm' AND success IS NOT NULL")
+JUDGED_AT_RANDOM = sa.text("part = 'random' AND method = 'llm' AND success IS NOT NULL")
 """A judge's pass or fail of what was drawn at random, likewise."""
-JUDGED_IN_VAIN = text("part = 'random' AND method = 'llm' AND status IN ('failed', 'over_budget')")
+JUDGED_IN_VAIN = sa.text("part = 'random' AND method = 'llm' AND status IN ('failed', 'over_budget')")
 """What was drawn at random and could not be scored, likewise."""
-JUDGED_FAILED: Final = text("method = 'llm' AND status IN ('failed', 'over_budget')")
+JUDGED_FAILED: Final = sa.text("method = 'llm' AND status IN ('failed', 'over_budget')")
 """What the judge was to score and could not, however that was drawn, likewise."""
 
 ON_CONFLICT: Final = "on_conflict"
-"""The key, in a column's `info`, of how a new row of the same key changes it; by default it replaces the value."""
-KEEP: Final = {ON_CONFLICT: "keep"}
+"""The key, in a column's `info`, of what makes its value of the old one and of that of a new row of the same key; by
+default the new one replaces it."""
+KEEP: Final = {ON_CONFLICT: None}
 """The value stays."""
-OR: Final = {ON_CONFLICT: "or"}
+OR: Final = {ON_CONFLICT: operator.or_}
 """A value that was true stays true."""
-ADD: Final = {ON_CONFLICT: "add"}
+ADD: Final = {ON_CONFLICT: operator.add}
 """The sum of both."""
-FILL: Final = {ON_CONFLICT: "fill"}
+FILL: Final = {ON_CONFLICT: lambda old, new: sa.func.coalesce(new, old)}
 """The new value, unless it is null."""
 
 PARTED_BY: Final = "parted_by"
@@ -57,59 +39,70 @@ PARTED_BY: Final = "parted_by"
 from new ones: what forgets by age asks it first (`TenantConnection.drop_old`)."""
 
 
-def own(table: FromClause) -> ColumnElement[bool]:
+def own(table: sa.FromClause) -> sa.ColumnElement[bool]:
     """Make the condition that a row belongs to the tenant of the connection (`access.TenantConnection`)."""
-    return table.c.tenant == bindparam("own")
+    return table.c.tenant == sa.bindparam("own")
 
 
-def facts(table: Table) -> list[Column[Any]]:
+def facts(table: sa.Table) -> list[sa.Column[Any]]:
     """Return the columns of a table but the tenant."""
     return [column for column in table.columns if column.name != "tenant"]
 
 
-def _table(name: str, key: str, *items: SchemaItem, **options: Any) -> Table:
+def upsert_of(table: sa.Table, insert: Callable[[sa.Table], Any]) -> Any:
+    """Return the statement that keeps a row in place of the one of the same key, from the dialect's own `insert`."""
+    statement = insert(table)
+    changes = {
+        column.name: change(column, statement.excluded[column.name])
+        for column in table.columns
+        if not column.primary_key and (change := column.info.get(ON_CONFLICT, lambda _, new: new)) is not None
+    }
+    return statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=changes)
+
+
+def _table(name: str, key: str, *items: sa.schema.SchemaItem, **options: Any) -> sa.Table:
     """Make a table whose rows have an owner and, beside it, the columns in `key` as their key."""
-    tenant = Column("tenant", String, nullable=False)
-    return Table(name, metadata, tenant, *items, PrimaryKeyConstraint("tenant", *key.split()), **options)
+    tenant = sa.Column("tenant", String, nullable=False)
+    return sa.Table(name, metadata, tenant, *items, sa.PrimaryKeyConstraint("tenant", *key.split()), **options)
 
 
-def _only(where: TextClause) -> dict[str, Any]:
+def _only(where: sa.TextClause) -> dict[str, Any]:
     """Return the options of an index that has the rows that fulfil a condition alone."""
     return {"sqlite_where": where, "postgresql_where": where}
 
 
-def _required(kind: Any, names: str, info: dict[Any, Any] | None = None) -> list[Column[Any]]:
-    return [Column(name, kind, nullable=False, info=info) for name in names.split()]
+def _required(kind: Any, names: str, info: dict[Any, Any] | None = None) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False, info=info) for name in names.split()]
 
 
-def _optional(kind: Any, names: str, info: dict[Any, Any] | None = None) -> list[Column[Any]]:
-    return [Column(name, kind, info=info) for name in names.split()]
+def _optional(kind: Any, names: str, info: dict[Any, Any] | None = None) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, info=info) for name in names.split()]
 
 
 traces = _table(
     "traces",
     "trace_id",
     *_required(String, "trace_id session_id"),
-    *_required(BigInteger, "started_at scored_at"),
-    Column("continues_turn", Boolean, nullable=False, comment="whether its turn began in the trace before it"),
-    Column("turn_goes_on", Boolean, nullable=False, comment="whether its last turn goes on in a later trace"),
-    Column("revision", Integer, nullable=False),
-    Column("revised", Text, nullable=False, comment="JSON: fields in which its revision differs from its view"),
-    Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
+    *_required(sa.BigInteger, "started_at scored_at"),
+    sa.Column("continues_turn", sa.Boolean, nullable=False, comment="whether its turn began in the trace before it"),
+    sa.Column("turn_goes_on", sa.Boolean, nullable=False, comment="whether its last turn goes on in a later trace"),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("revised", Text, nullable=False, comment="JSON: fields in which its revision differs from its view"),
+    sa.Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
     *_optional(String, "agent service_version task_id run_id condition"),
-    Column("died", Text, comment="that its agent died in the middle, in a sentence"),
-    Column("processes", Text, nullable=False, comment="JSON: those that it has spans of"),
-    Column("said", Text, nullable=False, comment="what was said in it, casefolded, to be searched"),
-    Column("effort", Text, nullable=False, comment="JSON: steps, tokens, seconds, usd"),
-    Column("has_content", Boolean, nullable=False, comment="whether what was said in it is kept"),
-    Index("traces_by_age", "tenant", "has_content", "scored_at"),
-    Index("traces_by_session", "tenant", "session_id", "started_at"),
-    Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
-    Index("traces_by_version", "tenant", "agent", "service_version", "session_id", "started_at"),
-    Index("traces_died", "tenant", "session_id", "started_at", **_only(text("died IS NOT NULL"))),
+    sa.Column("died", Text, comment="that its agent died in the middle, in a sentence"),
+    sa.Column("processes", Text, nullable=False, comment="JSON: those that it has spans of"),
+    sa.Column("said", Text, nullable=False, comment="what was said in it, casefolded, to be searched"),
+    sa.Column("effort", Text, nullable=False, comment="JSON: steps, tokens, seconds, usd"),
+    sa.Column("has_content", sa.Boolean, nullable=False, comment="whether what was said in it is kept"),
+    sa.Index("traces_by_age", "tenant", "has_content", "scored_at"),
+    sa.Index("traces_by_session", "tenant", "session_id", "started_at"),
+    sa.Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
+    sa.Index("traces_by_version", "tenant", "agent", "service_version", "session_id", "started_at"),
+    sa.Index("traces_died", "tenant", "session_id", "started_at", **_only(sa.text("died IS NOT NULL"))),
 )
 
-CAME: Final = literal_column("traces.rowid", BigInteger)
+CAME: Final = sa.literal_column("traces.rowid", sa.BigInteger)
 """The number of a trace, in the order in which traces came. A revision keeps it."""
 
 SAID_INDEX: Final = "said_index"
@@ -135,14 +128,14 @@ for _dialect, _statement in (
     ("postgresql", "ALTER TABLE traces ADD COLUMN rowid BIGINT GENERATED ALWAYS AS IDENTITY"),
     ("postgresql", "CREATE UNIQUE INDEX traces_by_rowid ON traces (rowid)"),
 ):
-    event.listen(traces, "after_create", DDL(_statement).execute_if(dialect=_dialect))  # type: ignore[no-untyped-call]
+    sa.event.listen(traces, "after_create", sa.DDL(_statement).execute_if(dialect=_dialect))  # type: ignore[no-untyped-call]
 
 # Apart, because SQLite writes a row whole: a revision that says the same changes nothing here.
 trace_views = _table(
     "trace_views",
     "trace_id",
     *_required(String, "trace_id"),
-    Column("view", Text, nullable=False, comment="JSON: the trace without outcomes and findings"),
+    sa.Column("view", Text, nullable=False, comment="JSON: the trace without outcomes and findings"),
 )
 
 OF_TRACE = (trace_views.c.tenant == traces.c.tenant) & (trace_views.c.trace_id == traces.c.trace_id)
@@ -152,40 +145,40 @@ OF_TRACE = (trace_views.c.tenant == traces.c.tenant) & (trace_views.c.trace_id =
 outcomes = _table(
     "outcomes",
     "subject subject_id name method version",
-    Column("subject", String, nullable=False, comment="trace or session"),
+    sa.Column("subject", String, nullable=False, comment="trace or session"),
     *_required(String, "subject_id name method version session_id status"),
     *_optional(String, "trace_id span_id agent service service_version environment model part error_type"),
-    *_required(Integer, "revision"),
-    *_required(BigInteger, "evaluated_at"),
-    *_optional(Float, "score threshold coverage"),
-    *_optional(Boolean, "success"),
-    Column("reason", Text, nullable=False),
-    Column("metadata", Text, nullable=False, comment="JSON"),
+    *_required(sa.Integer, "revision"),
+    *_required(sa.BigInteger, "evaluated_at"),
+    *_optional(sa.Float, "score threshold coverage"),
+    *_optional(sa.Boolean, "success"),
+    sa.Column("reason", Text, nullable=False),
+    sa.Column("metadata", Text, nullable=False, comment="JSON"),
     # Whether instruments have counted it: not while it is first pending, or of a session that goes on.
-    Column("counted", Boolean, nullable=False, info=OR),
-    Index("outcomes_by_session", "tenant", "session_id", "name", "score"),
+    sa.Column("counted", sa.Boolean, nullable=False, info=OR),
+    sa.Index("outcomes_by_session", "tenant", "session_id", "name", "score"),
     # With all columns that are asked for: else SQLite prefers the index of all outcomes of a session.
-    Index(
+    sa.Index(
         "outcomes_below",
         *("tenant", "session_id", "subject_id", "subject", "method", "success"),
         **_only(JUDGED_FAILURE),
     ),
     # With all that a rate is made of: rows of their own would be read from all over the table.
-    Index(
+    sa.Index(
         "outcomes_random",
         *("tenant", "name", "agent", "service_version", "evaluated_at"),
         *("subject", "subject_id", "session_id", "success", "model", "threshold", "part", "method"),
         **_only(JUDGED_AT_RANDOM),
     ),
-    Index("outcomes_in_vain", "tenant", "name", "agent", "service_version", "evaluated_at", **_only(JUDGED_IN_VAIN)),
-    Index("outcomes_pending", "tenant", "subject", "subject_id", **_only(text("status = 'pending'"))),
+    sa.Index("outcomes_in_vain", "tenant", "name", "agent", "service_version", "evaluated_at", **_only(JUDGED_IN_VAIN)),
+    sa.Index("outcomes_pending", "tenant", "subject", "subject_id", **_only(sa.text("status = 'pending'"))),
 )
 
 # Who asks the judge again waits seconds without it at ten million traces; SQLite would take a tenth longer to commit.
-event.listen(
+sa.event.listen(
     outcomes,
     "after_create",
-    DDL(  # type: ignore[no-untyped-call]
+    sa.DDL(  # type: ignore[no-untyped-call]
         f"CREATE INDEX outcomes_failed ON outcomes (tenant, evaluated_at) WHERE {JUDGED_FAILED}"
     ).execute_if(dialect="postgresql"),
 )
@@ -195,24 +188,24 @@ sessions = _table(
     "session_id",
     *_required(String, "session_id"),
     *_optional(String, "user_id agent environment"),
-    Column("services", Text, nullable=False, comment="JSON: names, in order of appearance"),
-    Column("versions", Text, nullable=False, comment="JSON, in order of appearance"),
-    Column("started_at", BigInteger, nullable=False),
-    Column("last_seen_at", BigInteger, nullable=False, comment="when its newest telemetry was received"),
-    Column("trace_count", Integer, nullable=False),
-    Column("revision", Integer, nullable=False, comment="rises with what was said in it"),
-    Column("effort", Text, nullable=False, comment="JSON: what its traces took together"),
-    Column("is_blind", Boolean, nullable=False, comment="nothing of it could be looked at"),
+    sa.Column("services", Text, nullable=False, comment="JSON: names, in order of appearance"),
+    sa.Column("versions", Text, nullable=False, comment="JSON, in order of appearance"),
+    sa.Column("started_at", sa.BigInteger, nullable=False),
+    sa.Column("last_seen_at", sa.BigInteger, nullable=False, comment="when its newest telemetry was received"),
+    sa.Column("trace_count", sa.Integer, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False, comment="rises with what was said in it"),
+    sa.Column("effort", Text, nullable=False, comment="JSON: what its traces took together"),
+    sa.Column("is_blind", sa.Boolean, nullable=False, comment="nothing of it could be looked at"),
     # Going on is no reason to forget that its scores were counted, or that it was reported ended.
-    Column("finalized_at", BigInteger, comment="when it was over for the first time", info=KEEP),
-    Column("ended_at", BigInteger, comment="when it was reported ended", info=KEEP),
-    *_required(Integer, "errors warnings infos"),
-    Column("attention", Integer, nullable=False, comment="how soon it should be looked at"),
-    Index("sessions_by_last_seen", "tenant", "last_seen_at", "session_id"),
-    Index("sessions_by_end", "tenant", "finalized_at"),
-    Index("sessions_by_agent", "tenant", "agent", "last_seen_at"),
-    Index("sessions_by_user", "tenant", "user_id", **_only(text("user_id IS NOT NULL"))),
-    Index("sessions_by_attention", "tenant", "attention", "last_seen_at", "session_id"),
+    sa.Column("finalized_at", sa.BigInteger, comment="when it was over for the first time", info=KEEP),
+    sa.Column("ended_at", sa.BigInteger, comment="when it was reported ended", info=KEEP),
+    *_required(sa.Integer, "errors warnings infos"),
+    sa.Column("attention", sa.Integer, nullable=False, comment="how soon it should be looked at"),
+    sa.Index("sessions_by_last_seen", "tenant", "last_seen_at", "session_id"),
+    sa.Index("sessions_by_end", "tenant", "finalized_at"),
+    sa.Index("sessions_by_agent", "tenant", "agent", "last_seen_at"),
+    sa.Index("sessions_by_user", "tenant", "user_id", **_only(sa.text("user_id IS NOT NULL"))),
+    sa.Index("sessions_by_attention", "tenant", "attention", "last_seen_at", "session_id"),
 )
 
 # Apart, because lists read the rows of sessions. A row is what the stored traces of its session add up to: what takes
@@ -221,8 +214,8 @@ session_sums = _table(
     "session_sums",
     "session_id",
     *_required(String, "session_id"),
-    Column("sums", Text, nullable=False, comment="JSON: counts and exact sums"),
-    Column("risks", LargeBinary, nullable=False, comment="the risk of each of its traces, sorted"),
+    sa.Column("sums", Text, nullable=False, comment="JSON: counts and exact sums"),
+    sa.Column("risks", sa.LargeBinary, nullable=False, comment="the risk of each of its traces, sorted"),
 )
 
 # What is said again of the same time adds to what was said. Empty agents and versions were not said.
@@ -230,11 +223,11 @@ run_reports = _table(
     "run_reports",
     "task_id run_id condition agent service_version reported_at",
     *_required(String, "task_id run_id condition agent service_version"),
-    *_required(BigInteger, "reported_at"),
-    *_optional(Boolean, "success", FILL),
-    *_optional(Float, "confidence", FILL),
+    *_required(sa.BigInteger, "reported_at"),
+    *_optional(sa.Boolean, "success", FILL),
+    *_optional(sa.Float, "confidence", FILL),
     *_optional(String, "session_id", FILL),
-    Index("run_reports_by_time", "tenant", "reported_at"),
+    sa.Index("run_reports_by_time", "tenant", "reported_at"),
 )
 
 run_traces = _table(
@@ -242,43 +235,45 @@ run_traces = _table(
     "trace_id",
     *_required(String, "trace_id task_id run_id condition session_id"),
     *_optional(String, "agent service_version"),
-    *_required(BigInteger, "started_at"),
-    Column("success", Boolean, comment="as its spans say"),
-    Column("facts", Text, nullable=False, comment="JSON: what else the trace adds to its run"),
-    Index("run_traces_by_run", "tenant", "task_id", "run_id", "condition", "started_at"),
-    Index("run_traces_by_version", "tenant", "agent", "service_version", "started_at"),
+    *_required(sa.BigInteger, "started_at"),
+    sa.Column("success", sa.Boolean, comment="as its spans say"),
+    sa.Column("facts", Text, nullable=False, comment="JSON: what else the trace adds to its run"),
+    sa.Index("run_traces_by_run", "tenant", "task_id", "run_id", "condition", "started_at"),
+    sa.Index("run_traces_by_version", "tenant", "agent", "service_version", "started_at"),
 )
 
 sender_habits = _table(
     "sender_habits",
     "service scope operation what",
     *_required(String, "service scope operation"),
-    Column("what", String, nullable=False, comment="what may come after its spans: a parent, log records"),
-    Column("history", String, nullable=False, comment="of its last traces, oldest first: + came, - did not"),
+    sa.Column("what", String, nullable=False, comment="what may come after its spans: a parent, log records"),
+    sa.Column("history", String, nullable=False, comment="of its last traces, oldest first: + came, - did not"),
 )
 
 progress = _table(
     "progress",
     "",
-    Column("checkpoint", BigInteger, nullable=False, comment="offset of the log below which all is scored"),
+    sa.Column("checkpoint", sa.BigInteger, nullable=False, comment="offset of the log below which all is scored"),
 )
 
 claims = _table(
     "claims",
     "partition",
-    Column("partition", Integer, nullable=False, comment="of the topic of traces, whose sessions a process evaluates"),
-    Column("generation", BigInteger, nullable=False, comment="rises with each process that takes it over"),
+    sa.Column(
+        "partition", sa.Integer, nullable=False, comment="of the topic of traces, whose sessions a process evaluates"
+    ),
+    sa.Column("generation", sa.BigInteger, nullable=False, comment="rises with each process that takes it over"),
 )
 
 deletions = _table(
     "deletions",
     "deletion_id",
     *_required(String, "deletion_id"),
-    Column("what", Text, comment="JSON: the session, the user or the time; null once it is done"),
-    Column("asked_by", String),
-    *_required(BigInteger, "asked_at"),
-    *_optional(BigInteger, "done_at"),
-    Column("removed", Text, nullable=False, comment="JSON: how much of what"),
+    sa.Column("what", Text, comment="JSON: the session, the user or the time; null once it is done"),
+    sa.Column("asked_by", String),
+    *_required(sa.BigInteger, "asked_at"),
+    *_optional(sa.BigInteger, "done_at"),
+    sa.Column("removed", Text, nullable=False, comment="JSON: how much of what"),
 )
 
 # The traces of deletions under way that the log may still hold.
@@ -286,34 +281,34 @@ erasures = _table(
     "erasures",
     "trace_id",
     *_required(String, "trace_id"),
-    Column("last", BigInteger, nullable=False, comment="the last offset of the log that may hold them"),
+    sa.Column("last", sa.BigInteger, nullable=False, comment="the last offset of the log that may hold them"),
 )
 
 judge_ledger = _table(
     "judge_ledger",
     "hour model",
-    Column("hour", BigInteger, nullable=False, comment="hours since the Unix epoch"),
+    sa.Column("hour", sa.BigInteger, nullable=False, comment="hours since the Unix epoch"),
     *_required(String, "model"),
-    *_required(BigInteger, "requests input_tokens output_tokens", ADD),
-    *_required(Float, "usd", ADD),
+    *_required(sa.BigInteger, "requests input_tokens output_tokens", ADD),
+    *_required(sa.Float, "usd", ADD),
 )
 
 # By far the most bytes of what is kept for a day. The time is in the key, as a database that parts rows by it wants.
 judge_exchanges = _table(
     "judge_exchanges",
     "subject subject_id revision position asked_at",
-    Column("subject", String, nullable=False, comment="trace or session"),
+    sa.Column("subject", String, nullable=False, comment="trace or session"),
     *_required(String, "subject_id question version model"),
-    *_required(Integer, "revision"),
-    Column("position", Integer, nullable=False, comment="0, 1, ... in the order of asking"),
-    *_required(BigInteger, "asked_at"),
+    *_required(sa.Integer, "revision"),
+    sa.Column("position", sa.Integer, nullable=False, comment="0, 1, ... in the order of asking"),
+    *_required(sa.BigInteger, "asked_at"),
     *_required(Text, "instructions"),
-    Column("data", LargeBinary, nullable=False, comment="UTF-8, compressed by zlib"),
+    sa.Column("data", sa.LargeBinary, nullable=False, comment="UTF-8, compressed by zlib"),
     *_optional(Text, "reply problem"),
-    *_optional(Integer, "input_tokens output_tokens"),
-    *_optional(Float, "usd seconds"),
-    *_required(Boolean, "cached"),
-    Index("judge_exchanges_by_age", "tenant", "asked_at"),
+    *_optional(sa.Integer, "input_tokens output_tokens"),
+    *_optional(sa.Float, "usd seconds"),
+    *_required(sa.Boolean, "cached"),
+    sa.Index("judge_exchanges_by_age", "tenant", "asked_at"),
     info={PARTED_BY: "asked_at"},
     postgresql_partition_by="RANGE (asked_at)",
 )
@@ -322,23 +317,23 @@ judge_exchanges = _table(
 judge_answers = _table(
     "judge_answers",
     "key",
-    Column("key", String, nullable=False, comment="a digest of all that the answer depends on"),
-    Column("subject", String, nullable=False, comment="trace or session"),
+    sa.Column("key", String, nullable=False, comment="a digest of all that the answer depends on"),
+    sa.Column("subject", String, nullable=False, comment="trace or session"),
     *_required(String, "subject_id model"),
-    *_required(BigInteger, "kept_at"),
-    Column("reply", Text, nullable=False, comment="JSON"),
-    *_optional(Float, "temperature"),
-    Index("judge_answers_by_age", "tenant", "kept_at"),
-    Index("judge_answers_by_subject", "tenant", "subject", "subject_id"),
+    *_required(sa.BigInteger, "kept_at"),
+    sa.Column("reply", Text, nullable=False, comment="JSON"),
+    *_optional(sa.Float, "temperature"),
+    sa.Index("judge_answers_by_age", "tenant", "kept_at"),
+    sa.Index("judge_answers_by_subject", "tenant", "subject", "subject_id"),
 )
 
 judge_canaries = _table(
     "judge_canaries",
     "trace_id",
     *_required(String, "trace_id session_id"),
-    *_required(Integer, "revision"),
-    *_required(BigInteger, "chosen_at"),
-    Column("frozen", LargeBinary, nullable=False, comment="recorded content: the trace as the judge is shown it"),
+    *_required(sa.Integer, "revision"),
+    *_required(sa.BigInteger, "chosen_at"),
+    sa.Column("frozen", sa.LargeBinary, nullable=False, comment="recorded content: the trace as the judge is shown it"),
 )
 
 # Of an evaluator and a way to ask it: the first answer on a trace stays beside the newest, and after the canary.
@@ -346,80 +341,84 @@ canary_answers = _table(
     "canary_answers",
     "trace_id name version model",
     *_required(String, "trace_id name version model"),
-    *_required(Float, "threshold"),
-    *_optional(Float, "first", KEEP),
-    *_required(BigInteger, "first_at", KEEP),
-    *_optional(Float, "last"),
-    *_required(BigInteger, "last_at"),
+    *_required(sa.Float, "threshold"),
+    *_optional(sa.Float, "first", KEEP),
+    *_required(sa.BigInteger, "first_at", KEEP),
+    *_optional(sa.Float, "last"),
+    *_required(sa.BigInteger, "last_at"),
     *_required(Text, "reason"),
 )
 
 labels = _table(
     "labels",
     "trace_id session_id name source author",
-    Column("trace_id", String, nullable=False, comment="empty: it is about a session"),
-    Column("session_id", String, nullable=False, comment="empty: it is about a trace"),
+    sa.Column("trace_id", String, nullable=False, comment="empty: it is about a session"),
+    sa.Column("session_id", String, nullable=False, comment="empty: it is about a trace"),
     *_required(String, "name author"),
-    *_required(Float, "value"),
+    *_required(sa.Float, "value"),
     *_optional(Text, "note"),
-    Column("source", String, nullable=False, comment="person, user or evaluator"),
+    sa.Column("source", String, nullable=False, comment="person, user or evaluator"),
     # Who corrects the label of a trace that was drawn does not make it one that was chosen.
-    Column("drawn", Boolean, nullable=False, comment="whether it was drawn at random to be labelled", info=OR),
-    *_required(BigInteger, "labelled_at"),
-    Index("labels_by_session", "tenant", "session_id", **_only(text("trace_id = ''"))),
+    sa.Column("drawn", sa.Boolean, nullable=False, comment="whether it was drawn at random to be labelled", info=OR),
+    *_required(sa.BigInteger, "labelled_at"),
+    sa.Index("labels_by_session", "tenant", "session_id", **_only(sa.text("trace_id = ''"))),
 )
 
 conversations = _table(
     "conversations",
     "trace_id",
-    Column("trace_id", String, nullable=False, comment="of a trace that messages may join to others"),
+    sa.Column("trace_id", String, nullable=False, comment="of a trace that messages may join to others"),
     *_required(String, "session_id"),
-    Column("service", String, nullable=False, comment="empty: not named"),
-    *_required(BigInteger, "started_at ended_at kept_at"),
-    Column("named", String, comment="the session's id that it names itself"),
-    Column("follows", LargeBinary, comment="digest of what it goes on from, one of the next three of another trace"),
-    Column("said", LargeBinary, comment="digest of all that was said up to its last reply"),
-    Column("reply", LargeBinary, comment="digest of that reply's id"),
-    Column("calls", LargeBinary, comment="digest of the ids of the calls that it asks for"),
-    Column("answered", Boolean, nullable=False, comment="whether the model replied"),
-    Column("parent", String, comment="the trace that it goes on from"),
+    sa.Column("service", String, nullable=False, comment="empty: not named"),
+    *_required(sa.BigInteger, "started_at ended_at kept_at"),
+    sa.Column("named", String, comment="the session's id that it names itself"),
+    sa.Column(
+        "follows", sa.LargeBinary, comment="digest of what it goes on from, one of the next three of another trace"
+    ),
+    sa.Column("said", sa.LargeBinary, comment="digest of all that was said up to its last reply"),
+    sa.Column("reply", sa.LargeBinary, comment="digest of that reply's id"),
+    sa.Column("calls", sa.LargeBinary, comment="digest of the ids of the calls that it asks for"),
+    sa.Column("answered", sa.Boolean, nullable=False, comment="whether the model replied"),
+    sa.Column("parent", String, comment="the trace that it goes on from"),
     *(
-        Index(f"conversations_by_{key}", "tenant", "service", key, "started_at", **_only(text(f"{key} IS NOT NULL")))
+        sa.Index(
+            f"conversations_by_{key}", "tenant", "service", key, "started_at", **_only(sa.text(f"{key} IS NOT NULL"))
+        )
         for key in ("follows", "said", "reply", "calls")
     ),
-    Index("conversations_by_session", "tenant", "session_id", **_only(text("follows = reply"))),
-    Index("conversations_by_age", "tenant", "service", "kept_at"),
+    sa.Index("conversations_by_session", "tenant", "session_id", **_only(sa.text("follows = reply"))),
+    sa.Index("conversations_by_age", "tenant", "service", "kept_at"),
 )
 
 findings = _table(
     "findings",
     "trace_id kind span_id nth",
     *_required(String, "trace_id kind"),
-    Column("span_id", String, nullable=False, comment="empty where no span shows it"),
-    Column("nth", Integer, nullable=False, comment="0, 1, ... among those of one kind on one span"),
-    Column("session_id", String, nullable=False, comment="as far as it is known; else the trace's id"),
-    Column("turn", Integer, comment="from 0"),
-    Column("severity", String, nullable=False, comment="error, warning or info"),
-    Column("mode", String, comment="observe or alarm: it was told live; else null"),
+    sa.Column("span_id", String, nullable=False, comment="empty where no span shows it"),
+    sa.Column("nth", sa.Integer, nullable=False, comment="0, 1, ... among those of one kind on one span"),
+    sa.Column("session_id", String, nullable=False, comment="as far as it is known; else the trace's id"),
+    sa.Column("turn", sa.Integer, comment="from 0"),
+    sa.Column("severity", String, nullable=False, comment="error, warning or info"),
+    sa.Column("mode", String, comment="observe or alarm: it was told live; else null"),
     *_optional(String, "agent tool service service_version environment"),
-    Column("reason", Text, nullable=False),
-    Column("metadata", Text, nullable=False, comment="JSON"),
-    *_required(BigInteger, "found_at"),
-    Column("counted", Boolean, nullable=False, comment="whether instruments and events have told of it"),
-    Index("findings_by_session", "tenant", "session_id", "severity", "kind"),
-    Index("findings_told", "tenant", "found_at", **_only(text("mode IS NOT NULL"))),
-    Index("findings_uncounted", "tenant", "found_at", **_only(text("counted = false"))),
+    sa.Column("reason", Text, nullable=False),
+    sa.Column("metadata", Text, nullable=False, comment="JSON"),
+    *_required(sa.BigInteger, "found_at"),
+    sa.Column("counted", sa.Boolean, nullable=False, comment="whether instruments and events have told of it"),
+    sa.Index("findings_by_session", "tenant", "session_id", "severity", "kind"),
+    sa.Index("findings_told", "tenant", "found_at", **_only(sa.text("mode IS NOT NULL"))),
+    sa.Index("findings_uncounted", "tenant", "found_at", **_only(sa.text("counted = false"))),
 )
 
 outbox = _table(
     "outbox",
     "event_id",
     *_required(String, "event_id session_id"),
-    Column("trace_id", String, nullable=False, comment="empty: it is about no trace"),
-    Column("span_id", String, nullable=False, comment="empty: it is about no span"),
-    *_required(BigInteger, "at"),
-    Column("attributes", Text, nullable=False, comment="JSON"),
-    Index("outbox_by_time", "tenant", "at"),
+    sa.Column("trace_id", String, nullable=False, comment="empty: it is about no trace"),
+    sa.Column("span_id", String, nullable=False, comment="empty: it is about no span"),
+    *_required(sa.BigInteger, "at"),
+    sa.Column("attributes", Text, nullable=False, comment="JSON"),
+    sa.Index("outbox_by_time", "tenant", "at"),
 )
 
 problems = _table(
@@ -427,15 +426,15 @@ problems = _table(
     "problem_id",
     *_required(String, "problem_id kind"),
     *_optional(String, "agent tool"),
-    Column("shape", Text, nullable=False, comment="of the error; empty where there is none"),
-    Column("severity", String, nullable=False, comment="the worst of its occurrences"),
-    *_required(BigInteger, "first_seen last_seen"),
-    *_required(Integer, "traces sessions"),
-    *_required(Float, "usd seconds"),
-    Column("regressed_at", BigInteger, comment="when it came back after it was resolved"),
-    *_optional(BigInteger, "resolved_at muted_until"),
+    sa.Column("shape", Text, nullable=False, comment="of the error; empty where there is none"),
+    sa.Column("severity", String, nullable=False, comment="the worst of its occurrences"),
+    *_required(sa.BigInteger, "first_seen last_seen"),
+    *_required(sa.Integer, "traces sessions"),
+    *_required(sa.Float, "usd seconds"),
+    sa.Column("regressed_at", sa.BigInteger, comment="when it came back after it was resolved"),
+    *_optional(sa.BigInteger, "resolved_at muted_until"),
     *_optional(String, "resolved_by muted_by"),
-    Index("problems_by_kind", "tenant", "kind", "agent", "tool"),
+    sa.Index("problems_by_kind", "tenant", "kind", "agent", "tool"),
 )
 
 # What a problem's row adds up, so that a change takes nothing from it that it did not add.
@@ -443,23 +442,23 @@ problem_traces = _table(
     "problem_traces",
     "problem_id subject_id",
     *_required(String, "problem_id subject_id"),
-    Column("trace_id", String, comment="null: the subject is a session, and none of its traces is named"),
+    sa.Column("trace_id", String, comment="null: the subject is a session, and none of its traces is named"),
     *_required(String, "session_id severity"),
     *_optional(String, "service_version"),
-    *_required(BigInteger, "seen_at"),
-    *_required(Float, "usd seconds"),
-    Index("problem_traces_by_subject", "tenant", "subject_id"),
-    Index("problem_traces_by_time", "tenant", "problem_id", "seen_at"),
+    *_required(sa.BigInteger, "seen_at"),
+    *_required(sa.Float, "usd seconds"),
+    sa.Index("problem_traces_by_subject", "tenant", "subject_id"),
+    sa.Index("problem_traces_by_time", "tenant", "problem_id", "seen_at"),
 )
 
 problem_counts = _table(
     "problem_counts",
     "problem_id what value",
     *_required(String, "problem_id"),
-    Column("what", String, nullable=False, comment="session, version or hour"),
-    Column("value", String, nullable=False, comment="hours since the Unix epoch have ten digits"),
-    *_required(Integer, "traces"),
-    Index("problem_counts_by_value", "tenant", "what", "value"),
+    sa.Column("what", String, nullable=False, comment="session, version or hour"),
+    sa.Column("value", String, nullable=False, comment="hours since the Unix epoch have ten digits"),
+    *_required(sa.Integer, "traces"),
+    sa.Index("problem_counts_by_value", "tenant", "what", "value"),
 )
 
 # What the traces of agents add up to, so that a chart over months reads no trace. A session has a row for each hour in
@@ -468,14 +467,16 @@ agent_hours = _table(
     "agent_hours",
     "agent hour name version session_id",
     *_required(String, "agent"),
-    Column("hour", Integer, nullable=False, comment="since the Unix epoch"),
-    Column("name", String, nullable=False, comment="of the evaluator; empty: of all traces, whatever was judged"),
-    Column("version", String, nullable=False, comment="empty: not named"),
+    sa.Column("hour", sa.Integer, nullable=False, comment="since the Unix epoch"),
+    sa.Column("name", String, nullable=False, comment="of the evaluator; empty: of all traces, whatever was judged"),
+    sa.Column("version", String, nullable=False, comment="empty: not named"),
     *_required(String, "session_id"),
-    *_required(Integer, "traces", ADD),
-    Column("hits", Integer, nullable=False, info=ADD, comment="that pass; of all traces: that have an error finding"),
-    Column("usd", Float, nullable=False, info=ADD, comment="as far as it is known"),
-    Column("priced", Integer, nullable=False, info=ADD, comment="traces whose price is known"),
+    *_required(sa.Integer, "traces", ADD),
+    sa.Column(
+        "hits", sa.Integer, nullable=False, info=ADD, comment="that pass; of all traces: that have an error finding"
+    ),
+    sa.Column("usd", sa.Float, nullable=False, info=ADD, comment="as far as it is known"),
+    sa.Column("priced", sa.Integer, nullable=False, info=ADD, comment="traces whose price is known"),
     sqlite_with_rowid=False,
 )
 
@@ -483,9 +484,9 @@ agent_times = _table(
     "agent_times",
     "agent version hour step",
     *_required(String, "agent"),
-    Column("version", String, nullable=False, comment="empty: not named"),
-    Column("hour", Integer, nullable=False, comment="since the Unix epoch"),
-    Column("step", Integer, nullable=False, comment="of the time in turns, on a logarithmic scale"),
-    *_required(Integer, "traces", ADD),
+    sa.Column("version", String, nullable=False, comment="empty: not named"),
+    sa.Column("hour", sa.Integer, nullable=False, comment="since the Unix epoch"),
+    sa.Column("step", sa.Integer, nullable=False, comment="of the time in turns, on a logarithmic scale"),
+    *_required(sa.Integer, "traces", ADD),
     sqlite_with_rowid=False,
 )

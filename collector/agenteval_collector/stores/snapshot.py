@@ -1,47 +1,25 @@
 """Answer queries from outside with the records as they are at one moment."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import bindparam, select
 
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.json_lists import among
-from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores import judging, labels, problem_list, quality, session_list, shown_findings
+from agenteval_collector.stores.access import TenantConnection, ids, look_up
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.finding_rows import finding_of
-from agenteval_collector.stores.judging import read_exchanges
-from agenteval_collector.stores.labels import read_labelled, read_session_labels, read_trace_labels
-from agenteval_collector.stores.problem_list import count_problems, read_problem, read_problems
-from agenteval_collector.stores.quality import count_unscored, read_judged, read_rated
 from agenteval_collector.stores.rows import effort_from, evaluation_of, session_record
 from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
-from agenteval_collector.stores.session_ends import read_ends
-from agenteval_collector.stores.session_list import read_sessions
-from agenteval_collector.stores.shown_findings import (
-    flagged_traces,
-    found_in_sessions,
-    found_in_traces,
-    judged_failures,
-)
+from agenteval_collector.stores.session_figures import read_ends
 from agenteval_collector.stores.trace_json import view_from
 from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Subject
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _read(read: Callable[Concatenate[TenantConnection, P], T]) -> Callable[Concatenate["Snapshot", P], T]:
-    """Make a method of the snapshot from a function that reads over a connection."""
-
-    def method(self: "Snapshot", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return read(self.connection, *args, **kwargs)
-
-    return method
 
 
 class Snapshot:
@@ -50,25 +28,28 @@ class Snapshot:
     def __init__(self, connection: TenantConnection) -> None:
         self.connection = connection
 
-    agents = _read(read_agents)
-    agent = _read(read_agent)
-    agent_history = _read(read_history)
-    found_in_traces = _read(found_in_traces)
-    found_in_sessions = _read(found_in_sessions)
-    flagged_traces = _read(flagged_traces)
-    judged_failures = _read(judged_failures)
-    trace_labels = _read(read_trace_labels)
-    session_labels = _read(read_session_labels)
-    labelled = _read(read_labelled)
-    rated = _read(read_rated)
-    judged = _read(read_judged)
-    unscored = _read(count_unscored)
-    problems = _read(read_problems)
-    problem = _read(read_problem)
-    problem_counts = _read(count_problems)
-    exchanges = _read(read_exchanges)
-    sessions = _read(read_sessions)
-    session_ends = _read(read_ends)
+    def reading(self) -> AbstractContextManager[TenantConnection]:
+        return nullcontext(self.connection)
+
+    agents = look_up(read_agents)
+    agent = look_up(read_agent)
+    agent_history = look_up(read_history)
+    found_in_traces = look_up(shown_findings.found_in_traces)
+    found_in_sessions = look_up(shown_findings.found_in_sessions)
+    flagged_traces = look_up(shown_findings.flagged_traces)
+    judged_failures = look_up(shown_findings.judged_failures)
+    trace_labels = look_up(labels.read_trace_labels)
+    session_labels = look_up(labels.read_session_labels)
+    labelled = look_up(labels.read_labelled)
+    rated = look_up(quality.read_rated)
+    judged = look_up(quality.read_judged)
+    unscored = look_up(quality.count_unscored)
+    problems = look_up(problem_list.read_problems)
+    problem = look_up(problem_list.read_problem)
+    problem_counts = look_up(problem_list.count_problems)
+    exchanges = look_up(judging.read_exchanges)
+    sessions = look_up(session_list.read_sessions)
+    session_ends = look_up(read_ends)
 
     def traces(self, trace_ids: Collection[str]) -> dict[str, TraceView]:
         """Return the newest revisions of those of the traces that are known, each in the session that it is in now."""

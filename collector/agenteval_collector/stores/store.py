@@ -1,11 +1,10 @@
 """The store of a tenant: what writes, the look-ups of the pipeline, and the parts that others have."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import wraps
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import Row, literal_column, select, update
 
@@ -18,12 +17,11 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import Outdated
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores import judged, look_ups
-from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids, look_up
 from agenteval_collector.stores.canaries import JudgeCanaryStore
 from agenteval_collector.stores.claims import Claims
-from agenteval_collector.stores.commits import is_apart, write_commit, written_by
+from agenteval_collector.stores.commits import count_sessions, is_apart, write_commit, written_by
 from agenteval_collector.stores.conversations import ConversationStore, trim_links
-from agenteval_collector.stores.counted import count_sessions
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.stores.engines import Database
 from agenteval_collector.stores.engines.sqlite import SqliteFile
@@ -37,16 +35,13 @@ from agenteval_collector.stores.outbox import Outbox
 from agenteval_collector.stores.problem_list import ProblemMarks
 from agenteval_collector.stores.problems import trim_counts
 from agenteval_collector.stores.rows import effort_from
-from agenteval_collector.stores.runs import RunStore, trim_run_reports, write_run_report
+from agenteval_collector.stores.runs import RunSnapshot, trim_run_reports, write_run_report
 from agenteval_collector.stores.schema import own, progress, sessions
-from agenteval_collector.stores.session_levels import read_levels, read_past
+from agenteval_collector.stores.session_figures import read_levels, read_past
 from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.snapshot import Snapshot
 from agenteval_collector.stores.versions import VersionSnapshot
 from otel_agenteval.finding import Severity
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 TRIM_EXCHANGES_EVERY: Final = 60.0
 """Seconds between looks for old exchanges while no judgement comes: a look costs as much as keeping a trace."""
@@ -54,17 +49,6 @@ TRIM_REPORTS_EVERY: Final = 3600.0
 """Seconds."""
 TRIM_LINKS_EVERY: Final = 600.0
 """Seconds."""
-
-
-def _reading(read: Callable[Concatenate[TenantConnection, P], T]) -> Callable[Concatenate["Store", P], T]:
-    """Make a look-up of the pipeline from a function that reads over a connection."""
-
-    @wraps(read)
-    def method(self: "Store", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._pipeline.reading() as connection:
-            return read(connection, *args, **kwargs)
-
-    return method
 
 
 class Store:
@@ -110,11 +94,11 @@ class Store:
         self.problems = ProblemMarks(self._durable, clock)
         self.deletions = DeletionStore(self._durable, clock)
         self.claims = Claims(self._durable)
-        self.versions = Snapshots(self.outside, VersionSnapshot)
+        self.versions = Snapshots(self.outside, VersionSnapshot, self._version)
         self.judged = judged.JudgedStore(self.outside)
-        self.snapshot = Snapshots(self.outside, Snapshot).snapshot
+        self.snapshot = Snapshots(self.outside, Snapshot, self._version).snapshot
         """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
-        self.runs = RunStore(self.outside, self._version)
+        self.runs = Snapshots(self.outside, RunSnapshot, self._version)
         try:
             migrate(opened, self._durable.engine)
             opened.opened(self._durable.engine)
@@ -143,10 +127,13 @@ class Store:
         with self._durable.refusing("made smaller"):
             return self._database.give_back(self._durable.engine, most)
 
+    def reading(self) -> AbstractContextManager[TenantConnection]:
+        """Connect for the look-ups of the pipeline."""
+        return self._pipeline.reading()
+
     def reach(self) -> None:
         """Raise Unavailable where the database does not answer."""
-        with self.outside.reading() as connection:
-            connection.execute(select(literal_column("1")))
+        self.outside.rows(select(literal_column("1")))
 
     def take_duty(self) -> bool:
         """Return whether this process is the one to do what one has to do for all that use the store together. It stays
@@ -173,9 +160,8 @@ class Store:
         if self._writes_beside and self._is_due("old", TRIM_EXCHANGES_EVERY):
             with self._writing() as connection:
                 self._trim(connection, commit)
-        names = written_by(commit)
         if is_apart(commit):
-            news = database.write(names, write)
+            news = database.write(written_by(commit), write)
         else:
             with database.writing() as connection:
                 news = write(connection)
@@ -198,23 +184,23 @@ class Store:
         with self._writing("progress", durable=True) as connection:
             connection.upsert(progress, [{"checkpoint": offset}])
 
-    checkpoint = _reading(look_ups.read_checkpoint)
-    known_traces = _reading(look_ups.read_known_traces)
-    stored_place = _reading(look_ups.read_place)
-    says_the_same = _reading(look_ups.says_the_stored)
-    session = _reading(look_ups.read_session)
-    session_revision = _reading(look_ups.read_session_revision)
-    session_traces = _reading(look_ups.read_session_traces)
-    neighbours = _reading(look_ups.read_neighbours)
-    traces = _reading(look_ups.read_traces)
-    processes_in = _reading(look_ups.read_processes)
-    efforts = _reading(look_ups.read_efforts)
-    past_sessions = _reading(read_past)
-    pending_jobs = _reading(judged.read_pending)
-    without_goal = _reading(judged.read_without_goal)
-    live_sessions = _reading(judged.read_live_sessions)
-    parts = _reading(judged.read_parts)
-    sampled_out = _reading(judged.read_sampled_out)
+    checkpoint = look_up(look_ups.read_checkpoint)
+    known_traces = look_up(look_ups.read_known_traces)
+    stored_place = look_up(look_ups.read_place)
+    says_the_same = look_up(look_ups.says_the_stored)
+    session = look_up(look_ups.read_session)
+    session_revision = look_up(look_ups.read_session_revision)
+    session_traces = look_up(look_ups.read_session_traces)
+    neighbours = look_up(look_ups.read_neighbours)
+    traces = look_up(look_ups.read_traces)
+    processes_in = look_up(look_ups.read_processes)
+    efforts = look_up(look_ups.read_efforts)
+    past_sessions = look_up(read_past)
+    pending_jobs = look_up(judged.read_pending)
+    without_goal = look_up(judged.read_without_goal)
+    live_sessions = look_up(judged.read_live_sessions)
+    parts = look_up(judged.read_parts)
+    sampled_out = look_up(judged.read_sampled_out)
 
     def session_levels(self) -> list[SessionLevel]:
         """Return the levels of all sessions that go on, for queries from outside."""

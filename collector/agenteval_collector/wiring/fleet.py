@@ -69,7 +69,8 @@ class FleetPipeline(Pipeline):
         """Make the feed of watchers, and what all processes are told for theirs."""
         store, heard = self.storage.store, HeardProcesses()
         feed = make_feed(self.output, Participants(store, heard), self._clock)
-        self._news = NewsTopic(self._producer, self._cluster, Participants(store, live, self.open_spans))
+        participants = Participants(store, live, self.open_spans)
+        self._news = NewsTopic(self._producer, self._cluster, participants.processes_in)
         self._hearing = NewsReader(self._cluster, feed, heard, self._hear_starts, self._hear_deletion, self._forget)
         return feed, self._news
 
@@ -94,10 +95,10 @@ class FleetPipeline(Pipeline):
         self._handed_over = TraceTopic(
             self._producer,
             self._cluster,
-            store,
+            store.known_traces,
             self._erased,
             SessionKey(session_naming(self._settings)),
-            self._progress,
+            self._progress.take_scored,
         )
         return self._handed_over
 

@@ -68,7 +68,7 @@ class Cluster:
             missing = [each for each in wanted if each.topic not in there]
             if missing:
                 for name, made in admin.create_topics(missing, operation_timeout=WITHIN).items():
-                    _wait(made.result, name)
+                    _wait(made, name)
             return {each.topic: _shown(admin, each.topic) for each in wanted}
         except KafkaException as error:
             raise Unavailable(f"log.url: {self.name} cannot be used now: {said(error.args[0])}") from error
@@ -118,10 +118,10 @@ def said(error: object) -> str:
     return error.str() if isinstance(error, KafkaError) else str(error)
 
 
-def _wait(result: object, name: str) -> None:
-    assert callable(result)
+def _wait(made: Future[None], name: str) -> None:
+    """Wait until a topic is there, whoever made it. Raises KafkaException."""
     try:
-        result()
+        made.result()
     except KafkaException as error:
         # Another process was faster.
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:

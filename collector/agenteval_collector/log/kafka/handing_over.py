@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.erased import Erased
@@ -21,19 +21,6 @@ LOOK_EVERY: Final = 0.25
 """Seconds between two looks for what is scored."""
 LOOKED_UP: Final = 500
 """Traces that are looked up at a time, the oldest."""
-
-
-class Scored(Protocol):
-    """What is known of traces in the store. Raises RetryableError."""
-
-    def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
-        """Return the stored revision, and the offsets, of those that are known."""
-
-
-class ScoredTaker(Protocol):
-    """Hears which revisions are stored."""
-
-    def take_scored(self, trace_id: str, revision: int) -> None: ...
 
 
 @dataclass(slots=True)
@@ -54,20 +41,21 @@ class TraceTopic(Component):
         self,
         producer: KafkaProducer,
         cluster: Cluster,
-        store: Scored,
+        known_traces: Callable[[Sequence[str]], Mapping[str, tuple[int, frozenset[int]]]],
         erased: Erased,
         session_of: Callable[[AssembledTrace], str],
-        progress: ScoredTaker,
+        take_scored: Callable[[str, int], None],
     ) -> None:
-        """What was `erased` will never be stored."""
+        """What was `erased` will never be stored. `known_traces` returns the stored revision, and the offsets, of those
+        traces that are known, or raises RetryableError; `take_scored` hears which revisions are stored."""
         self._inbox: Inbox[None] = Inbox(1)
         super().__init__("hand-over", self._inbox)
         self._producer = producer
         self._cluster = cluster
-        self._store = store
+        self._known_traces = known_traces
         self._erased = erased
         self._session_of = session_of
-        self._progress = progress
+        self._take_scored = take_scored
         self._under_way: dict[str, _UnderWay] = {}
         self._held = 0
         # Guards both: the assembly adds, the thread here takes away.
@@ -103,7 +91,7 @@ class TraceTopic(Component):
     def _look(self) -> None:
         with self._changed:
             oldest = [self._under_way[each].trace for each in list(self._under_way)[:LOOKED_UP]]
-        known = self._store.known_traces([each.trace_id for each in oldest]) if oldest else {}
+        known = self._known_traces([each.trace_id for each in oldest]) if oldest else {}
         for trace in oldest:
             revision, offsets = known.get(trace.trace_id, (0, frozenset()))
             # Another process may have had less of it, as the same revision.
@@ -118,7 +106,7 @@ class TraceTopic(Component):
                 del self._under_way[trace_id]
                 self._held -= of_trace.size
                 self._changed.notify_all()
-        self._progress.take_scored(trace_id, revision)
+        self._take_scored(trace_id, revision)
 
     def _send_again(self) -> None:
         with self._changed:

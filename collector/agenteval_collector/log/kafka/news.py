@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
@@ -31,12 +31,6 @@ TOLD, STARTS, DELETE, FORGET = b"told", b"starts", b"delete", b"forget"
 _KEY: Final = b"news"
 
 
-class ProcessesIn(Protocol):
-    """Knows the processes that take part in a session."""
-
-    def processes_in(self, session_id: str) -> Iterable[str]: ...
-
-
 class HeardProcesses:
     """The processes in sessions that other processes have told of. Thread-safe."""
 
@@ -56,10 +50,11 @@ class NewsTopic:
     """Tells all processes, this one too. Nothing waits for the brokers; what they do not take is lost, as it is for a
     watcher that is away: the store has it."""
 
-    def __init__(self, producer: KafkaProducer, cluster: Cluster, participants: ProcessesIn) -> None:
+    def __init__(self, producer: KafkaProducer, cluster: Cluster, processes_in: Callable[[str], Iterable[str]]) -> None:
+        """`processes_in` knows the processes that take part in a session."""
         self._producer = producer
         self._topic = cluster.news
-        self._participants = participants
+        self._processes_in = processes_in
 
     def take_news(self, news: News) -> None:
         """Tell of findings and evaluations, with the processes that are to hear of the findings. Raises RetryableError
@@ -71,7 +66,7 @@ class NewsTopic:
         body = {
             "findings": [asdict(finding) for finding in news.told],
             "evaluations": [asdict(each) for each in evaluations],
-            "processes": {each: sorted(self._participants.processes_in(each)) for each in sessions},
+            "processes": {each: sorted(self._processes_in(each)) for each in sessions},
         }
         self._send(TOLD, json.dumps(body).encode())
 

@@ -7,18 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 import psycopg
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Dialect,
-    Engine,
-    NullPool,
-    Table,
-    create_engine,
-    event,
-    make_url,
-    text,
-)
+from sqlalchemy import ColumnElement, Connection, Dialect, Engine, NullPool, Table, create_engine, event, make_url, text
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -26,17 +15,10 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores.engines.ports import Beside, Use
-from agenteval_collector.stores.engines.postgres_locks import SchemaLocks
-from agenteval_collector.stores.engines.postgres_owners import PostgresDuty, claim
+from agenteval_collector.stores.engines.postgres_locks import PostgresDuty, SchemaLocks, claim
 from agenteval_collector.stores.engines.postgres_parts import drop_parts, make_parts
-from agenteval_collector.stores.engines.postgres_sessions import (
-    CONNECT_WITHIN,
-    check,
-    options_of,
-    read_numbers,
-    shown,
-)
-from agenteval_collector.stores.engines.upserts import upsert_of
+from agenteval_collector.stores.engines.postgres_sessions import CONNECT_WITHIN, check, options_of, read_numbers, shown
+from agenteval_collector.stores.schema import upsert_of
 
 
 class PostgresSchema:

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.sqlite import insert
 from agenteval_collector.runtime.database import give_back, open_database, used_bytes
 from agenteval_collector.runtime.scrubbing import Scrubber
 from agenteval_collector.stores.engines.ports import Beside
-from agenteval_collector.stores.engines.upserts import upsert_of
+from agenteval_collector.stores.schema import upsert_of
 
 MAX_ROWS: Final = 64
 """Rows that one statement keeps at most: a power of two."""

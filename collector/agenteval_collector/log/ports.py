@@ -14,7 +14,7 @@ class RequestTaker(Protocol):
 
 
 class Requests(Protocol):
-    """What a log has. Raises Unavailable where that cannot be had now."""
+    """A log of requests, wherever they are kept. Raises Unavailable where it cannot be read or trimmed now."""
 
     def read(self, start: int) -> Iterable[LoggedRequest]:
         """Return the requests from offset `start` on, as far as they are there now."""

@@ -1,5 +1,5 @@
 """The end of data: deletions and ages go in, and nothing of what they are about is left in any file."""
 
-from agenteval_collector.retention.stage import Ages, RetentionStage
+from agenteval_collector.retention.stage import RetentionStage
 
-__all__ = ["Ages", "RetentionStage"]
+__all__ = ["RetentionStage"]

@@ -1,4 +1,4 @@
-"""What the retention needs of the store, the log and the pipeline. All raise Unavailable; nothing is done then."""
+"""The ports of the retention, to the store, the log and the pipeline. All raise Unavailable; nothing is done then."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

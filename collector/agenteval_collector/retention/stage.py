@@ -3,9 +3,9 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from agenteval_collector.config.settings import RetentionConfig
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.retention.ports import Deletions, File, Pipeline
@@ -33,16 +33,6 @@ GIVEN_BACK: Final = 4 * 1024 * 1024
 """Bytes that are given back to the disk at a time, while writers wait."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ages:
-    """How long is kept what was said, and what was found and scored, in seconds; and the bytes of both files at most,
-    None: no limit."""
-
-    content: float
-    outcomes: float
-    max_bytes: int | None
-
-
 class RetentionStage(Component):
     """Deletions come first, in the order in which they were asked for."""
 
@@ -51,7 +41,7 @@ class RetentionStage(Component):
         deletions: Deletions,
         pipeline: Pipeline,
         files: Sequence[File],
-        ages: Ages,
+        ages: RetentionConfig,
         clock: Clock,
         telemetry: Telemetry,
         new_id: Callable[[], str],

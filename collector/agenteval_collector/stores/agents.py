@@ -143,7 +143,7 @@ _JUDGED: Final = (
     )
 )
 _EMPTY_HOUR, _EMPTY_TIME = (delete_one(table).where(table.c.traces <= 0) for table in (agent_hours, agent_times))
-"""What deletes the row of a key where it counts no trace any more."""
+"""Delete the row of a key where it counts no trace any more."""
 
 
 def read_agents(connection: TenantConnection, cursor: str | None, limit: int) -> Page[SeenAgent]:

@@ -21,6 +21,7 @@ SEVERITIES: Final = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 """From the least to the worst."""
 
 _EVIDENCE: Final = ("severity", "mode", "reason", "metadata", "turn")
+_NAMES: Final = ("agent", "service", "service_version", "environment")
 _SAME: Final = SameNames(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
 
 
@@ -122,10 +123,7 @@ def _named(row: Row, record: TraceRecord) -> Row:
     return {
         **row,
         "session_id": record.session_id,
-        "agent": row["agent"] or record.agent,
-        "service": row["service"] or record.service,
-        "service_version": row["service_version"] or record.service_version,
-        "environment": row["environment"] or record.environment,
+        **{name: row[name] or getattr(record, name) for name in _NAMES},
         "turn": record.turn_of.get(row["span_id"]) if row["turn"] is None else row["turn"],
         "counted": True,
     }

@@ -30,8 +30,6 @@ from otel_agenteval.finding import Finding, FindingKind, Severity
 
 MAX_OVERDUE: Final = 500
 """Findings that are counted at a time without a known agent."""
-_KEY: Final = ("kind", "span_id", "nth")
-"""The columns of a `Key`."""
 
 
 @dataclass(slots=True)
@@ -213,7 +211,7 @@ def _write(
     for trace_id, rows in after.items():
         known = before.get(trace_id, {})
         for key in known.keys() - rows.keys():
-            connection.delete(findings, [{"trace_id": trace_id, **dict(zip(_KEY, key, strict=True))}])
+            connection.delete(findings, [known[key]])
             news.sessions.add(known[key]["session_id"])
             news.changed.add(trace_id)
         for key, row in rows.items():

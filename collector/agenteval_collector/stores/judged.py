@@ -29,6 +29,11 @@ _NEWEST_GOAL = and_(_GOAL, outcomes.c.revision == sessions.c.revision)
 _LEFT_OUT: Final = (Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE)
 
 
+SCORED: Final = outcomes.c.status == Status.SCORED
+NOT_ESCALATED: Final = or_(outcomes.c.part.is_(None), outcomes.c.part != Part.ESCALATED)
+"""Not judged because of what was found in its trace."""
+
+
 class JudgedStore:
     """The judge's outcomes, by trace or session. Safe from any thread; raises Unavailable."""
 
@@ -99,10 +104,6 @@ def read_sampled_out(connection: TenantConnection, session_id: str, limit: int) 
     """Return the outcomes of a session that were sampled out, by trace: of its `limit` newest traces with any."""
     of_session, sampled_out = traces.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT
     return read_judged(connection, [of_session], [sampled_out], limit)
-
-
-SCORED: Final = outcomes.c.status == Status.SCORED
-NOT_ESCALATED: Final = or_(outcomes.c.part.is_(None), outcomes.c.part != Part.ESCALATED)
 
 
 def read_judged(

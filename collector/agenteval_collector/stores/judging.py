@@ -1,4 +1,4 @@
-"""What the judge leaves in the store: what it has cost, its exchanges, and its answers."""
+"""Keep what the judge has cost, its exchanges, and its answers."""
 
 import zlib
 from collections.abc import Callable, Mapping

@@ -36,8 +36,6 @@ MOST_SHAPES: Final = 100
 """Problems of one agent, kind and tool; all further errors there are one problem."""
 MOST_PROBLEMS: Final = 10_000
 """Problems altogether, but for those that hold further errors; everything beyond is one problem."""
-
-
 HOUR: Final = 3600 * 1_000_000_000
 """Nanoseconds."""
 KEPT_HOURS: Final = 48
@@ -175,12 +173,8 @@ def _empty(key: ProblemKey, came: Iterable[Row]) -> dict[str, Any]:
         **key._asdict(),
         "problem_id": key.problem_id,
         "severity": "info",
-        "first_seen": begun,
-        "last_seen": begun,
-        "traces": 0,
-        "sessions": 0,
-        "usd": 0.0,
-        "seconds": 0.0,
+        **dict.fromkeys(("first_seen", "last_seen"), begun),
+        **dict.fromkeys(("traces", "sessions", "usd", "seconds"), 0),
     }
 
 

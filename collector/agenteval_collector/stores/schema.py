@@ -18,9 +18,9 @@ JUDGED_FAILURE = sa.text("success = false AND method = 'llm' AND subject = 'trac
 JUDGED_AT_RANDOM = sa.text("part = 'random' AND method = 'llm' AND success IS NOT NULL")
 """A judge's pass or fail of what was drawn at random, likewise."""
 JUDGED_IN_VAIN = sa.text("part = 'random' AND method = 'llm' AND status IN ('failed', 'over_budget')")
-"""What was drawn at random and could not be scored, likewise."""
+"""An outcome that was drawn at random and could not be scored, likewise."""
 JUDGED_FAILED: Final = sa.text("method = 'llm' AND status IN ('failed', 'over_budget')")
-"""What the judge was to score and could not, however that was drawn, likewise."""
+"""An outcome that the judge was to score and could not, however it was drawn, likewise."""
 
 ON_CONFLICT: Final = "on_conflict"
 """The key, in a column's `info`, of what makes its value of the old one and of that of a new row of the same key; by

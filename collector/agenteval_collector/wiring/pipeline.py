@@ -42,7 +42,7 @@ from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.ports import Log
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.reliability import Regressions
-from agenteval_collector.retention import Ages, RetentionStage
+from agenteval_collector.retention import RetentionStage
 from agenteval_collector.retention.ports import File
 from agenteval_collector.retention.ports import Pipeline as ErasablePipeline
 from agenteval_collector.runtime.clock import Clock
@@ -236,12 +236,11 @@ class Pipeline:
 
     def _build_retention(self) -> None:
         """Make the end of data, over everything that holds some."""
-        storage, config = self.storage, self._settings.retention
         self.retention = RetentionStage(
-            storage.store.deletions,
+            self.storage.store.deletions,
             self._make_erasure(),
             self._files(),
-            Ages(content=config.content, outcomes=config.outcomes, max_bytes=config.max_bytes),
+            self._settings.retention,
             self._clock,
             self._telemetry,
             lambda: uuid.uuid4().hex,

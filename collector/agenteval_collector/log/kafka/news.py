@@ -1,4 +1,4 @@
-"""What all processes are to hear: a topic that each of them reads whole, from now on."""
+"""Tell all processes what they are to hear, by a topic that each of them reads whole, from its start on."""
 
 import json
 import logging

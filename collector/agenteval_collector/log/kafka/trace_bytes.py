@@ -13,6 +13,8 @@ from agenteval_collector.model.telemetry import Origin
 from agenteval_collector.runtime.errors import PermanentError
 from otel_agenteval.proto.v1.assembled_pb2 import Assembled, TraceItem, TraceOrigin
 
+_SAME: Final = ("trace_id", "tenant", "revision", "received_at", "missing")
+"""The fields that are the same in both."""
 _DEATH: Final = TypeAdapter(Death)
 _CLOSING: Final = TypeAdapter(Closing)
 
@@ -62,14 +64,10 @@ def _written(trace: AssembledTrace) -> bytes:
         return [TraceItem(item=raw, origin=origins.setdefault(origin, len(origins))) for raw, origin in items]
 
     message = Assembled(
-        trace_id=trace.trace_id,
-        tenant=trace.tenant,
-        revision=trace.revision,
+        **{name: getattr(trace, name) for name in _SAME},
         spans=placed(trace.spans),
         logs=placed(trace.logs),
         offsets=trace.offsets,
-        received_at=trace.received_at,
-        missing=trace.missing,
         death=b"" if trace.death is None else _DEATH.dump_json(trace.death),
         closing=b"" if trace.closing is None else _CLOSING.dump_json(trace.closing),
         origins=[
@@ -89,14 +87,10 @@ def from_bytes(body: bytes) -> AssembledTrace:
             for each in message.origins
         ]
         return AssembledTrace(
-            trace_id=message.trace_id,
-            tenant=message.tenant,
-            revision=message.revision,
+            **{name: getattr(message, name) for name in _SAME},
             spans=[(each.item, origins[each.origin]) for each in message.spans],
             logs=[(each.item, origins[each.origin]) for each in message.logs],
             offsets=[*message.offsets],
-            received_at=message.received_at,
-            missing=message.missing,
             death=_DEATH.validate_json(message.death) if message.death else None,
             closing=_CLOSING.validate_json(message.closing) if message.closing else None,
         )

@@ -1,20 +1,33 @@
-"""Take single traces out of requests: a request holds spans of several traces, of several sessions."""
+"""Tell the traces in requests apart, and take single ones out: a request holds spans of several traces and sessions."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.log.request_file import RequestFile
-from agenteval_collector.log.trace_ids import trace_of
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 
-PAGE = 32
+PAGE: Final = 32
 """Requests that are looked at together."""
+
+_FIRST: Final = b"\x0a\x10"
+"""The key of a span's first field, its trace id, and the length of one."""
 
 DoomedTraces: TypeAlias = Callable[[Iterable[str]], Mapping[str, int]]
 """Returns those of some traces that are to be erased, each with the last offset at which that is so."""
+
+
+def trace_of(signal: Signal, raw: bytes) -> bytes:
+    """Return the trace id of a span or log record; empty where it has none."""
+    if signal is Signal.LOGS:
+        return LogRecord.FromString(raw).trace_id
+    # As every encoder writes them; a repeated field would count last, and is not written by any.
+    return raw[2:18] if raw.startswith(_FIRST) else Span.FromString(raw).trace_id
 
 
 def erase_page(file: RequestFile, start: int, last: int, doomed: DoomedTraces) -> tuple[int | None, Counter[str]]:

@@ -74,8 +74,7 @@ class Store:
         self._clock = clock
         self._retention = round(retention * 1e9)
         self._next: dict[str, float] = {}
-        opened: Database = SqliteFile(database) if isinstance(database, Path) else database
-        self._database = opened
+        opened = self._database = SqliteFile(database) if isinstance(database, Path) else database
         self._writes_beside = opened.beside is not None
         self._pipeline = TenantDatabase(opened, opened.engine(durable=False, pool_size=4), tenant)
         self._durable = TenantDatabase(opened, opened.engine(durable=True, pool_size=1), tenant)
@@ -101,7 +100,6 @@ class Store:
         self.runs = Snapshots(self.outside, RunSnapshot, self._version)
         try:
             migrate(opened, self._durable.engine)
-            opened.opened(self._durable.engine)
         except BaseException:
             self.shutdown()
             raise
@@ -114,7 +112,7 @@ class Store:
     def scrub(self, start: int) -> int | None:
         """Overwrite what is left of removed rows in a part of the file (`runtime.scrubbing`); return where the next one
         begins, None at the end."""
-        return self._database.scrub(start)
+        return self._database.scrub(self._durable.engine, start)
 
     @property
     def used_bytes(self) -> int:

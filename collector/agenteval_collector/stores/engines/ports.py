@@ -60,9 +60,6 @@ class Database(Protocol):
     def migrating(self, engine: Engine) -> AbstractContextManager[Connection]:
         """Connect for one transaction that changes tables, while nobody else does."""
 
-    def opened(self, engine: Engine) -> None:
-        """Do what is left to do once the tables are there."""
-
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Keep rows, each with every column of the table by its name, in place of those of the same key."""
 
@@ -82,7 +79,7 @@ class Database(Protocol):
     def give_back(self, engine: Engine, most: int) -> int:
         """Give at most `most` bytes that hold nothing back to the disk; return how many."""
 
-    def scrub(self, start: int) -> int | None:
+    def scrub(self, engine: Engine, start: int) -> int | None:
         """Overwrite what is left of removed rows, from `start` on; return where to go on, None at the end."""
 
     def take_duty(self) -> bool:

@@ -72,9 +72,6 @@ class PostgresSchema:
             yield connection
             _index_said(connection)
 
-    def opened(self, engine: Engine) -> None:
-        """Do nothing more."""
-
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         make_parts(connection, table, rows)
         fit = _fitting(table)
@@ -102,7 +99,7 @@ class PostgresSchema:
         """Return 0: the server gives space back by itself (autovacuum)."""
         return 0
 
-    def scrub(self, start: int) -> int | None:
+    def scrub(self, engine: Engine, start: int) -> int | None:
         """Do nothing: the server's next vacuum removes what is left of deleted rows."""
         return None
 

@@ -47,9 +47,6 @@ class SqliteFile:
             connection.exec_driver_sql("BEGIN")  # The driver begins none for a CREATE: each would be kept by itself.
             yield connection
 
-    def opened(self, engine: Engine) -> None:
-        self._scrubber = Scrubber(self._path, engine)
-
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         driver: Any = connection.connection.driver_connection
         values_of = itemgetter(*table.columns.keys())
@@ -82,8 +79,9 @@ class SqliteFile:
     def give_back(self, engine: Engine, most: int) -> int:
         return give_back(engine, most)
 
-    def scrub(self, start: int) -> int | None:
-        assert self._scrubber is not None
+    def scrub(self, engine: Engine, start: int) -> int | None:
+        if self._scrubber is None:
+            self._scrubber = Scrubber(self._path, engine)
         return self._scrubber.scrub(start)
 
     def close(self) -> None:

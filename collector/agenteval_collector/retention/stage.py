@@ -45,8 +45,8 @@ class RetentionStage(Component):
         clock: Clock,
         telemetry: Telemetry,
         new_id: Callable[[], str],
-        tell: Callable[[], None] | None = None,
-        is_on_duty: Callable[[], bool] = lambda: True,
+        tell: Callable[[], None] | None,
+        is_on_duty: Callable[[], bool],
     ) -> None:
         """Of several processes the one deletes that `is_on_duty`; `tell` tells it that there is something to delete."""
         self._inbox: Inbox[str] = Inbox(MAX_WAITING)

@@ -189,7 +189,7 @@ def look_up(read: Callable[Concatenate[TenantConnection, P], T]) -> Callable[Con
 
 
 def ids(values: Iterable[str]) -> dict[str, str]:
-    """Return the value of the parameter `ids` of a condition by `runtime.database.among`."""
+    """Return the value of the parameter `ids` of a condition by `runtime.json_lists.among`."""
     return {"ids": json.dumps(list(values))}
 
 

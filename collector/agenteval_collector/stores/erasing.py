@@ -43,6 +43,7 @@ _PARTS: Final = sa.text(f"SELECT length(block) FROM {SAID_INDEX}_data WHERE id =
 _OPTIMIZE, _REBUILD = (
     sa.text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('{command}')") for command in ("optimize", "rebuild")
 )
+
 FORGOTTEN: Final = "no longer kept (retention.content)"
 """The reason of an outcome or a finding whose reason was forgotten."""
 _NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}

@@ -30,7 +30,7 @@ def worst(severities: Iterable[str]) -> Severity | None:
     return max((Severity(each) for each in severities), key=SEVERITIES.index, default=None)
 
 
-def with_live(rows: Rows, found: Iterable[Finding], recounted: Iterable[Finding] = ()) -> Rows:
+def with_live(rows: Rows, found: Iterable[Finding], recounted: Iterable[Finding]) -> Rows:
     """Return the rows of a trace that goes on, after these were found in it. Rows that are known stay as they are.
 
     `recounted` are all loops of their kinds found so far by counting the trace's steps, perhaps not from its beginning.

@@ -6,7 +6,7 @@ import pytest
 from agenteval_collector.config import PriceConfig, SafetyConfig
 from agenteval_collector.model.prices import Prices
 from agenteval_collector.model.runs import RunTrace
-from agenteval_collector.reliability import RunTraces
+from agenteval_collector.reliability import sum_up
 from agenteval_collector.reliability.personal_data import not_said_before
 from agenteval_collector.reliability.traces import MAX_ACTIONS, MAX_NAME, detectors
 
@@ -33,13 +33,13 @@ def turn(**facts: Any) -> Turn:
 
 
 def added(given: Trace, safety: SafetyConfig | None = None) -> RunTrace:
-    found = RunTraces(PRICES.of_calls, detectors(safety or SafetyConfig()))(given, "s-1")
+    found = sum_up(PRICES.of_calls, detectors(safety or SafetyConfig()), given, "s-1")
     assert found is not None
     return found
 
 
 def test_a_trace_of_no_run_adds_nothing() -> None:
-    assert RunTraces(PRICES.of_calls, [])(trace(run=None), "s-1") is None
+    assert sum_up(PRICES.of_calls, [], trace(run=None), "s-1") is None
 
 
 def test_actions_are_the_tool_calls_of_all_turns_and_errors_their_failures() -> None:

@@ -38,40 +38,36 @@ Detector: TypeAlias = Callable[[Trace], Iterator[Violation]]
 """Finds violations in a trace."""
 
 
-class RunTraces:
-    """Sums up a trace and its session for the run. Returns None for a trace of no run.
+def sum_up(
+    cost: Callable[[Sequence[ModelCall]], float | None], detecting: Sequence[Detector], trace: Trace, session_id: str
+) -> RunTrace | None:
+    """Sum up a trace and its session for the run; None for a trace of no run.
 
-    `cost` prices model calls in US dollars, None where it cannot. `detectors` look for violations of constraints.
+    `cost` prices model calls in US dollars, None where it cannot. `detecting` look for violations of constraints.
     """
-
-    def __init__(self, cost: Callable[[Sequence[ModelCall]], float | None], detectors: Sequence[Detector]) -> None:
-        self._cost = cost
-        self._detectors = detectors
-
-    def __call__(self, trace: Trace, session_id: str) -> RunTrace | None:
-        if trace.run is None:
-            return None
-        return RunTrace(
-            trace_id=trace.trace_id,
-            session_id=session_id,
-            run=trace.run,
-            agent=trace.agent,
-            service_version=trace.service_version,
-            started_at=trace.started_at,
-            success=trace.run_outcome.success,
-            confidence=trace.run_outcome.confidence,
-            actions=tuple(_name(call) for call in trace.tool_calls[:MAX_ACTIONS]),
-            seconds=max(0, trace.ended_at - trace.started_at) / 1e9,
-            model_calls=len(trace.model_calls),
-            model_seconds=fsum(max(0, call.ended_at - call.started_at) / 1e9 for call in trace.model_calls),
-            errors=sum(call.error is not None for call in trace.tool_calls)
-            + sum(call.error is not None for call in trace.model_calls),
-            usd=self._cost(trace.model_calls),
-            # None where nothing was looked for, which is no evidence of safety.
-            violations=tuple(each for find in self._detectors for each in find(trace)) if self._detectors else None,
-            versions=trace.service_versions,
-            said=said_in(trace) if exposed_personal_data in self._detectors else (),
-        )
+    if trace.run is None:
+        return None
+    return RunTrace(
+        trace_id=trace.trace_id,
+        session_id=session_id,
+        run=trace.run,
+        agent=trace.agent,
+        service_version=trace.service_version,
+        started_at=trace.started_at,
+        success=trace.run_outcome.success,
+        confidence=trace.run_outcome.confidence,
+        actions=tuple(_name(call) for call in trace.tool_calls[:MAX_ACTIONS]),
+        seconds=max(0, trace.ended_at - trace.started_at) / 1e9,
+        model_calls=len(trace.model_calls),
+        model_seconds=fsum(max(0, call.ended_at - call.started_at) / 1e9 for call in trace.model_calls),
+        errors=sum(call.error is not None for call in trace.tool_calls)
+        + sum(call.error is not None for call in trace.model_calls),
+        usd=cost(trace.model_calls),
+        # None where nothing was looked for, which is no evidence of safety.
+        violations=tuple(each for find in detecting for each in find(trace)) if detecting else None,
+        versions=trace.service_versions,
+        said=said_in(trace) if exposed_personal_data in detecting else (),
+    )
 
 
 def _name(call: ToolCall) -> str:

@@ -100,32 +100,30 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
     trends: dict[str, dict[str, int]] = defaultdict(dict)
     versions: dict[str, dict[str, int]] = defaultdict(dict)
     for counts, query in ((trends, _HOURS), (versions, _VERSIONS)):
-        for row in connection.execute(query, {**asked, "hours": json.dumps(hours)}):
-            counts[row.problem_id][row.value] = row.traces
-    return [
-        Problem(
+        for count in connection.execute(query, {**asked, "hours": json.dumps(hours)}):
+            counts[count.problem_id][count.value] = count.traces
+    found = []
+    for row in rows:
+        of_problem = {"problem": row["problem_id"]}
+        by_version, by_hour = versions[row["problem_id"]], trends[row["problem_id"]]
+        problem = Problem(
             key=ProblemKey(row["agent"], row["kind"], row["tool"], row["shape"]),
             severity=Severity(row["severity"]),
             state=ProblemState(row["state"]),
             **_SAME.fields_in(row),
-            versions=versions[row["problem_id"]],
+            versions=by_version,
             # Where none of its traces has a version, all of them would be looked at to find that out.
-            first_version=_first_version(connection, row["problem_id"]) if versions[row["problem_id"]] else None,
-            trend=[trends[row["problem_id"]].get(hour, 0) for hour in hours],
-            examples=[each for each in connection.execute(_NEWEST, {"problem": row["problem_id"]}).scalars() if each],
+            first_version=connection.execute(_FIRST_VERSION, of_problem).scalar() if by_version else None,
+            trend=[by_hour.get(hour, 0) for hour in hours],
+            examples=[each for each in connection.execute(_NEWEST, of_problem).scalars() if each is not None],
         )
-        for row in rows
-    ]
+        found.append(problem)
+    return found
 
 
 _COUNTS: Final = select(problem_counts).where(own(problem_counts), among(problem_counts.c.problem_id, "ids"))
 _HOURS: Final = _COUNTS.where(problem_counts.c.what == "hour", among(problem_counts.c.value, "hours"))
 _VERSIONS: Final = _COUNTS.where(problem_counts.c.what == "version").order_by(problem_counts.c.value)
-
-
-def _first_version(connection: TenantConnection, problem_id: str) -> str | None:
-    row = connection.execute(_FIRST_OF_A_VERSION, {"problem": problem_id}).first()
-    return None if row is None else row.service_version
 
 
 # Made once: a page has many problems, and to make a statement takes longer than to run it.
@@ -134,9 +132,8 @@ _OF_PROBLEM = select(problem_traces).where(
 )
 _NEWEST = _OF_PROBLEM.with_only_columns(problem_traces.c.trace_id).order_by(problem_traces.c.seen_at.desc())
 _NEWEST = _NEWEST.limit(MOST_EXAMPLES)
-_FIRST_OF_A_VERSION = (
-    _OF_PROBLEM.where(problem_traces.c.service_version.is_not(None)).order_by(problem_traces.c.seen_at).limit(1)
-)
+_VERSIONS_BY_TIME = _OF_PROBLEM.with_only_columns(problem_traces.c.service_version).order_by(problem_traces.c.seen_at)
+_FIRST_VERSION = _VERSIONS_BY_TIME.where(problem_traces.c.service_version.is_not(None)).limit(1)
 
 
 class ProblemMarks:

@@ -24,7 +24,7 @@ from agenteval_collector.findings.loops import TraceLoops
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.prices import Prices
-from agenteval_collector.reliability import CountedRuns, ReliabilityReports, RunTraces, detectors
+from agenteval_collector.reliability import CountedRuns, ReliabilityReports, detectors, sum_up
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.sessions import LiveSessions, SessionEvaluators, Sessions
@@ -86,7 +86,7 @@ class EvaluationCore:
             clock=clock,
             read=_with_truth(_remembering_reader(settings), truth),
             telemetry=telemetry,
-            run_trace=RunTraces(prices.of_calls, detectors(settings.reliability.safety)),
+            run_trace=partial(sum_up, prices.of_calls, detectors(settings.reliability.safety)),
             cost=prices.of_call,
             observation=_observation(settings, AgentEfforts(prices.of_calls), clock),
             conversations=Conversations(store.conversations, is_alone=own_sessions.is_all),

@@ -193,7 +193,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_goes_away(tmp_path: Path, 
             if number == 10:
                 own.stop(how)
         eventually(lambda: not collector.service.ready)
-        assert "store could not be" in str(collector.service._health.sentence())
+        assert "store could not be" in str(collector.service._health())
         own.start()
         for number in range(1, 21):
             assert collector.scored(hex_id(number))["status"] == "scored"

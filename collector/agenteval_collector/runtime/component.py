@@ -3,7 +3,7 @@
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterable, Sized
 from typing import ParamSpec, Protocol, TypeVar
 
 from agenteval_collector.runtime.errors import RetryableError
@@ -15,6 +15,19 @@ SHORTEST_WAIT = 0.05
 """Seconds between two attempts at least, whatever the error says: nobody spins."""
 LAST_STEP = 1.0
 """Seconds for the step that is under way when a component gives up."""
+
+
+class Healthy(Protocol):
+    """A part of the collector that knows whether it can do its work."""
+
+    @property
+    def health(self) -> str | None:
+        """None while it can, else a sentence that says why not. From any thread."""
+
+
+def health_of(parts: Iterable[Healthy]) -> str | None:
+    """Return None while every part can do its work, else what holds up those that cannot."""
+    return "; ".join(trouble for part in parts if (trouble := part.health) is not None) or None
 
 
 class Waiting(Sized, Protocol):

@@ -6,35 +6,48 @@ door (who calls?) -> routing (whose is it?) -> the tenant's pipeline (`wiring/pi
 import logging
 from collections.abc import Mapping
 
+from starlette.types import ASGIApp
+
+from agenteval_collector.api.security import Keys, LoopbackHost
 from agenteval_collector.api.service import SCOPES as SERVICE_SCOPES
+from agenteval_collector.api.threads import WebThreads
 from agenteval_collector.config import Settings
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.messages import Messages
 from agenteval_collector.doors.rpc import Door
+from agenteval_collector.doors.shares import Shares
 from agenteval_collector.doors.tls import Certificates
-from agenteval_collector.model.callers import DEFAULT_TENANT
+from agenteval_collector.model.callers import DEFAULT_TENANT, Scope
+from agenteval_collector.receiver.bodies import Bodies
 from agenteval_collector.receiver.grpc import SCOPES as OTLP_SCOPES
+from agenteval_collector.receiver.http import otlp_app
+from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import Clock, SystemClock
+from agenteval_collector.runtime.component import health_of
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.memory import MIB, MemoryGuard
+from agenteval_collector.web.app import make_app, tenant_app
+from agenteval_collector.wiring.pipeline import Pipeline
+from agenteval_collector.wiring.routing import TenantApps
 from agenteval_collector.wiring.servers import (
     CALLS,
     GrpcServer,
-    Health,
     HttpServers,
-    Servers,
     grpc_connections,
+    http_connections,
     messages_at_once,
     refuse_open_doors,
+    split_address,
     under_way_bytes,
 )
 from agenteval_collector.wiring.tenants import Pipelines
 
 logger = logging.getLogger(__name__)
 
-
+ANSWERED_WITHIN = 2.0
+"""Seconds at the stop for calls that were begun."""
 ROOM = 192 * 1024 * 1024
 """Bytes that the collector takes with some work to do, beside what it takes at its start."""
 LARGEST_SHARE = 64
@@ -48,68 +61,105 @@ class Collector:
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         """Raises ConfigError where the settings are not safe, PermanentError where the data is not ours, and OSError
         where the data folder cannot be used."""
-        config, clock = settings.server, clock or SystemClock()
-        refuse_open_doors(config)
-        self._ring = KeyRing(config.keys, config.keys_file, clock)
-        self._memory = MemoryGuard(config.memory_limit or memory_limit(), clock)
+        refuse_open_doors(settings.server)
+        self._clock = clock or SystemClock()
+        self._ring = KeyRing(settings.server.keys, settings.server.keys_file, self._clock)
+        self._memory = MemoryGuard(settings.server.memory_limit or memory_limit(), self._clock)
         settings = _within(settings, self._memory)
-        self.pipelines = Pipelines(settings, clock, self._ring.tenants, self._memory)
+        self._config = settings.server
+        self._audit = Audit(self._clock)
+        self.pipelines = Pipelines(settings, self._clock, self._ring.tenants, self._memory)
         self.pipeline = self.pipelines.of(DEFAULT_TENANT)
         """That of callers without a tenant of their own."""
         try:
-            self._build_doors(settings, clock)
+            self._build_servers()
         except BaseException:
             self.pipelines.shutdown()
             raise
 
-    def _build_doors(self, settings: Settings, clock: Clock) -> None:
-        """Make the ports, and the health of everything behind them."""
+    def _build_servers(self) -> None:
+        """Make the servers of the ports: gRPC with its door; the doors of HTTP are part of its applications."""
+        config, memory = self._config, self._memory
         # It is the process's, and shown once.
-        self.pipeline.output.collector.observe_memory(self._memory)
-        config, audit = settings.server, Audit(clock)
+        self.pipeline.output.collector.observe_memory(memory)
+        certificates = Certificates(config, self._clock) if config.tls_certificate else None
         door = Door(
             self._ring,
             {**OTLP_SCOPES, **SERVICE_SCOPES},
-            audit,
+            self._audit,
             places=CALLS,
-            messages=Messages(messages_at_once(config, self._memory.limit), under_way_bytes(config), clock),
-            health=lambda: self._health.sentence(),  # noqa: PLW0108 - the ports are part of it
-        )
-        certificates = Certificates(config, clock) if config.tls_certificate else None
-        connections = GrpcConnections(
-            grpc_connections(), None if self._ring.is_open else door.peers, lambda: self._memory.is_short
-        )
-        grpc = GrpcServer(config, certificates, door, connections, self.pipelines)
-        http = HttpServers(config, certificates)
-        self._health = Health(self.pipelines, self._memory, grpc, http)
-        self._servers = Servers(
-            config=config,
-            ring=self._ring,
-            audit=audit,
-            grpc=grpc,
-            http=http,
-            pipelines=self.pipelines,
+            messages=Messages(messages_at_once(config, memory.limit), under_way_bytes(config), self._clock),
             health=self._health,
-            clock=clock,
         )
+        connections = GrpcConnections(
+            grpc_connections(), None if self._ring.is_open else door.peers, lambda: memory.is_short
+        )
+        self._grpc = GrpcServer(config, certificates, door, connections, self.pipelines)
+        self._http = HttpServers(config, certificates)
 
     def start(self) -> Mapping[str, str]:
-        """Take up what the last process left, then open the ports; return their addresses by name (grpc, http, web)."""
+        """Take up what the last process left, then open the ports; return their addresses by name (grpc, http, web).
+        Raises OSError naming the address that is taken."""
         self.pipelines.start()
-        addresses = self._servers.start()
+        grpc = self._grpc.bind()
+        scheme = "https" if self._config.tls_certificate else "http"
+        addresses = {
+            "grpc": grpc,
+            **self._http.start({"http": self._otlp_app(), "web": self._web_app(f"{scheme}://{grpc}")}),
+        }
+        self._grpc.start()
         logger.info("listening: %s", ", ".join(f"{name} on {address}" for name, address in addresses.items()))
         return addresses
 
     @property
     def ready(self) -> bool:
         """True while every port accepts and every stage can do its work."""
-        return self._health.sentence() is None
+        return self._health() is None
 
     def shutdown(self) -> None:
         """Answer what was begun, commit and score what is complete, push what waits; safe twice, within 20 s."""
         self.pipelines.close_feeds()
-        self._servers.shutdown(2.0)
+        self._grpc.shutdown(ANSWERED_WITHIN)
+        self._http.shutdown(ANSWERED_WITHIN)
         self.pipelines.shutdown()
+
+    def _health(self) -> str | None:
+        """Return None while everything can do its work, else why not. From any thread."""
+        return health_of((self.pipelines, self._memory, self._grpc, self._http))
+
+    def _otlp_app(self) -> ASGIApp:
+        """Make the application of OTLP/HTTP: for callers with a key, not for pages of other sites."""
+        bodies = Bodies(under_way_bytes(self._config), self._clock)
+        tenants = TenantApps(self.pipelines, lambda pipeline: otlp_app(pipeline.ingest, bodies))
+        places = Shares(http_connections())
+        app = Keys(tenants, ring=self._ring, audit=self._audit, places=places, needs=lambda _method: Scope.WRITE)
+        # A page in a browser on this machine must not be able to feed us through a name of its own.
+        return LoopbackHost(app) if is_loopback(split_address(self._config.http_address)[0]) else app
+
+    def _web_app(self, grpc_endpoint: str) -> ASGIApp:
+        """Make the application of the web port. Its page tells users where the gRPC port is."""
+        threads = WebThreads()
+
+        def of_tenant(pipeline: Pipeline) -> ASGIApp:
+            return tenant_app(
+                pipeline.queries,
+                pipeline.reports,
+                metrics=self.pipelines.render,
+                threads=threads,
+                keyed=not self._ring.is_open,
+                clock=self._clock,
+                grpc_endpoint=grpc_endpoint,
+            )
+
+        return make_app(
+            TenantApps(self.pipelines, of_tenant),
+            health=self._health,
+            threads=threads,
+            ring=self._ring,
+            audit=self._audit,
+            places=Shares(http_connections()),
+            loopback=is_loopback(split_address(self._config.web_address)[0]),
+        )
 
 
 def _within(settings: Settings, guard: MemoryGuard) -> Settings:

@@ -46,6 +46,7 @@ from agenteval_collector.retention import RetentionStage
 from agenteval_collector.retention.ports import File
 from agenteval_collector.retention.ports import Pipeline as ErasablePipeline
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.component import health_of
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions import PastSessions
 from agenteval_collector.wiring.assembly import make_assembler
@@ -358,7 +359,7 @@ class Pipeline:
     @property
     def health(self) -> str | None:
         """None while every stage can do its work, else why not."""
-        return "; ".join(trouble for part in self.parts if (trouble := part.health) is not None) or None
+        return health_of(self.parts)
 
     def _shutdown_parts(self) -> None:
         """Stop each stage once all before it have; the evaluation last, as the judge hands it what it says."""

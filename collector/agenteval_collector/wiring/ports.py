@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
+from agenteval_collector.runtime.component import Healthy
 from otel_agenteval.model import ExpectedTool, RunIdentity
 from otel_agenteval.outcome import Evaluation
 
@@ -13,14 +14,6 @@ class ExpectedTools(Protocol):
 
     def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
         """Return the tools that the run should call; None where nothing is said of it."""
-
-
-class Healthy(Protocol):
-    """A part of the collector that knows whether it can do its work."""
-
-    @property
-    def health(self) -> str | None:
-        """None while it can, else a sentence that says why not. From any thread."""
 
 
 class Part(Healthy, Protocol):

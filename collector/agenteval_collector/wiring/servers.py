@@ -1,42 +1,27 @@
-"""The three ports: OTLP/gRPC with our own service, OTLP/HTTP, and the web port."""
+"""The servers of the three ports, gRPC and HTTP, and their bounds."""
 
 import asyncio
-import logging
 import socket
 import threading
 from collections.abc import Mapping
 from concurrent import futures
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import grpc
 from starlette.types import ASGIApp
 
-from agenteval_collector.api.security import Keys, LoopbackHost
-from agenteval_collector.api.threads import WebThreads
 from agenteval_collector.config import ConfigError, ServerConfig
-from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.doors.http import HttpPort
-from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.rpc import Door
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.doors.tls import Certificates
-from agenteval_collector.model.callers import Scope
-from agenteval_collector.receiver.bodies import Bodies
 from agenteval_collector.receiver.grpc import otlp_handlers
-from agenteval_collector.receiver.http import otlp_app
 from agenteval_collector.runtime.addresses import is_loopback
-from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.descriptors import open_files
-from agenteval_collector.web.app import make_app, tenant_app
-from agenteval_collector.wiring.pipeline import Pipeline
-from agenteval_collector.wiring.ports import Healthy
-from agenteval_collector.wiring.routing import TenantApps, TenantServices, pipeline_of
+from agenteval_collector.wiring.routing import TenantServices, pipeline_of
 from agenteval_collector.wiring.tenants import Pipelines
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import add_EvaluationServiceServicer_to_server
-
-logger = logging.getLogger(__name__)
 
 WATCHERS = 384
 """Watchers of all tenants at most, each with a thread of its own that sleeps: an agent watches for verdicts on its
@@ -103,82 +88,9 @@ def grpc_connections() -> int:
     return min(4096, open_files() // 2)
 
 
-def _http_connections() -> int:
+def http_connections() -> int:
     """Return how many connections an HTTP port has at most."""
     return min(512, open_files() // 8)
-
-
-class Health:
-    """The health of all parts together."""
-
-    def __init__(self, *parts: Healthy) -> None:
-        self._parts = parts
-
-    def sentence(self) -> str | None:
-        """Return None while every part can do its work, else why not."""
-        return "; ".join(trouble for part in self._parts if (trouble := part.health) is not None) or None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Servers:
-    """All ports; they open together and close together."""
-
-    config: ServerConfig
-    ring: KeyRing
-    audit: Audit
-    grpc: "GrpcServer"
-    http: "HttpServers"
-    pipelines: Pipelines
-    health: Health
-    clock: Clock
-
-    def start(self) -> Mapping[str, str]:
-        """Open the ports; return their addresses by name. Raises OSError naming the address that is taken."""
-        address = self.grpc.bind()
-        scheme = "https" if self.config.tls_certificate else "http"
-        apps = {"http": self._otlp_app(), "web": self._web_app(grpc_endpoint=f"{scheme}://{address}")}
-        addresses = {"grpc": address, **self.http.start(apps)}
-        self.grpc.start()
-        return addresses
-
-    def shutdown(self, timeout: float) -> None:
-        """Take nothing more, and answer what was begun within `timeout` seconds. Safe before start and twice."""
-        self.grpc.shutdown(timeout)
-        self.http.shutdown(timeout)
-
-    def _otlp_app(self) -> ASGIApp:
-        """Make the application of OTLP/HTTP: for callers with a key, not for pages of other sites."""
-        bodies = Bodies(under_way_bytes(self.config), self.clock)
-        tenants = TenantApps(self.pipelines, lambda pipeline: otlp_app(pipeline.ingest, bodies))
-        places = Shares(_http_connections())
-        app = Keys(tenants, ring=self.ring, audit=self.audit, places=places, needs=lambda _method: Scope.WRITE)
-        # A page in a browser on this machine must not be able to feed us through a name of its own.
-        return LoopbackHost(app) if is_loopback(split_address(self.config.http_address)[0]) else app
-
-    def _web_app(self, grpc_endpoint: str) -> ASGIApp:
-        """Make the application of the web port. Its page tells users where the gRPC port is."""
-        threads = WebThreads()
-
-        def of_tenant(pipeline: Pipeline) -> ASGIApp:
-            return tenant_app(
-                pipeline.queries,
-                pipeline.reports,
-                metrics=self.pipelines.render,
-                threads=threads,
-                keyed=not self.ring.is_open,
-                clock=self.clock,
-                grpc_endpoint=grpc_endpoint,
-            )
-
-        return make_app(
-            TenantApps(self.pipelines, of_tenant),
-            health=self.health.sentence,
-            threads=threads,
-            ring=self.ring,
-            audit=self.audit,
-            places=Shares(_http_connections()),
-            loopback=is_loopback(split_address(self.config.web_address)[0]),
-        )
 
 
 class GrpcServer:
@@ -261,7 +173,7 @@ class HttpServers:
         for name, app in apps.items():
             # People and probes come to the web port without a certificate; a key is asked for there anyway.
             tls = self._certificates.contexts(required=name == "http") if self._certificates else None
-            self._servers[name] = HttpPort(app, sockets[name], limit=_http_connections(), tls=tls)
+            self._servers[name] = HttpPort(app, sockets[name], limit=http_connections(), tls=tls)
         self._thread = threading.Thread(target=self._run, name="agenteval-http", daemon=True)
         self._thread.start()
         return {name: self._address(name, bound) for name, bound in sockets.items()}

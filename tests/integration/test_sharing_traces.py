@@ -60,7 +60,7 @@ class Known:
 def not_stored(store: Any, *traces: Any) -> list[tuple[int, Sequence[int]]]:
     """Revision and offsets of the traces that are left to evaluate."""
     pytest.importorskip("confluent_kafka")
-    from agenteval_collector.wiring.partition_sessions import PartitionSessions  # noqa: PLC0415 - an extra
+    from agenteval_collector.wiring.partitions import PartitionSessions  # noqa: PLC0415 - an extra
 
     own = PartitionSessions(None, store, None, None, lambda trace: trace.trace_id != "left")  # type: ignore[arg-type]
     return [(each.revision, each.offsets) for each in own.not_stored(own.still_own(traces))]

@@ -8,12 +8,9 @@ from pathlib import Path
 
 from agenteval_collector.config import ConfigError, Role, Settings
 from agenteval_collector.emit.fanout import Fanout
-from agenteval_collector.emit.feed import Feed
-from agenteval_collector.emit.participants import Participants
 from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import NewsSink
-from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.sessions import PastSessions
 from agenteval_collector.wiring.storage import Storage
 
@@ -28,11 +25,6 @@ def make_output(settings: Settings, storage: Storage, is_on_duty: Callable[[], b
         outbox=storage.store.outbox,
         is_on_duty=is_on_duty,
     )
-
-
-def make_feed(output: TelemetryOutput, participants: Participants, clock: Clock) -> Feed:
-    """Make the feed for all who watch sessions that their processes take part in."""
-    return Feed(output.collector, participants, clock)
 
 
 def make_fanout(output: TelemetryOutput, feed: NewsSink, past_sessions: PastSessions) -> Fanout:

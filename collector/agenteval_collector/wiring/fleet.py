@@ -11,15 +11,12 @@ A process does one of these, or all. Each is built in every process, and runs wh
 
 from collections.abc import Callable, Iterable, Sequence
 
-from agenteval_collector.assembly.ports import AssemblyStore, ReportedSpans, TraceTaker
 from agenteval_collector.config import Role, Settings
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.participants import Participants
 from agenteval_collector.emit.ports import PastSessionCounts
-from agenteval_collector.evaluation import OwnSessions, SessionKey
-from agenteval_collector.evaluation.ports import ReportedTraces, ScoredTaker
+from agenteval_collector.evaluation import SessionKey
 from agenteval_collector.findings.loops import LiveLoops
-from agenteval_collector.log.kafka import spans, taking
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.erased import Erased
 from agenteval_collector.log.kafka.handing_over import TraceTopic
@@ -27,24 +24,21 @@ from agenteval_collector.log.kafka.news import HeardProcesses, NewsReader, NewsT
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.reader import TopicReader
+from agenteval_collector.log.kafka.spans import RequestTopic, SpanLog, SpanProgress, SpanTaker
+from agenteval_collector.log.kafka.taking import SessionTopic, TraceTaker
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
-from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.running import StartsReport
 from agenteval_collector.model.sessions import SessionLevel
-from agenteval_collector.receiver.ports import Log
 from agenteval_collector.retention.ports import File
-from agenteval_collector.retention.ports import Pipeline as ErasablePipeline
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions import StoredSessions
-from agenteval_collector.wiring.emission import make_feed
 from agenteval_collector.wiring.fleet_erasing import FleetErasure
-from agenteval_collector.wiring.own_spans import OwnReportedSpans, ReportedElsewhere
-from agenteval_collector.wiring.partition_sessions import PartitionSessions
+from agenteval_collector.wiring.partitions import PartitionSessions, PartitionSpans
 from agenteval_collector.wiring.pipeline import REMEMBERED_SESSIONS, STOPPED_WITHIN, Pipeline
-from agenteval_collector.wiring.ports import LogStage, Part, SessionTaker
+from agenteval_collector.wiring.ports import Part
 from agenteval_collector.wiring.scoring import session_naming
 from agenteval_collector.wiring.storage import Storage
 from agenteval_collector.wiring.store_watch import StoreWatch
@@ -65,10 +59,10 @@ class FleetPipeline(Pipeline):
         self._erased = Erased()
         super().__init__(settings, clock, tenant, memory)
 
-    def _make_feed(self, live: LiveLoops) -> tuple[Feed, NewsSink]:
+    def _make_feed(self, live: LiveLoops) -> tuple[Feed, NewsTopic]:
         """Make the feed of watchers, and what all processes are told for theirs."""
         store, heard = self.storage.store, HeardProcesses()
-        feed = make_feed(self.output, Participants(store, heard), self._clock)
+        feed = Feed(self._telemetry, Participants(store, heard), self._clock)
         participants = Participants(store, live, self.open_spans)
         self._news = NewsTopic(self._producer, self._cluster, participants.processes_in)
         self._hearing = NewsReader(self._cluster, feed, heard, self._hear_starts, self._hear_deletion, self._forget)
@@ -76,21 +70,21 @@ class FleetPipeline(Pipeline):
 
     def _open_storage(self, tenant: str) -> Storage:
         cluster = self._cluster
-        storage = Storage(self._settings, self._clock, tenant, open_log=lambda _: spans.SpanLog(cluster, tenant))
+        storage = Storage(self._settings, self._clock, tenant, open_log=lambda _: SpanLog(cluster, tenant))
         serves = self._role.does(Role.SERVE)
         self._store_watch = StoreWatch(storage.store, self._clock, may_have_duty=serves)
         return storage
 
-    def _make_log(self) -> tuple[LogStage, Log]:
+    def _make_log(self) -> tuple[KafkaProducer, RequestTopic]:
         cluster = self._cluster
-        taker = spans.SpanTaker(self.storage.tenant, self.assembly, self._erased)
+        taker = SpanTaker(self.storage.tenant, self.assembly, self._erased)
         self._spans = TopicReader("spans", cluster, cluster.spans, "assemble", self._span_offsets, taker)
-        return self._producer, spans.RequestTopic(self._producer, cluster)
+        return self._producer, RequestTopic(self._producer, cluster)
 
-    def _make_assembly_store(self) -> AssemblyStore:
-        return spans.SpanProgress(self.storage.store.habits, self._span_offsets)
+    def _make_assembly_store(self) -> SpanProgress:
+        return SpanProgress(self.storage.store.habits, self._span_offsets)
 
-    def _make_trace_taker(self) -> TraceTaker:
+    def _make_trace_taker(self) -> TraceTopic:
         store = self.storage.store
         self._handed_over = TraceTopic(
             self._producer,
@@ -102,26 +96,17 @@ class FleetPipeline(Pipeline):
         )
         return self._handed_over
 
-    def _make_own_sessions(self) -> OwnSessions:
-        return PartitionSessions(
-            self._cluster,
-            self.storage.store,
-            self._producer,
-            self._trace_offsets,
-            lambda trace: self._taken.waits_for(trace),  # noqa: PLW0108 - it is made later
-        )
+    def _share_evaluation(self) -> tuple[PartitionSessions, TraceTaker]:
+        cluster, store, offsets = self._cluster, self.storage.store, self._trace_offsets
+        self._taken = TraceTaker(self._inbox, offsets, self._erased)
+        self._traces = TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, self._taken)
+        return PartitionSessions(cluster, store, self._producer, offsets, self._taken.waits_for), self._taken
 
-    def _make_scored_taker(self) -> ScoredTaker:
-        cluster = self._cluster
-        self._taken = taking.TraceTaker(self._inbox, self._trace_offsets, self._erased)
-        self._traces = TopicReader("traces", cluster, cluster.traces, "evaluate", self._trace_offsets, self._taken)
-        return self._taken
+    def _make_session_taker(self) -> SessionTopic:
+        return SessionTopic(self._producer, self._cluster)
 
-    def _make_session_taker(self) -> SessionTaker:
-        return taking.SessionTopic(self._producer, self._cluster)
-
-    def _make_reported_spans(self) -> ReportedSpans:
-        return OwnReportedSpans(self.open_spans, self._cluster, self._span_offsets)
+    def _make_open_spans(self) -> PartitionSpans:
+        return PartitionSpans(self._clock, self._telemetry, self._cluster, self._span_offsets, self.storage.store)
 
     def _is_on_duty(self) -> bool:
         return self._store_watch.is_on_duty
@@ -133,10 +118,7 @@ class FleetPipeline(Pipeline):
         if self._role.does(Role.SERVE):
             self.retention.wake()
 
-    def _make_reported_traces(self) -> ReportedTraces:
-        return ReportedElsewhere(self.open_spans, self.storage.store)
-
-    def _make_erasure(self) -> ErasablePipeline:
+    def _make_erasure(self) -> FleetErasure:
         retention = self._settings.log.retention
         return FleetErasure(self.storage.store, self._news, retention, self._clock, self._telemetry)
 

@@ -14,9 +14,9 @@ from typing import TypeVar
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.spans import SpanQueries
-from agenteval_collector.assembly import AssemblyStage, Progress
-from agenteval_collector.assembly.ports import AssemblyStore, ReportedSpans, TraceTaker
-from agenteval_collector.config import Settings
+from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, SenderRules, Senders, Waits
+from agenteval_collector.assembly.ports import AssemblyStore, TraceTaker
+from agenteval_collector.config import AssemblyConfig, Settings
 from agenteval_collector.emit.feed import MAX_ALARMS, Feed
 from agenteval_collector.emit.participants import Participants
 from agenteval_collector.emit.ports import PastSessionCounts
@@ -28,7 +28,7 @@ from agenteval_collector.evaluation import (
     Running,
     SessionKey,
 )
-from agenteval_collector.evaluation.ports import ReportedTraces, ScoredTaker
+from agenteval_collector.evaluation.ports import ScoredTaker
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.log import RequestFile, RequestLog
@@ -49,8 +49,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import health_of
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions import PastSessions
-from agenteval_collector.wiring.assembly import make_assembler
-from agenteval_collector.wiring.emission import make_fanout, make_feed, make_output
+from agenteval_collector.wiring.emission import make_fanout, make_output
 from agenteval_collector.wiring.erasing import PipelineErasure
 from agenteval_collector.wiring.judge import (
     NoJudgeStage,
@@ -111,7 +110,7 @@ class Pipeline:
         store, clock = self.storage.store, self._clock
         self.output = make_output(self._settings, self.storage, self._is_on_duty)
         self._telemetry = self.output.collector
-        self.open_spans = OpenSpans(clock, self._telemetry)
+        self.open_spans = self._make_open_spans()
         live = LiveLoops(self._settings.loops.rule_book, session_naming(self._settings), clock)
         self.feed, told = self._make_feed(live)
         self._past_sessions = PastSessions()
@@ -119,14 +118,20 @@ class Pipeline:
         self._announcer = Announcer(store.findings, self._settings.findings.apply, self._emission, clock)
         self.loops = LoopStage(live, self._announcer, self._telemetry)
 
+    def _make_open_spans(self) -> OpenSpans:
+        return OpenSpans(self._clock, self._telemetry)
+
     def _make_feed(self, live: LiveLoops) -> tuple[Feed, NewsSink]:
         """Make the feed of watchers, and return it with what is told for them: the feed itself."""
-        feed = make_feed(self.output, Participants(self.storage.store, live, self.open_spans), self._clock)
+        feed = Feed(self._telemetry, Participants(self.storage.store, live, self.open_spans), self._clock)
         return feed, feed
 
     def _build_evaluation(self) -> None:
         """Make the evaluation, and the judge behind it, which hands its judgements back to the evaluation's inbox."""
         settings, store, clock = self._settings, self.storage.store, self._clock
+        self._inbox = EvaluationInbox(SessionKey(session_naming(settings)))
+        self._progress = Progress(self.open_spans)
+        own_sessions, scored = self._share_evaluation()
         self._core = EvaluationCore(
             settings,
             store,
@@ -134,31 +139,25 @@ class Pipeline:
             self._telemetry,
             make_judging(settings, store, self._telemetry),
             self.storage,
-            self._make_own_sessions(),
+            own_sessions,
         )
-        self._inbox = EvaluationInbox(SessionKey(session_naming(settings)))
         self._load = trace_loader(self.storage, store.turns, self._core.read)
         self._canaries = make_canaries(settings, store, self._load, self._inbox.take_judgement, clock)
         self.judge = self._make_judge() if settings.judge.on else NoJudgeStage()
-        self._progress = Progress(self.open_spans)
         self.evaluation = EvaluationStage(
             self._core.evaluation,
             self._core.sessions,
             store,
             inbox=self._inbox,
             judge=self.judge,
-            progress=self._make_scored_taker(),
+            progress=scored,
             emission=self._emission,
             clock=clock,
         )
 
-    def _make_own_sessions(self) -> OwnSessions:
-        """Make what says which sessions are evaluated here: all."""
-        return EverySession()
-
-    def _make_scored_taker(self) -> ScoredTaker:
-        """Return who hears of what is stored: the assembly."""
-        return self._progress
+    def _share_evaluation(self) -> tuple[OwnSessions, ScoredTaker]:
+        """Return what says which sessions are evaluated here, all, and who hears of what is stored: the assembly."""
+        return EverySession(), self._progress
 
     def _make_judge(self) -> JudgeStage:
         settings, storage = self._settings, self.storage
@@ -190,7 +189,7 @@ class Pipeline:
     def _build_assembly(self) -> None:
         """Make the assembly, the log in front of it, and what the receiver hands to the log."""
         settings, storage, clock, telemetry = self._settings, self.storage, self._clock, self._telemetry
-        self.assembler = make_assembler(settings.assembly, clock, telemetry, storage, self.loops, self.open_spans)
+        self.assembler = self._make_assembler(settings.assembly)
         self.assembly = AssemblyStage(
             self.assembler,
             tenant=storage.tenant,
@@ -198,7 +197,7 @@ class Pipeline:
             evaluation=self._make_trace_taker(),
             progress=self._progress,
             store=self._make_assembly_store(),
-            open_spans=self._make_reported_spans(),
+            open_spans=self.open_spans,
             clock=clock,
             telemetry=telemetry,
             memory=self._memory,
@@ -211,11 +210,23 @@ class Pipeline:
         self.ingest = Ingest(taken, self.assembly, storage.store, limits, telemetry, self._memory, redaction)
         self._memory.watch(self.log, self.assembly, self.loops)
 
-    def _make_reported_spans(self) -> ReportedSpans:
-        return self.open_spans
-
-    def _make_reported_traces(self) -> ReportedTraces:
-        return self.open_spans
+    def _make_assembler(self, config: AssemblyConfig) -> Assembler:
+        """Make the assembler over the store and the log, with what it learned of senders before."""
+        store = self.storage.store
+        return Assembler(
+            clock=self._clock,
+            telemetry=self._telemetry,
+            store=store,
+            log=self.storage.requests,
+            loops=self.loops,
+            open_spans=self.open_spans,
+            senders=Senders(store.habits.load().items(), _sender_rules(config)),
+            waits=Waits(
+                settle=config.settle, settle_logs=config.settle_logs, silence=config.silence, max_age=config.max_age
+            ),
+            max_open_bytes=config.max_open_bytes,
+            max_recent_bytes=config.max_recent_bytes,
+        )
 
     def _make_trace_taker(self) -> TraceTaker:
         """Return who takes complete traces from the assembly: the evaluation."""
@@ -276,7 +287,7 @@ class Pipeline:
         storage, clock = self.storage, self._clock
         store = storage.store
         self._reliability = reliability_reports(self._settings, store, clock)
-        running = Running(self.assembler, self._make_reported_traces(), self._core.read)
+        running = Running(self.assembler, self.open_spans, self._core.read)
         self.queries = Queries(
             store,
             clock,
@@ -373,3 +384,15 @@ class Pipeline:
         self._shutdown_parts()
         self.output.shutdown(3.0)
         self.storage.shutdown()
+
+
+def _sender_rules(config: AssemblyConfig) -> dict[str, SenderRules]:
+    """Return the rules for senders in the settings, by service."""
+    return {
+        service: SenderRules(
+            outermost=frozenset(given.outermost),
+            remote_parents=None if given.remote_parents is None else given.remote_parents == "wait",
+            logs=given.logs,
+        )
+        for service, given in config.senders.items()
+    }

@@ -1,15 +1,19 @@
-"""The sessions that one of several processes evaluates: those of its partitions of the topic of traces."""
+"""What belongs to one of several processes: the sessions and the open spans of its partitions of the topics."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
+from agenteval_collector.findings.loops import OpenSpans
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
 from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.store import Store
 
 logger = logging.getLogger(__name__)
@@ -81,3 +85,27 @@ class PartitionSessions:
 
     def superseded(self) -> None:
         self._offsets.is_stale = True
+
+
+class PartitionSpans(OpenSpans):
+    """Open spans, of which all processes hear. Whose agents have died, the one says that assembles their traces."""
+
+    def __init__(self, clock: Clock, telemetry: Telemetry, cluster: Cluster, offsets: Offsets, store: Store) -> None:
+        super().__init__(clock, telemetry)
+        self._cluster = cluster
+        self._offsets = offsets
+        self._store = store
+
+    def died(self) -> list[str]:
+        return [each for each in super().died() if self._is_own(each)]
+
+    def running(self) -> list[RunningTrace]:
+        """Return the running traces. Raises Unavailable."""
+        found = super().running()
+        # Another process may have assembled it: what died in the middle does not run any more once it is stored.
+        dead = [each.trace_id for each in found if each.stopped is not None]
+        stored = self._store.known_traces(dead) if dead else {}
+        return [each for each in found if each.trace_id not in stored]
+
+    def _is_own(self, trace_id: str) -> bool:
+        return self._cluster.partition_of(self._cluster.spans, bytes.fromhex(trace_id)) in self._offsets.partitions

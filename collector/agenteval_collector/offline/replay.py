@@ -1,7 +1,7 @@
 """Recordings evaluated in this process, by the same parts as live, without waiting for anything."""
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from agenteval_collector.receiver.validity import Limits, check
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError
 from agenteval_collector.wiring.offline import OfflineCollector
-from agenteval_collector.wiring.ports import ReplayProgress
 
 NO_WAIT = Waits(settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0)
 """Waits that do not matter: all that was recorded is complete when it was read."""
@@ -31,7 +30,7 @@ NO_WAIT = Waits(settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0)
 def replay(
     requests: Iterable[Recorded],
     settings: Settings,
-    progress: ReplayProgress = lambda _traces: None,
+    progress: Callable[[int], None] = lambda _traces: None,
     dataset: Dataset | None = None,
 ) -> ReplayDocument:
     """Return `{traces, sessions, reliability}` in the shapes of docs/api.md, with every session taken for over.

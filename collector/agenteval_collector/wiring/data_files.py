@@ -1,32 +1,47 @@
 """Back up, check and repair the files of a data folder, beside a collector or without one.
 
-`url` is `store.url`: then the log is the only file, and the store is the server's (`wiring/data_elsewhere.py`).
+`url` is `store.url`: then the log is the only file, and the store is the server's.
 """
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from sqlalchemy import inspect, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.config import ConfigError
 from agenteval_collector.log import RequestFile
 from agenteval_collector.log.request_file import damaged as damaged_requests
 from agenteval_collector.runtime.backup import back_up
 from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.runtime.files import sync_data
 from agenteval_collector.runtime.salvage import Salvaged, salvage
 from agenteval_collector.stores import Store, newest_revision
+from agenteval_collector.stores.engines import Use
 from agenteval_collector.stores.schema import SAID_INDEX
-from agenteval_collector.wiring.data_elsewhere import LOST, lost_rows, other_revision, state_of
 from agenteval_collector.wiring.redaction import REDACTION_KEY
-from agenteval_collector.wiring.storage import LOG, STORE, locked, tenant_folder, tenant_folders
+from agenteval_collector.wiring.storage import LOG, STORE, locked, schema_of, tenant_folder, tenant_folders
 
 MOST_TOLD: Final = 10
 """Sentences about the damage of a file at most."""
+_LOST: Final = {
+    # First: what the log still has of such a trace is scored again only where the store does not know it.
+    "traces": "traces t WHERE NOT EXISTS (SELECT 1 FROM trace_views v WHERE v.trace_id = t.trace_id)",
+    "trace_views": "trace_views v WHERE NOT EXISTS (SELECT 1 FROM traces t WHERE t.trace_id = v.trace_id)",
+    "outcomes of traces": "outcomes o WHERE o.subject = 'trace' AND NOT EXISTS "
+    "(SELECT 1 FROM traces t WHERE t.trace_id = o.subject_id)",
+    "outcomes of sessions": "outcomes o WHERE o.subject = 'session' AND NOT EXISTS "
+    "(SELECT 1 FROM sessions s WHERE s.session_id = o.subject_id)",
+    "problem_traces": "problem_traces p WHERE NOT EXISTS (SELECT 1 FROM problems q WHERE q.problem_id = p.problem_id)",
+}
+"""Conditions that find rows which refer to others that are lost, as they follow FROM; by what the rows are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +59,15 @@ class Repair:
     file: str
     kept_as: str
     tables: Mapping[str, Salvaged]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """How the store of a tenant stands: where it is, what is wrong with it, and what it knows of the log."""
+
+    name: str
+    troubles: Sequence[str]
+    checkpoint: int | None
 
 
 def back_up_data(data_dir: Path, folder: Path, url: str | None = None) -> None:
@@ -83,7 +107,7 @@ def check_data(data_dir: Path, url: str | None = None) -> list[Trouble]:
 def check_stores(data_dir: Path, url: str) -> list[Trouble]:
     """Return what is wrong with the stores of all tenants of a process that has its log elsewhere, too. Raises
     CollectorError where a store cannot be looked at."""
-    states = [state_of(url, tenant) for tenant, _ in tenant_folders(data_dir)]
+    states = [_state_of(url, tenant) for tenant, _ in tenant_folders(data_dir)]
     return [Trouble(state.name, what) for state in states for what in state.troubles]
 
 
@@ -102,7 +126,7 @@ def _check_folder(folder: Path, tenant: str, url: str | None) -> list[Trouble]:
         known = [*_troubles(folder / STORE, _check_store)]
         checkpoint = _checkpoint_in(folder / STORE)
     else:
-        state = state_of(url, tenant)
+        state = _state_of(url, tenant)
         known = [Trouble(state.name, what) for what in state.troubles]
         checkpoint = state.checkpoint
     return [*known, *_troubles(folder / LOG, lambda path: _check_log(path, checkpoint))]
@@ -115,7 +139,7 @@ def _repair_folder(folder: Path, tenant: str, url: str | None) -> list[Repair]:
         if STORE in damaged:
             with closing(_open(folder / STORE)) as store, store:
                 _forget_lost(store)
-        known = _checkpoint_in(folder / STORE) if url is None else state_of(url, tenant).checkpoint
+        known = _checkpoint_in(folder / STORE) if url is None else _state_of(url, tenant).checkpoint
         with closing(_open(folder / LOG)) as log, log:
             [last] = log.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()
             # An offset is never given twice: the store would take the new request for the old one.
@@ -146,7 +170,7 @@ def _remade(path: Path, tenant: str) -> Repair:
 def _forget_lost(store: sqlite3.Connection) -> None:
     """Delete what refers to lost rows: the log has its traces, or nobody has. Sums are made of what is left."""
     store.execute("DELETE FROM session_sums")
-    for rows in LOST.values():
+    for rows in _LOST.values():
         table, _, rest = rows.partition(" ")
         alias = rest.partition(" ")[0]
         store.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT {alias}.rowid FROM {rows})")
@@ -165,11 +189,8 @@ def _troubles(path: Path, check: Callable[[Path], Iterator[str]]) -> list[Troubl
 def _check_store(path: Path) -> Iterator[str]:
     with closing(_open(path)) as store:
         yield from _damage(store)
-        [revision] = store.execute("SELECT version_num FROM alembic_version").fetchone()
-        if revision != newest_revision():
-            yield other_revision(revision)
-            return
-        yield from lost_rows(lambda query: int(store.execute(query).fetchone()[0]))
+        yield from _misfits(lambda query: store.execute(query).fetchone()[0])
+        # Another version's may have no such index: the error is told only where nothing else was.
         store.execute(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rank) VALUES ('integrity-check', 1)")
 
 
@@ -191,6 +212,37 @@ def _check_log(path: Path, checkpoint: int | None) -> Iterator[str]:
         yield f"request {offset} is not what was written; what it holds is lost"
     if (checkpoint or 0) > (last or 0) + 1:
         yield f"the store knows of requests up to {checkpoint}, and this log ends at {last or 0}: it is an older one"
+
+
+def _state_of(url: str, tenant: str) -> _State:
+    """Look at the store of a tenant in a database; a collector may use it meanwhile. Raises CollectorError where that
+    cannot be done."""
+    database = schema_of(url, tenant, Use.GUEST)
+    engine = database.engine(durable=False, pool_size=1)
+    try:
+        with engine.connect() as connection:
+            if not inspect(connection).has_table("alembic_version"):
+                return _State(database.name, ["nothing was ever kept there"], None)
+            troubles = [*_misfits(lambda query: connection.execute(text(query)).scalar_one())]
+            checkpoint = connection.execute(text("SELECT max(checkpoint) FROM progress")).scalar()
+    except SQLAlchemyError as error:
+        raise Unavailable(f"{database.name} could not be read: {error}") from error
+    finally:
+        engine.dispose()
+        database.close()
+    return _State(database.name, troubles, checkpoint)
+
+
+def _misfits(ask: Callable[[str], Any]) -> Iterator[str]:
+    """Say whether another version has written a store, else which of its rows refer to lost ones; `ask` returns the one
+    value that a query selects."""
+    revision = ask("SELECT version_num FROM alembic_version")
+    if revision != newest_revision():
+        yield f"its tables are of revision {revision}, not {newest_revision()}: another version has written it"
+        return
+    for what, rows in _LOST.items():
+        if lost := ask(f"SELECT count(*) FROM {rows}"):
+            yield f"{lost} rows of {what} refer to rows that are lost"
 
 
 def _damage(file: sqlite3.Connection) -> Iterator[str]:

@@ -5,6 +5,7 @@ was on its way before. So what is erased cannot come back from a queue.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agenteval_collector.assembly import AssemblyStage
@@ -19,6 +20,7 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletion import Doomed
 from agenteval_collector.runtime.errand import Errand
+from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.wiring.scoring import EvaluationCore
 from agenteval_collector.wiring.storage import Storage
 from otel_agenteval.text import storable
@@ -37,97 +39,104 @@ class JobForgetter(Protocol):
     def forget(self, subject_ids: Collection[str]) -> None: ...
 
 
+def next_doomed(
+    deletions: DeletionStore, doomed: Doomed, session_ids: Sequence[str]
+) -> tuple[list[str], Sequence[str], bool]:
+    """Return the stored traces and the sessions that a deletion erases next, and whether there may be more."""
+    found = deletions.traces_of(doomed, session_ids, BATCH)
+    if len(found) == BATCH:
+        return found, (), True
+    if doomed.before is None:
+        return found, session_ids, False
+    empty = deletions.empty_sessions(doomed.before, BATCH)
+    return found, empty, bool(found) or len(empty) == BATCH
+
+
+def next_older(deletions: DeletionStore, before: int) -> tuple[list[str], Sequence[str], bool]:
+    """Return the traces and sessions that are erased next for their age, and whether there may be more. Sessions go
+    when no trace does any more: those that have lost theirs by then go, too."""
+    found = deletions.oldest_traces(before, BATCH)
+    empty = [] if found else deletions.empty_sessions(before, BATCH)
+    return found, empty, bool(found) or len(empty) == BATCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineErasure:
     """The `Pipeline` of the retention."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        requests: RequestFile,
-        core: EvaluationCore,
-        assembler: Assembler,
-        assembly: AssemblyStage,
-        loops: LoopStage,
-        evaluation: EvaluationInbox,
-        judge: JobForgetter,
-        feed: Feed,
-        telemetry: Telemetry,
-    ) -> None:
-        self._storage = storage
-        self._requests = requests
-        self._deletions = storage.store.deletions
-        self._core = core
-        self._assembler = assembler
-        self._assembly = assembly
-        self._loops = loops
-        self._evaluation = evaluation
-        self._judge = judge
-        self._feed = feed
-        self._telemetry = telemetry
+    storage: Storage
+    requests: RequestFile
+    core: EvaluationCore
+    assembler: Assembler
+    assembly: AssemblyStage
+    loops: LoopStage
+    evaluation: EvaluationInbox
+    judge: JobForgetter
+    feed: Feed
+    telemetry: Telemetry
 
     def erase(self, deletion_id: str, doomed: Doomed, session_ids: Sequence[str]) -> bool:
-        def find() -> tuple[list[str], Sequence[str], bool]:
-            found = self._deletions.traces_of(doomed, session_ids, BATCH)
-            if len(found) == BATCH:
-                return found, (), True
-            found += self._open(doomed, {*session_ids})
-            if doomed.before is None:
-                return found, session_ids, False
-            empty = self._deletions.empty_sessions(doomed.before, BATCH)
-            return found, empty, bool(found) or len(empty) == BATCH
+        def erase() -> tuple[Sequence[str], bool]:
+            found, sessions, more = next_doomed(self._deletions, doomed, session_ids)
+            if len(found) < BATCH:
+                found += self._open(doomed, {*session_ids})
+            return self._erase(found, sessions, more, deletion_id)
 
-        return self._standing_still(lambda: self._erase(*find(), deletion_id))
+        return self._standing_still(erase)
 
     def erase_older(self, before: int) -> bool:
-        found = self._deletions.oldest_traces(before, BATCH)
-        empty = [] if found else self._deletions.empty_sessions(before, BATCH)
+        found, empty, more = next_older(self._deletions, before)
         if not found and not empty:
             return False
-        return self._standing_still(lambda: self._erase(found, empty, len(found or empty) == BATCH or bool(found)))
+        return self._standing_still(lambda: self._erase(found, empty, more))
 
     def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
         last = self._deletions.last_erasure()
         if last is None:
             return None, {}
-        return erase_page(self._requests, start, last, self._deletions.doomed)
+        return erase_page(self.requests, start, last, self._deletions.doomed)
 
     def erased(self) -> None:
         self._deletions.erased()
 
     def trim_log(self, received_before: int) -> bool:
-        return self._requests.trim(self._storage.store.checkpoint(), received_before, BATCH) > 0
+        return self.requests.trim(self.storage.store.checkpoint(), received_before, BATCH) > 0
+
+    @property
+    def _deletions(self) -> DeletionStore:
+        return self.storage.store.deletions
 
     def _standing_still(self, erase: Callable[[], tuple[Sequence[str], bool]]) -> bool:
         """Erase on the evaluation's thread, while the assembly waits for it."""
 
         def on_assembly() -> bool:
-            self._loops.forget(()).wait(PATIENCE)
+            self.loops.forget(()).wait(PATIENCE)
             errand = Errand(erase)
-            self._evaluation.run_errand(errand)
+            self.evaluation.run_errand(errand)
             trace_ids, more = errand.wait(PATIENCE)
-            self._assembler.forget(trace_ids)
-            self._loops.forget(trace_ids).wait(PATIENCE)
+            self.assembler.forget(trace_ids)
+            self.loops.forget(trace_ids).wait(PATIENCE)
             return more
 
         waiting = Errand(on_assembly)
-        self._assembly.run_errand(waiting)
+        self.assembly.run_errand(waiting)
         return waiting.wait(PATIENCE)
 
     def _erase(
         self, trace_ids: Sequence[str], session_ids: Sequence[str], more: bool, deletion_id: str = ""
     ) -> tuple[Sequence[str], bool]:
-        last = self._assembler.last_offset
+        last = self.assembler.last_offset
         self._deletions.erase(trace_ids, session_ids, deletion_id, last)
-        self._storage.store.writes += 1  # What was computed of it is not true any more.
-        self._core.forget(trace_ids, session_ids)
-        self._judge.forget({*trace_ids, *session_ids})
-        self._feed.forget(trace_ids)
-        self._telemetry.count(Counted.FORGOTTEN, len(trace_ids), "deletion" if deletion_id else "outcomes")
+        self.storage.store.writes += 1  # What was computed of it is not true any more.
+        self.core.forget(trace_ids, session_ids)
+        self.judge.forget({*trace_ids, *session_ids})
+        self.feed.forget(trace_ids)
+        self.telemetry.count(Counted.FORGOTTEN, len(trace_ids), "deletion" if deletion_id else "outcomes")
         return trace_ids, more
 
     def _open(self, doomed: Doomed, session_ids: Collection[str]) -> list[str]:
         """Return the traces that are not complete, and are doomed."""
-        traces = self._assembler.newest(self._assembler.open_traces)
+        traces = self.assembler.newest(self.assembler.open_traces)
         if doomed.before is not None:
             return [each.trace_id for each in traces if each.received_at < doomed.before]
         names = [name.encode() for name in (*session_ids, doomed.user_id) if name is not None]
@@ -136,11 +145,11 @@ class PipelineErasure:
         return [each.trace_id for each in candidates if self._is_of(each, doomed, session_ids)]
 
     def _is_of(self, assembled: AssembledTrace, doomed: Doomed, session_ids: Collection[str]) -> bool:
-        trace = self._core.read(assembled)
+        trace = self.core.read(assembled)
         if doomed.user_id is not None and trace.user_id == storable(doomed.user_id):
             return True
         # As the evaluation will find it, with nothing kept of that.
-        session_id = self._core.evaluation.conversations.place(trace, assembled.revision, Commit()).session_id
+        session_id = self.core.evaluation.conversations.place(trace, assembled.revision, Commit()).session_id
         return session_id in session_ids or assembled.trace_id in session_ids
 
 

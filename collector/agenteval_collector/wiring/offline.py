@@ -1,6 +1,6 @@
 """The collector's parts from the evaluation on, in the calling thread: nothing listens, waits or counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ from agenteval_collector.wiring.judge import (
     make_ledger,
     trace_loader,
 )
-from agenteval_collector.wiring.ports import ExpectedTools, ReplayProgress
+from agenteval_collector.wiring.ports import ExpectedTools
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
 
 BATCH: Final = 64
@@ -89,16 +89,10 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
         self._judge.shutdown()
         self.store.shutdown()
 
-    def score(self, traces: Sequence[AssembledTrace], progress: ReplayProgress) -> None:
-        """Evaluate and judge the traces in this order."""
+    def score(self, traces: Sequence[AssembledTrace], progress: Callable[[int], None]) -> None:
+        """Evaluate and judge the traces in this order; `progress` hears of how many more that is done."""
         for first in range(0, len(traces), BATCH):
-            batch = traces[first : first + BATCH]
-            self._evaluation.process(batch)
-            done = _Done(len(batch), progress)
-            done(self._judge.waiting)
-            self._judge.drain(done)
-            while self._evaluation.process_waiting(0.0):
-                pass
+            self._score_batch(traces[first : first + BATCH], progress)
 
     def trace(self, trace_id: str) -> AssembledTrace | None:
         """Return one of the traces; None for another one."""
@@ -108,6 +102,21 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
         """Return task, run and condition of all runs that a trace belongs to."""
         with self.store.runs.snapshot() as runs:
             return frozenset(runs.names())
+
+    def _score_batch(self, batch: Sequence[AssembledTrace], progress: Callable[[int], None]) -> None:
+        left = len(batch)
+
+        def waiting(now: int) -> None:
+            nonlocal left
+            if now < left:
+                progress(left - now)
+                left = now
+
+        self._evaluation.process(batch)
+        waiting(self._judge.waiting)
+        self._judge.drain(waiting)
+        while self._evaluation.process_waiting(0.0):
+            pass
 
     def _make_judge(self) -> JudgeStage:
         return make_judge_stage(
@@ -120,19 +129,6 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             # A batch may take up earlier traces of its sessions.
             capacity=max(BATCH, len(self._traces)),
         )
-
-
-class _Done:
-    """Turns the number of traces left into the number done since the last call."""
-
-    def __init__(self, left: int, progress: ReplayProgress) -> None:
-        self._left = left
-        self._progress = progress
-
-    def __call__(self, left: int) -> None:
-        if left < self._left:
-            self._progress(self._left - left)
-            self._left = left
 
 
 class _Nobody:

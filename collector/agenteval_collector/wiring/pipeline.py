@@ -266,16 +266,16 @@ class Pipeline:
 
     def _make_erasure(self) -> ErasablePipeline:
         return PipelineErasure(
-            self.storage,
-            self.requests,
-            self._core,
-            self.assembler,
-            self.assembly,
-            self.loops,
-            self._inbox,
-            self.judge,
-            self.feed,
-            self._telemetry,
+            storage=self.storage,
+            requests=self.requests,
+            core=self._core,
+            assembler=self.assembler,
+            assembly=self.assembly,
+            loops=self.loops,
+            evaluation=self._inbox,
+            judge=self.judge,
+            feed=self.feed,
+            telemetry=self._telemetry,
         )
 
     def _files(self) -> Sequence[File]:

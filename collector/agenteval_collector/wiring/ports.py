@@ -50,10 +50,3 @@ class SessionTaker(Protocol):
     def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
         """Take outcomes by trace that are to be judged after all. Returns how many had room, once committed."""
         ...
-
-
-class ReplayProgress(Protocol):
-    """Hears how far a replay has come."""
-
-    def __call__(self, traces: int, /) -> None:
-        """Hear that so many more traces were scored."""

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import httpx
 import pytest
-from agenteval_collector.runtime.descriptors import open_files
+from agenteval_collector.runtime.machine import open_files
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

@@ -67,14 +67,14 @@ def test_open_traces_take_what_is_counted(bodies: Sequence[bytes], signal: Signa
     bench = Bench()
     # What is made once is made before.
     bench.send(traces(span(1 << 100, 1, parent=7)), logs(log(1 << 100, 1, gen_ai__x="y")))
-    before = bench.assembler.open_bytes
+    before = bench.assembler.held
 
     def assemble() -> None:
         for offset, body in enumerate(bodies, 1000):
             bench.assembler.take([LoggedRequest(offset, "default", signal, START + offset, body)])
 
     kept = taken(assemble)
-    assert bench.assembler.open_bytes - before == pytest.approx(kept, rel=NEAR)
+    assert bench.assembler.held - before == pytest.approx(kept, rel=NEAR)
 
 
 def test_waiting_requests_take_what_is_counted() -> None:

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.assembly.descriptions import Usual
-from agenteval_collector.assembly.senders import LAST, SenderRules, Senders
+from agenteval_collector.assembly.senders import LAST, SenderRules, Senders, Usual
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.model.telemetry import Origin
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

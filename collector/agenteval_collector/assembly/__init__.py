@@ -3,17 +3,15 @@
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.completion import Waits
 from agenteval_collector.assembly.ports import KeptRequests
-from agenteval_collector.assembly.progress import Progress
-from agenteval_collector.assembly.restoring import KnownTrace, reassemble
+from agenteval_collector.assembly.restoring import reassemble
 from agenteval_collector.assembly.senders import SenderRules, Senders
-from agenteval_collector.assembly.stage import AssemblyStage
+from agenteval_collector.assembly.stage import AssemblyStage, Progress
 from agenteval_collector.assembly.unconnected import Unconnected
 
 __all__ = [
     "Assembler",
     "AssemblyStage",
     "KeptRequests",
-    "KnownTrace",
     "Progress",
     "SenderRules",
     "Senders",

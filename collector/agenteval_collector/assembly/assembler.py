@@ -24,8 +24,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.assembly.closed_traces import ClosedTraces
 from agenteval_collector.assembly.completion import Completion, Waits
 from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, SpanLog
-from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, KnownTraces, ReportedSpans
-from agenteval_collector.assembly.restoring import KnownTrace, assembled, items_of, refill
+from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, Known, KnownTraces, ReportedSpans
+from agenteval_collector.assembly.restoring import assembled, items_of, refill
 from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
@@ -269,11 +269,6 @@ class Assembler:
     def open_traces(self) -> int:
         return len(self._open)
 
-    @property
-    def open_bytes(self) -> int:
-        """Bytes of memory that open traces take."""
-        return self._open_bytes
-
     def _counted(self, touched: Iterable[OpenTrace]) -> list[AssembledTrace]:
         """Complete those of the traces that are whole by their senders' counts; look at the others later."""
         now = self._clock.monotonic()
@@ -313,14 +308,13 @@ class Assembler:
         """Return whether nothing of the trace is missing, and nobody is at work on it any more."""
         return self._completion.settles(trace) and not self._open_spans.goes_on(trace.trace_id.hex())
 
-    def _look_up(self, trace_ids: set[bytes]) -> Mapping[str, KnownTrace]:
+    def _look_up(self, trace_ids: set[bytes]) -> Mapping[str, Known]:
         """Return those of the traces, which are not open, that were scored before and are not here."""
         unseen = [each.hex() for each in trace_ids if each not in self._closed]
-        found = self._store.known_traces(unseen) if unseen else {}
-        return {key: KnownTrace(revision=revision, offsets=offsets) for key, (revision, offsets) in found.items()}
+        return self._store.known_traces(unseen) if unseen else {}
 
     def _find(
-        self, trace_id: bytes, tenant: str, receipt: Receipt, known: Mapping[str, KnownTrace], forgotten: set[bytes]
+        self, trace_id: bytes, tenant: str, receipt: Receipt, known: Mapping[str, Known], forgotten: set[bytes]
     ) -> OpenTrace | None:
         """Return the trace with all it had, if it is not open. None where a scored revision already has the request at
         `receipt`.
@@ -336,7 +330,8 @@ class Assembler:
             self._open[trace_id] = trace
             self._open_bytes += trace.size
             return trace
-        if receipt.offset in scored.offsets:
+        _, offsets = scored
+        if receipt.offset in offsets:
             return None
         if not refill(trace, scored, self._log):
             forgotten.add(trace_id)

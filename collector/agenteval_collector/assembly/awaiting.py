@@ -2,9 +2,7 @@
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from agenteval_collector.assembly.descriptions import Usual
-from agenteval_collector.assembly.model_calls import lacks_content
-from agenteval_collector.assembly.senders import Habits, Senders
+from agenteval_collector.assembly.senders import Habits, Senders, Usual, lacks_content
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import Origin
 

@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from agenteval_collector.assembly.descriptions import Usual, named
 from agenteval_collector.assembly.open_trace import OpenTrace
-from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.senders import Senders, Usual, named
 from agenteval_collector.model.assembled import ClosedBy, Closing
 from agenteval_collector.model.senders import Awaited, Habit
 

@@ -1,18 +1,21 @@
 """The ports around the assembly: the log and the store it reads, and the stages it hands on to."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from agenteval_collector.model.assembled import AssembledTrace, Death
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest
 
+Known: TypeAlias = tuple[int, frozenset[int]]
+"""The newest scored revision of a trace, and the offsets of the requests that it was made of."""
+
 
 class KnownTraces(Protocol):
     """The traces that were scored before, in the store."""
 
-    def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
-        """Revision and log offsets of those that were scored before. Raises RetryableError."""
+    def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, Known]:
+        """Return those that were scored before. Raises RetryableError."""
 
 
 class LearnedHabits(Protocol):

@@ -1,6 +1,5 @@
 """Read spans and log records out of requests, and bring a trace back from the requests of the log."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
@@ -8,7 +7,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, SpanLog
-from agenteval_collector.assembly.ports import KeptRequests
+from agenteval_collector.assembly.ports import KeptRequests, Known
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
 from agenteval_collector.model.resources import resource_of
@@ -23,32 +22,26 @@ _ANSWERS = (b"gen_ai.choice", b"gen_ai.client.inference.operation.details")
 _NO_TRACE = (b"", bytes(16))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownTrace:
-    """A trace that was scored before, as the store holds it."""
-
-    revision: int
-    offsets: frozenset[int]
-
-
-def reassemble(trace_id: str, tenant: str, known: KnownTrace, log: KeptRequests) -> AssembledTrace | None:
+def reassemble(trace_id: str, tenant: str, known: Known, log: KeptRequests) -> AssembledTrace | None:
     """Return a revision that was scored, as it was; None where some of it is gone from the log."""
-    receipt = Receipt(min(known.offsets, default=0), 0)
+    _, offsets = known
+    receipt = Receipt(min(offsets, default=0), 0)
     trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, receipt=receipt)
     return assembled(trace, complete=True) if refill(trace, known, log) else None
 
 
-def refill(trace: OpenTrace, known: KnownTrace, log: KeptRequests) -> bool:
+def refill(trace: OpenTrace, known: Known, log: KeptRequests) -> bool:
     """Bring back from the log what the scored revision was made of; False where some of it is gone."""
+    revision, offsets = known
     found = 0
-    for request in log.get(sorted(known.offsets)):
+    for request in log.get(sorted(offsets)):
         found += 1
         receipt = Receipt(request.offset, request.received_at)
         for trace_id, item, raw, origin in items_of(request):
             if trace_id == trace.trace_id:
                 trace.add(item, raw, origin, receipt)
-    trace.restored(known.revision)
-    return found == len(known.offsets)
+    trace.restored(revision)
+    return found == len(offsets)
 
 
 def assembled(

@@ -6,12 +6,11 @@ longest is forgotten for a new one.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.assembly.descriptions import Usual, described
-from agenteval_collector.assembly.model_calls import MODEL_CALLS
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.lru import Recent
@@ -28,9 +27,34 @@ MAX_NAME: Final = 200
 
 WRITES_LOGS: Final = frozenset({"opentelemetry.instrumentation.openai_v2"})
 """Scopes whose model calls are known to have their content in log records."""
+MODEL_CALLS: Final = frozenset({"chat", "text_completion", "generate_content"})
+"""Operations whose content may be in log records."""
 
 _ALWAYS: Final = "+" * LAST
 _OPERATION = GEN_AI_OPERATION_NAME.encode()
+# Names of attributes and events that hold content, of every dialect that is read, the most frequent ones first. The
+# last is no word of its own: it stands with its length before it, as in a serialized key.
+_CONTENT = (
+    b"gen_ai.input.messages", b"gen_ai.output.messages", b"gen_ai.prompt", b"gen_ai.completion", b"gen_ai.choice",
+    b"gen_ai.content.", b"gen_ai.event.content", b"gen_ai.client.inference.operation.details", b"gen_ai.user.message",
+    b"input.value", b"output.value", b"llm.input_messages", b"llm.output_messages", b"llm.openai.messages",
+    b"traceloop.entity.", b"ai.prompt", b"ai.response.text", b"ai.response.object", b"ai.response.toolCalls",
+    b"langfuse.observation.input", b"langfuse.observation.output", b"mlflow.spanInputs", b"mlflow.spanOutputs",
+    b"gcp.vertex.agent.llm_re", b"all_messages", b"request_data", b"response_data", b"\n\x06events",
+)  # fmt: skip
+
+
+class Usual(StrEnum):
+    """The answer to whether a thing usually comes."""
+
+    COMES = "comes"
+    NEVER = "never comes"
+    MIXED = "comes sometimes"
+    UNKNOWN = "unknown"
+
+
+_SEVERAL: Final = {Usual.COMES: "come", Usual.NEVER: "never come", Usual.MIXED: "come sometimes"}
+"""The same of a plural."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +166,7 @@ class Senders:
         """
         history = self._histories.peek(habit) or ""
         by_hand = self._rule(habit) is not None
-        return described(habit, self.usual(habit), history, set_by_hand=by_hand, is_named=is_named)
+        return _described(habit, self.usual(habit), history, set_by_hand=by_hand, is_named=is_named)
 
     def unsaved(self) -> dict[Habit, str]:
         """Return the histories that have changed since they were saved; empty for a habit that is forgotten."""
@@ -193,3 +217,44 @@ def _sender(span: Span, raw: bytes, origin: Origin, tenant: str) -> Sender:
         operation = next((a.value.string_value for a in span.attributes if a.key == GEN_AI_OPERATION_NAME), "")
     name = operation or span.name.partition(" ")[0]
     return Sender(tenant, origin.service[:MAX_NAME], origin.scope[:MAX_NAME], name[:MAX_NAME])
+
+
+def lacks_content(raw: bytes) -> bool:
+    """Return whether a model call, a serialized span, has no content; False where it does not name its operation."""
+    # Searching bytes is far cheaper than walking attributes.
+    for name in _CONTENT:
+        if name in raw:
+            return False
+    return _OPERATION in raw
+
+
+def _described(habit: Habit, usual: Usual, history: str, *, set_by_hand: bool, is_named: bool = False) -> str:
+    """Say whether the thing usually comes, and how that is known, without a full stop.
+
+    `history` has the sender's last traces: "+" where it came, "-" where it did not. `is_named`: it was just named.
+    """
+    plural = habit.what is Awaited.LOGS
+    it = "they" if plural else "it"
+    subject = it if is_named else named(habit)
+    if usual is Usual.UNKNOWN:
+        said = f"it is not known whether {subject} {'come' if plural else 'comes'}"
+    else:
+        said = f"{subject} {_SEVERAL[usual] if plural else usual}"
+    if set_by_hand:
+        known = "so assembly.senders says"
+    elif len(history) > 1:
+        known = f"{it} came in {history.count('+')} of its last {len(history)} traces"
+    elif history:
+        known = f"{it} {'came' if history == '+' else 'did not come'} in its last trace"
+    elif usual is Usual.UNKNOWN:
+        known = "none of its traces was complete before"
+    else:
+        known = "its instrumentation is known for that"
+    return f"{said}: {known}"
+
+
+def named(habit: Habit) -> str:
+    """Return the thing and the spans after which it comes, as the subject of a sentence."""
+    sender = habit.sender
+    service, scope = sender.service or "a service without a name", sender.scope or "no scope"
+    return f"the {habit.what} of {sender.operation or 'unnamed'} spans of {service} ({scope})"

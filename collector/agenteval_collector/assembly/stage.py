@@ -1,12 +1,12 @@
 """The assembler on a thread of its own, between the log and the evaluation."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, ParamSpec
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.ports import AssemblyStore, Log, Memory, ReportedSpans, TraceTaker
-from agenteval_collector.assembly.progress import Progress
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import LoggedRequest, place_of
@@ -31,6 +31,28 @@ BEHIND = 60.0
 """Seconds that a complete trace, or a request, may wait before the stage says that it is behind."""
 HAND_OVER = 1.0
 """Seconds to wait at a time for room in the evaluation, so that a stop is noticed."""
+
+
+class Progress:
+    """The way back from the evaluation: the revisions that are stored. Its thread writes them, the assembly's reads.
+
+    Beside the assembly's inbox, because a replay of the log does not read that one; bounded by the traces that are
+    being scored.
+    """
+
+    def __init__(self, open_spans: ReportedSpans) -> None:
+        self._open_spans = open_spans
+        self._scored: deque[tuple[str, int]] = deque()
+
+    def take_scored(self, trace_id: str, revision: int) -> None:
+        """Take note that this revision is stored."""
+        self._scored.append((trace_id, revision))
+        self._open_spans.closed(trace_id)
+
+    def news(self) -> Iterator[tuple[str, int]]:
+        """Trace and revision of what was stored since this was asked last."""
+        while self._scored:
+            yield self._scored.popleft()
 
 
 class AssemblyStage(Component):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.files import make_folder
@@ -67,10 +67,7 @@ def damage_told(path: str, damage: str) -> str:
 def used_bytes(engine: Engine) -> int:
     """Return the bytes of a database file that hold something."""
     with engine.connect() as connection:
-        pages, free, size = (
-            int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-            for name in ("page_count", "freelist_count", "page_size")
-        )
+        pages, free, size = _pages(connection)
     return (pages - free) * size
 
 
@@ -78,10 +75,7 @@ def give_back(engine: Engine, most: int) -> int:
     """Give at most `most` bytes of unused pages back to the disk; return how many. A tenth of the file stays free: what
     comes next needs it again."""
     with engine.connect() as connection:
-        pages, free, size = (
-            int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-            for name in ("page_count", "freelist_count", "page_size")
-        )
+        pages, free, size = _pages(connection)
         surplus = min(free - (pages - free) // 9, most // size)
         if surplus <= 0:
             return 0
@@ -89,6 +83,15 @@ def give_back(engine: Engine, most: int) -> int:
         driver: Any = connection.connection.driver_connection
         driver.executescript(f"PRAGMA incremental_vacuum({surplus})")
     return surplus * size
+
+
+def _pages(connection: Connection) -> tuple[int, int, int]:
+    """Return the pages of a database file, those of them that hold nothing, and the bytes of one."""
+    pages, free, size = (
+        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return pages, free, size
 
 
 def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -1,4 +1,4 @@
-"""What the machine gives the process: its memory, and the limit of its control group."""
+"""Limits that the machine sets to the process: of memory, by its control group, and of open files."""
 
 import ctypes
 import os
@@ -12,6 +12,7 @@ from typing import Final
 SHARE_OF_RAM: Final = 0.6
 """The part of a machine's memory that is taken without a limit."""
 
+_ENOUGH_FILES: Final = 65_536
 _M_ARENA_MAX: Final = -8
 """As malloc.h has it."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -32,6 +33,16 @@ def share_arenas() -> None:
     keeps memory of its own that it has freed, and nobody else can use."""
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(_M_ARENA_MAX, 2)
+
+
+def open_files() -> int:
+    """Raise the limit of open files to what this process is allowed, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return _ENOUGH_FILES if soft == resource.RLIM_INFINITY else soft
 
 
 def memory_limit(root: Path = Path("/")) -> int:

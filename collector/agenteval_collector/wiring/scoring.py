@@ -88,7 +88,14 @@ class EvaluationCore:
             telemetry=telemetry,
             run_trace=partial(sum_up, prices.of_calls, detectors(settings.reliability.safety)),
             cost=prices.of_call,
-            observation=_observation(settings, AgentEfforts(prices.of_calls), clock),
+            observation=TraceObservation(
+                loops=TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock),
+                findings_in=findings_in,
+                seen_in=seen_in,
+                efforts=AgentEfforts(prices.of_calls),
+                ruled=settings.findings.apply,
+                clock=clock,
+            ),
             conversations=Conversations(store.conversations, is_alone=own_sessions.is_all),
             turns=RunningTurns(store.turns),
             earlier=earlier,
@@ -131,18 +138,6 @@ def _sessions(
         weights=_weights(configured),
         hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
         max_bytes=_memory(settings) // SESSIONS_SHARE,
-    )
-
-
-def _observation(settings: Settings, efforts: AgentEfforts, clock: Clock) -> TraceObservation:
-    loops = TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock)
-    return TraceObservation(
-        loops=loops,
-        findings_in=findings_in,
-        seen_in=seen_in,
-        efforts=efforts,
-        ruled=settings.findings.apply,
-        clock=clock,
     )
 
 

@@ -18,7 +18,7 @@ from agenteval_collector.doors.shares import Shares
 from agenteval_collector.doors.tls import Certificates
 from agenteval_collector.receiver.grpc import otlp_handlers
 from agenteval_collector.runtime.addresses import is_loopback
-from agenteval_collector.runtime.descriptors import open_files
+from agenteval_collector.runtime.machine import open_files
 from agenteval_collector.wiring.routing import TenantServices, pipeline_of
 from agenteval_collector.wiring.tenants import Pipelines
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import add_EvaluationServiceServicer_to_server

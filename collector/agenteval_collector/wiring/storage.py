@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from agenteval_collector.assembly import KnownTrace, reassemble
+from agenteval_collector.assembly import reassemble
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.emit.events import events_of
 from agenteval_collector.log import RequestFile
@@ -71,10 +71,7 @@ class Storage:
     def trace(self, trace_id: str) -> AssembledTrace | None:
         """Put a trace together again from the requests that the store says it came in; None where some are gone."""
         known = self.store.known_traces([trace_id]).get(trace_id)
-        if known is None:
-            return None
-        revision, offsets = known
-        return reassemble(trace_id, self.tenant, KnownTrace(revision=revision, offsets=offsets), self.requests)
+        return None if known is None else reassemble(trace_id, self.tenant, known, self.requests)
 
     def shutdown(self) -> None:
         self.requests.shutdown()
@@ -144,19 +141,20 @@ def _visit(data_dir: Path) -> IO[str]:
 
 def locked(data_dir: Path) -> IO[str]:
     """Lock the data folder for this process alone, until the returned file is closed."""
-    try:
-        make_folder(data_dir)
-        lock = (data_dir / "lock").open("w")
-    except OSError as error:
-        raise ConfigError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from error
+    with ExitStack() as undone:
+        try:
+            make_folder(data_dir)
+            lock = undone.enter_context((data_dir / "lock").open("w"))
+            _lock(lock, data_dir)
+            sync_data(data_dir)
+        except OSError as error:
+            raise ConfigError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from error
+        undone.pop_all()
+    return lock
+
+
+def _lock(lock: IO[str], data_dir: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        lock.close()
         raise ConfigError(f"data_dir: another collector uses {data_dir}; give this one another --data-dir") from error
-    try:
-        sync_data(data_dir)
-    except OSError as error:
-        lock.close()
-        raise ConfigError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from error
-    return lock

@@ -120,7 +120,7 @@ class FleetPipeline(Pipeline):
 
     def _make_erasure(self) -> FleetErasure:
         retention = self._settings.log.retention
-        return FleetErasure(self.storage.store, self._news, retention, self._clock, self._telemetry)
+        return FleetErasure(self.storage.store.deletions, self._news, retention, self._clock, self._telemetry)
 
     def _show_levels(self) -> None:
         super()._show_levels()

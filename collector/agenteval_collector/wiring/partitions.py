@@ -1,9 +1,8 @@
 """What belongs to one of several processes: the sessions and the open spans of its partitions of the topics."""
 
-import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
 
 from agenteval_collector.findings.loops import OpenSpans
 from agenteval_collector.log.kafka.cluster import Cluster
@@ -16,45 +15,36 @@ from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.store import Store
 
-logger = logging.getLogger(__name__)
-
 WITHIN: Final = 10.0
 """Seconds that the brokers may take for a trace that is handed on."""
 
 
+@dataclass
 class PartitionSessions:
-    """The `OwnSessions` of the evaluation. Belongs to its thread."""
+    """The `OwnSessions` of the evaluation. Belongs to its thread.
 
-    is_all = False
+    `waits_for` tells whether a trace is still this process's to evaluate, wherever its session belongs.
+    """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        store: Store,
-        producer: KafkaProducer,
-        offsets: Offsets,
-        waits_for: Callable[[AssembledTrace], bool],
-    ) -> None:
-        """`waits_for` tells whether a trace is still this process's to evaluate, wherever its session belongs."""
-        self._cluster = cluster
-        self._claims = store.claims
-        self._store = store
-        self._producer = producer
-        self._offsets = offsets
-        self._waits_for = waits_for
-        self._partitions: frozenset[int] = frozenset()
+    cluster: Cluster
+    store: Store
+    producer: KafkaProducer
+    offsets: Offsets
+    waits_for: Callable[[AssembledTrace], bool]
+    partitions: frozenset[int] = frozenset()
+    is_all: ClassVar = False
 
     def owns(self, session_id: str) -> bool:
-        return self.is_in(session_id, self._partitions)
+        return self.is_in(session_id, self.partitions)
 
     def is_in(self, session_id: str, partitions: Collection[int]) -> bool:
-        return self._cluster.partition_of(self._cluster.traces, session_id.encode()) in partitions
+        return self.cluster.partition_of(self.cluster.traces, session_id.encode()) in partitions
 
     def still_own(self, traces: Sequence[AssembledTrace]) -> list[AssembledTrace]:
-        return [each for each in traces if self._waits_for(each)]
+        return [each for each in traces if self.waits_for(each)]
 
     def not_stored(self, traces: Sequence[AssembledTrace]) -> list[AssembledTrace]:
-        known = dict(self._store.known_traces([each.trace_id for each in traces])) if traces else {}
+        known = dict(self.store.known_traces([each.trace_id for each in traces])) if traces else {}
         new = []
         for trace in traces:
             revision, offsets = known.get(trace.trace_id, (0, frozenset()))
@@ -72,19 +62,19 @@ class PartitionSessions:
         session_id = session_of()
         if self.owns(session_id):
             return False
-        self._producer.send(self._cluster.traces, session_id.encode(), to_bytes(trace)).result(WITHIN)
+        self.producer.send(self.cluster.traces, session_id.encode(), to_bytes(trace)).result(WITHIN)
         return True
 
     def take(self, partitions: Collection[int]) -> None:
-        self._claims.take(partitions)
-        self._partitions |= {*partitions}
+        self.store.claims.take(partitions)
+        self.partitions |= {*partitions}
 
     def give_up(self, partitions: Collection[int]) -> None:
-        self._claims.give_up(partitions)
-        self._partitions -= {*partitions}
+        self.store.claims.give_up(partitions)
+        self.partitions -= {*partitions}
 
     def superseded(self) -> None:
-        self._offsets.is_stale = True
+        self.offsets.is_stale = True
 
 
 class PartitionSpans(OpenSpans):

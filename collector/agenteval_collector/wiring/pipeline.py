@@ -32,6 +32,7 @@ from agenteval_collector.evaluation.ports import ScoredTaker
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import NewsSink
@@ -284,8 +285,7 @@ class Pipeline:
 
     def _build_queries(self) -> None:
         """Make the queries and the reports from outside."""
-        storage, clock = self.storage, self._clock
-        store = storage.store
+        store, clock = self.storage.store, self._clock
         self._reliability = reliability_reports(self._settings, store, clock)
         running = Running(self.assembler, self.open_spans, self._core.read)
         self.queries = Queries(
@@ -297,18 +297,19 @@ class Pipeline:
             drifts=self._drifts,
             idle=self._settings.session.idle,
             reliability=self._reliability,
-            spans=SpanQueries(
-                lambda trace_id: self.assembler.peek(trace_id) or storage.trace(trace_id),
-                Prices(self._settings.prices).usd,
-            ),
+            spans=SpanQueries(self._trace, Prices(self._settings.prices).usd),
         )
         self.reports: Reports = StoredReports(
-            store,
-            self._make_session_taker(),
-            self._take_starts,
-            judge_check(self._settings.judge),
-            self.retention,
+            store=store,
+            evaluation=self._make_session_taker(),
+            starts=self._take_starts,
+            judge=judge_check(self._settings.judge),
+            retention=self.retention,
         )
+
+    def _trace(self, trace_id: str) -> AssembledTrace | None:
+        """Return the spans of a trace: as far as they have come while it goes on, then as they were scored."""
+        return self.assembler.peek(trace_id) or self.storage.trace(trace_id)
 
     def _take_starts(self, report: StartsReport) -> None:
         """Take note of the spans that are open in a process, and tell what it has found on them."""
@@ -322,10 +323,16 @@ class Pipeline:
     def _show_levels(self) -> None:
         """Register the gauges."""
         self._telemetry.observe_duty(self._is_on_duty)
-        self._show_facts()
         self._telemetry.observe_assembly(self.assembler)
         queues = (self.log, self.loops, self.assembly, self.evaluation)
         self._telemetry.observe_queues({each.name: each for each in queues})
+        levels, past = self._session_levels()
+        self.output.evaluations.observe_sessions(self._on_duty(levels), past)
+        self.output.observe_problems(self._on_duty(self.queries.problem_counts))
+        versions = self.output.versions
+        versions.observe_reliability(self._on_duty(self._reliability.figures))
+        versions.observe_regressions(self._on_duty(Regressions(self.storage.store.versions, self._clock).figures))
+        versions.observe_pass_rates(self._on_duty(self.queries.pass_rates.newest))
 
     def _is_on_duty(self) -> bool:
         """Return whether this process, and no other one, does what one has to do for all. From any thread."""
@@ -339,16 +346,6 @@ class Pipeline:
     def _session_levels(self) -> tuple[Callable[[], Iterable[SessionLevel]], PastSessionCounts]:
         """Return the sources of the levels of sessions: what is evaluated here."""
         return self._core.live.session_levels, self._past_sessions
-
-    def _show_facts(self) -> None:
-        levels, past = self._session_levels()
-        self.output.evaluations.observe_sessions(self._on_duty(levels), past)
-        self.output.observe_problems(self._on_duty(self.queries.problem_counts))
-        versions = self.output.versions
-        versions.observe_reliability(self._on_duty(self._reliability.figures))
-        regressions = Regressions(self.storage.store.versions, self._clock)
-        versions.observe_regressions(self._on_duty(regressions.figures))
-        versions.observe_pass_rates(self._on_duty(self.queries.pass_rates.newest))
 
     def start(self) -> None:
         """Take up what the last process left, then run."""

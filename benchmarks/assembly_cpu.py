@@ -10,7 +10,8 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
+from agenteval_collector.assembly import Assembler, Senders, Unconnected
+from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
@@ -21,7 +22,7 @@ from benchmarks.harness import MIB, arguments, report
 from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
 
-WAITS = Waits(settle=0.25, settle_logs=5.0, silence=60.0, max_age=600.0)
+CONFIG = AssemblyConfig(max_open_bytes=1 << 40, max_recent_bytes=4 * MIB)
 BETWEEN = 0.01
 """Seconds between two requests, by the assembler's clock."""
 SORTS = {"counted": (True, 64), "plain": (False, 64), "plain, one by one": (False, 1)}
@@ -58,10 +59,7 @@ def cost(work: Callable[[], object]) -> float:
 def assembler(clock: ManualClock) -> Assembler:
     """Return an assembler as the collector has it, without all that stands around it."""
     alone = Unconnected()
-    return Assembler(
-        clock, NoTelemetry(), alone, alone, alone, alone, Senders(), waits=WAITS, max_open_bytes=1 << 40,
-        max_recent_bytes=4 * MIB,
-    )  # fmt: skip
+    return Assembler(clock, NoTelemetry(), alone, alone, alone, alone, Senders(), CONFIG)
 
 
 def assemble(bodies: Sequence[bytes]) -> Iterator[AssembledTrace]:

@@ -74,10 +74,7 @@ class Arrived:
 def assemble(bodies: Sequence[bytes], arrived: list[Sequence[Arrival]], clock: SystemClock) -> list[AssembledTrace]:
     """The complete traces of the requests; what arrives with each goes to `arrived`."""
     alone = Unconnected()
-    assembler = Assembler(
-        clock, NoTelemetry(), alone, alone, Arrived(arrived), alone, Senders(),
-        waits=NO_WAIT, max_open_bytes=2**63,
-    )  # fmt: skip
+    assembler = Assembler(clock, NoTelemetry(), alone, alone, Arrived(arrived), alone, Senders(), NO_WAIT)
     complete = []
     for offset, body in enumerate(bodies, 1):
         complete += assembler.take([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])

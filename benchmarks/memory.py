@@ -11,7 +11,8 @@ allocates for the same requests.
 import time
 import tracemalloc
 
-from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
+from agenteval_collector.assembly import Assembler, Senders, Unconnected
+from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from agenteval_collector.runtime.clock import SystemClock
@@ -103,8 +104,9 @@ def assembled(bodies: list[bytes]) -> int:
         alone,
         alone,
         Senders(),
-        waits=Waits(settle=LONG, settle_logs=LONG, silence=LONG, max_age=LONG),
-        max_open_bytes=1 << 40,
+        AssemblyConfig(
+            settle=LONG, settle_logs=LONG, silence=LONG, max_age=LONG, max_open_bytes=1 << 40, max_recent_bytes=0
+        ),
     )
     tracemalloc.start()
     for offset, body in enumerate(bodies, 1):

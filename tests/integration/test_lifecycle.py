@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders, Unconnected, Waits
+from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders, Unconnected
+from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage
 from agenteval_collector.log import RequestFile, RequestLog
 from agenteval_collector.model.assembled import AssembledTrace
@@ -100,7 +101,7 @@ class AssemblyCase(Case):
         alone, telemetry = Unconnected(), Counting()
         assembler = Assembler(
             self.clock, telemetry, self._store, self._requests, alone, alone, Senders(),
-            waits=Waits(settle=60.0, settle_logs=60.0, silence=60.0, max_age=60.0), max_open_bytes=ROOM,
+            AssemblyConfig(settle=60.0, settle_logs=60.0, max_age=60.0, max_open_bytes=ROOM, max_recent_bytes=0),
         )  # fmt: skip
         self.stage = self._assembly = AssemblyStage(
             assembler, tenant="default", log=self._requests, evaluation=self, progress=Progress(alone),

@@ -2,9 +2,10 @@
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from agenteval_collector.assembly import Assembler, SenderRules, Senders, Unconnected, Waits
+from agenteval_collector.assembly import Assembler, Senders, Unconnected
+from agenteval_collector.config import AssemblyConfig
+from agenteval_collector.config.assembly import SenderConfig
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.senders import Habit
@@ -42,7 +43,7 @@ class Bench:
         max_age: float = 600.0,
         max_open_bytes: int = 1 << 30,
         max_recent_bytes: int = 0,
-        rules: Mapping[str, SenderRules] | None = None,
+        rules: Mapping[str, SenderConfig] | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.telemetry = Counting()
@@ -53,8 +54,14 @@ class Bench:
         self.reloaded = 0
         self.learned: dict[Habit, str] = {}
         self._rules = rules
-        self._waits = Waits(settle=SETTLE, settle_logs=SETTLE_LOGS, silence=SILENCE, max_age=max_age)
-        self._limits: dict[str, Any] = {"max_open_bytes": max_open_bytes, "max_recent_bytes": max_recent_bytes}
+        self._config = AssemblyConfig(
+            settle=SETTLE,
+            settle_logs=SETTLE_LOGS,
+            silence=SILENCE,
+            max_age=max_age,
+            max_open_bytes=max_open_bytes,
+            max_recent_bytes=max_recent_bytes,
+        )
         self._last = 0
         self.assembler = self._make()
 
@@ -100,7 +107,7 @@ class Bench:
         alone = Unconnected()
         return Assembler(
             self.clock, self.telemetry, self, self, alone, alone, Senders(self.learned.items(), self._rules),
-            waits=self._waits, **self._limits,
+            self._config,
         )  # fmt: skip
 
     def known_traces(self, trace_ids: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
+from agenteval_collector.assembly import Assembler, Senders, Unconnected
+from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.model.assembled import AssembledTrace, Death
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest
 from agenteval_collector.model.weights import ARRIVAL_BYTES, DECODED
@@ -11,8 +12,8 @@ from agenteval_collector.runtime.clock import ManualClock
 from tests.support.assembling import Counting, spans_of
 from tests.support.otlp import logged, marked, span, span_id, trace_id, traces
 
-WAITS = Waits(settle=0.25, settle_logs=5.0, silence=60.0, max_age=600.0)
-SETTLE, MAX_AGE = WAITS.settle, WAITS.max_age
+CONFIG = AssemblyConfig(max_open_bytes=1 << 30, max_recent_bytes=0)
+SETTLE, MAX_AGE = CONFIG.settle, CONFIG.max_age
 
 
 class Open(Unconnected):
@@ -34,8 +35,7 @@ class Open(Unconnected):
             self,
             self,
             Senders(),
-            waits=WAITS,
-            max_open_bytes=1 << 30,
+            CONFIG,
         )
 
     def known_traces(self, trace_ids: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:

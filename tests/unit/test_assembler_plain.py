@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from agenteval_collector.assembly import SenderRules
+from agenteval_collector.config.assembly import SenderConfig
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
 from agenteval_collector.model.weights import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
 from hypothesis import given, settings
@@ -205,7 +205,7 @@ def test_two_services_make_one_trace_once_it_is_known_that_the_caller_reports_he
 
 
 def test_a_process_that_counts_waits_for_a_caller_that_is_known_to_report_here() -> None:
-    bench = Bench(rules={"callee": SenderRules(remote_parents=True)})
+    bench = Bench(rules={"callee": SenderConfig(remote_parents="wait")})
     counted = agent(1, 2, parent=1, flags=REMOTE)
     counted.attributes.add(key="agenteval.trace.span_count").value.int_value = 1
     assert bench.send(traces(counted, process="p", service="callee")) == []
@@ -217,13 +217,13 @@ def test_a_process_that_counts_waits_for_a_caller_that_is_known_to_report_here()
 @pytest.mark.parametrize(
     ("rules", "made", "closes"),
     [
-        pytest.param(SenderRules(outermost=frozenset({"invoke_agent"})), LOCAL, True, id="outermost"),
-        pytest.param(SenderRules(outermost=frozenset({"chat"})), LOCAL, False, id="outermost, but of other spans"),
-        pytest.param(SenderRules(remote_parents=True), REMOTE, False, id="remote parents are waited for"),
-        pytest.param(SenderRules(remote_parents=False), REMOTE, True, id="remote parents are ignored"),
+        pytest.param(SenderConfig(outermost=("invoke_agent",)), LOCAL, True, id="outermost"),
+        pytest.param(SenderConfig(outermost=("chat",)), LOCAL, False, id="outermost, but of other spans"),
+        pytest.param(SenderConfig(remote_parents="wait"), REMOTE, False, id="remote parents are waited for"),
+        pytest.param(SenderConfig(remote_parents="ignore"), REMOTE, True, id="remote parents are ignored"),
     ],
 )
-def test_what_is_set_by_hand_needs_no_learning(rules: SenderRules, made: int, closes: bool) -> None:
+def test_what_is_set_by_hand_needs_no_learning(rules: SenderConfig, made: int, closes: bool) -> None:
     bench = Bench(rules={"shop": rules})
     bench.send(traces(agent(1, parent=7, flags=made)))
     assert (closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1])]) is closes
@@ -409,7 +409,7 @@ def waits_for(bench: Bench, trace: int = 1) -> list[str]:
 
 
 def test_an_open_trace_tells_which_parents_and_log_records_it_waits_for_the_longest_first() -> None:
-    bench = Bench(rules={"callee": SenderRules(remote_parents=True)})
+    bench = Bench(rules={"callee": SenderConfig(remote_parents="wait")})
     bench.send(traces(bare(1, 2)), traces(agent(1, 5, parent=4, flags=REMOTE), service="callee"), traces(agent(2, 1)))
     assert waits_for(bench) == [
         "the remote parent of invoke_agent spans of callee (lib), until it is 600 s old; "

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.assembly.senders import LAST, SenderRules, Senders, Usual
+from agenteval_collector.assembly.senders import LAST, Senders, Usual
+from agenteval_collector.config.assembly import SenderConfig
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.model.telemetry import Origin
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -112,19 +113,19 @@ def test_names_are_remembered_within_bounds() -> None:
 @pytest.mark.parametrize(
     ("rules", "what", "usual"),
     [
-        pytest.param(SenderRules(outermost=frozenset({"chat"})), Awaited.PARENT, Usual.NEVER, id="outermost"),
+        pytest.param(SenderConfig(outermost=("chat",)), Awaited.PARENT, Usual.NEVER, id="outermost"),
+        pytest.param(SenderConfig(outermost=("chat",)), Awaited.PARENT_OF_FAILED, Usual.NEVER, id="a failed one"),
+        pytest.param(SenderConfig(outermost=("run",)), Awaited.PARENT, Usual.COMES, id="another operation"),
+        pytest.param(SenderConfig(remote_parents="wait"), Awaited.REMOTE_PARENT, Usual.COMES, id="remote parents come"),
         pytest.param(
-            SenderRules(outermost=frozenset({"chat"})), Awaited.PARENT_OF_FAILED, Usual.NEVER, id="a failed one"
+            SenderConfig(remote_parents="ignore"), Awaited.REMOTE_PARENT, Usual.NEVER, id="remote parents do not"
         ),
-        pytest.param(SenderRules(outermost=frozenset({"run"})), Awaited.PARENT, Usual.COMES, id="another operation"),
-        pytest.param(SenderRules(remote_parents=True), Awaited.REMOTE_PARENT, Usual.COMES, id="remote parents come"),
-        pytest.param(SenderRules(remote_parents=False), Awaited.REMOTE_PARENT, Usual.NEVER, id="remote parents do not"),
-        pytest.param(SenderRules(), Awaited.REMOTE_PARENT, Usual.COMES, id="nothing set"),
-        pytest.param(SenderRules(logs=True), Awaited.LOGS, Usual.COMES, id="log records come"),
-        pytest.param(SenderRules(logs=False), Awaited.LOGS, Usual.NEVER, id="log records do not"),
+        pytest.param(SenderConfig(), Awaited.REMOTE_PARENT, Usual.COMES, id="nothing set"),
+        pytest.param(SenderConfig(logs=True), Awaited.LOGS, Usual.COMES, id="log records come"),
+        pytest.param(SenderConfig(logs=False), Awaited.LOGS, Usual.NEVER, id="log records do not"),
     ],
 )
-def test_what_is_set_outranks_what_was_learned(rules: SenderRules, what: Awaited, usual: Usual) -> None:
+def test_what_is_set_outranks_what_was_learned(rules: SenderConfig, what: Awaited, usual: Usual) -> None:
     habit = Habit(CHAT, what)
     assert Senders([(habit, "+")], {"shop": rules}).usual(habit) is usual
 
@@ -170,7 +171,7 @@ OPENAI_LOGS = Habit(CHAT._replace(scope="opentelemetry.instrumentation.openai_v2
             id="known of its scope",
         ),
         pytest.param(
-            LOGS, "--", SenderRules(logs=True),
+            LOGS, "--", SenderConfig(logs=True),
             "the log records of chat spans of shop (lib) come: so assembly.senders says",
             id="set by hand",
         ),
@@ -182,6 +183,6 @@ OPENAI_LOGS = Habit(CHAT._replace(scope="opentelemetry.instrumentation.openai_v2
         ),
     ],
 )  # fmt: skip
-def test_a_habit_is_told_in_a_sentence(habit: Habit, history: str, rules: SenderRules | None, sentence: str) -> None:
+def test_a_habit_is_told_in_a_sentence(habit: Habit, history: str, rules: SenderConfig | None, sentence: str) -> None:
     senders = Senders([(habit, history)] if history else [], {} if rules is None else {"shop": rules})
     assert senders.describe(habit) == sentence

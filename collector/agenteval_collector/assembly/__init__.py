@@ -1,10 +1,9 @@
 """Requests come in, in the order of the log; complete traces leave for the evaluation, spans for live detection."""
 
 from agenteval_collector.assembly.assembler import Assembler
-from agenteval_collector.assembly.completion import Waits
 from agenteval_collector.assembly.ports import KeptRequests
 from agenteval_collector.assembly.restoring import reassemble
-from agenteval_collector.assembly.senders import SenderRules, Senders
+from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.stage import AssemblyStage, Progress
 from agenteval_collector.assembly.unconnected import Unconnected
 
@@ -13,9 +12,7 @@ __all__ = [
     "AssemblyStage",
     "KeptRequests",
     "Progress",
-    "SenderRules",
     "Senders",
     "Unconnected",
-    "Waits",
     "reassemble",
 ]

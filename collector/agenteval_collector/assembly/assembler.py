@@ -22,12 +22,13 @@ from dataclasses import replace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.closed_traces import ClosedTraces
-from agenteval_collector.assembly.completion import Completion, Waits
+from agenteval_collector.assembly.completion import Completion
 from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, SpanLog
 from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, Known, KnownTraces, ReportedSpans
 from agenteval_collector.assembly.restoring import assembled, items_of, refill
 from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest, LogLag, place_of
@@ -56,10 +57,7 @@ class Assembler:
         loops: ArrivalTaker,
         open_spans: ReportedSpans,
         senders: Senders,
-        *,
-        waits: Waits,
-        max_open_bytes: int,
-        max_recent_bytes: int = 0,
+        config: AssemblyConfig,
     ) -> None:
         self._clock = clock
         self._telemetry = telemetry
@@ -68,13 +66,12 @@ class Assembler:
         self._loops = loops
         self._open_spans = open_spans
         self.senders = senders
-        self._waits = waits
-        self._completion = Completion(self.senders, waits)
-        self._max_open_bytes = max_open_bytes
+        self._config = config
+        self._completion = Completion(self.senders, config)
         # In the order they were opened; unlike a dict as fast at its front when many have left from there.
         self._open: OrderedDict[bytes, OpenTrace] = OrderedDict()
-        self._closed = ClosedTraces(max_recent_bytes)
-        self._schedule = Schedule(waits.settle)
+        self._closed = ClosedTraces(config.max_recent_bytes)
+        self._schedule = Schedule(config.settle)
         self._open_bytes = 0
         # The offset behind what was taken, by partition of the log.
         self._next: dict[int, int] = {}
@@ -119,7 +116,7 @@ class Assembler:
         complete = self._counted(touched.values())
         if running := self._going_on(touched, unseen, arrivals):
             self._loops.take_arrivals(running, DECODED * size + ARRIVAL_BYTES * len(running))
-        return complete if self._open_bytes <= self._max_open_bytes else complete + self._within_memory()
+        return complete if self._open_bytes <= self._config.max_open_bytes else complete + self._within_memory()
 
     def due(self) -> list[AssembledTrace]:
         """Return the traces whose time has come."""
@@ -131,7 +128,7 @@ class Assembler:
                 complete.append(self._complete(trace, by))
         while self._open:
             oldest = next(iter(self._open.values()))
-            if oldest.opened_at + self._waits.max_age > now:
+            if oldest.opened_at + self._config.max_age > now:
                 break
             complete.append(self._complete(oldest, ClosedBy.MAX_AGE))
         return complete
@@ -145,7 +142,7 @@ class Assembler:
         complete: list[AssembledTrace] = []
         for trace in list(self._open.values()):
             quiet_for = (self._newest_received - trace.received_at) / 1e9
-            if quiet_for >= self._waits.settle:
+            if quiet_for >= self._config.settle:
                 wait = self._completion.wait_for(trace)
                 if quiet_for >= wait.seconds and not self._open_spans.goes_on(trace.trace_id.hex()):
                     complete.append(self._complete(trace, wait.by))
@@ -172,7 +169,7 @@ class Assembler:
     def next_due(self) -> float:
         """Return the time (monotonic) at which `due` may next return something. It may be early; infinite: never."""
         oldest = next(iter(self._open.values()), None)
-        return math.inf if oldest is None else min(self._schedule.next(), oldest.opened_at + self._waits.max_age)
+        return math.inf if oldest is None else min(self._schedule.next(), oldest.opened_at + self._config.max_age)
 
     def complete_all(self) -> list[AssembledTrace]:
         """Close every open trace as it stands, because nothing more will come."""
@@ -397,6 +394,6 @@ class Assembler:
     def _within_memory(self) -> list[AssembledTrace]:
         """Close the oldest traces as they stand, until the rest fits into memory."""
         released: list[AssembledTrace] = []
-        while self._open_bytes > self._max_open_bytes:
+        while self._open_bytes > self._config.max_open_bytes:
             released.append(self._complete(next(iter(self._open.values())), ClosedBy.MEMORY))
         return released

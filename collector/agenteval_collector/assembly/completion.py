@@ -1,11 +1,12 @@
 """Decide how long an open trace is waited for, and for what. Pure: times are given."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from agenteval_collector.assembly.open_trace import OpenTrace
 from agenteval_collector.assembly.senders import Senders, Usual, named
+from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.model.assembled import ClosedBy, Closing
 from agenteval_collector.model.senders import Awaited, Habit
 
@@ -13,16 +14,6 @@ _EXPECTED_MORE = (ClosedBy.SHORT, ClosedBy.SILENCE, ClosedBy.MAX_AGE, ClosedBy.M
 _LOCAL = (Awaited.PARENT, Awaited.PARENT_OF_FAILED)
 MAX_DESCRIBED = 5
 """Habits that a closing describes at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
-    """Seconds: `settle`, `settle_logs` and `silence` since the last arrival, `max_age` since the first one."""
-
-    settle: float
-    settle_logs: float
-    silence: float
-    max_age: float
 
 
 class Wait(NamedTuple):
@@ -35,7 +26,7 @@ class Wait(NamedTuple):
 class Completion:
     """Decides on open traces by what is known of their senders."""
 
-    def __init__(self, senders: Senders, waits: Waits) -> None:
+    def __init__(self, senders: Senders, waits: AssemblyConfig) -> None:
         self._senders = senders
         self._waits = waits
         self._nothing_missing = Wait(waits.settle, ClosedBy.ROOT)
@@ -133,7 +124,7 @@ class Completion:
         return habit.what is Awaited.REMOTE_PARENT and self._senders.usual(habit) is not Usual.UNKNOWN
 
 
-def _wait(habit: Habit, usual: Usual, waits: Waits) -> Wait:
+def _wait(habit: Habit, usual: Usual, waits: AssemblyConfig) -> Wait:
     if _needless(habit, usual):
         return Wait(0.0, ClosedBy.ROOT)
     if habit.what is Awaited.LOGS:

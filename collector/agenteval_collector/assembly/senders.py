@@ -5,12 +5,12 @@ longest is forgotten for a new one.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector.config.assembly import SenderConfig
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.lru import Recent
@@ -57,19 +57,6 @@ _SEVERAL: Final = {Usual.COMES: "come", Usual.NEVER: "never come", Usual.MIXED: 
 """The same of a plural."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SenderRules:
-    """The settings for a service's spans, in place of what would be learned. None: learned.
-
-    `outermost` are operations, or first words of names, whose local parent never comes. `remote_parents` says whether
-    remote parents are waited for, `logs` whether content comes in log records.
-    """
-
-    outermost: frozenset[str] = frozenset()
-    remote_parents: bool | None = None
-    logs: bool | None = None
-
-
 class Habits:
     """The habits of spans of one name; those of parents as sets of one. `may_be_bare`: they call models, and none was
     seen with its content. `may_log`: log records may follow them."""
@@ -92,7 +79,7 @@ class Senders:
     def __init__(
         self,
         learned: Iterable[tuple[Habit, str]] = (),
-        rules: Mapping[str, SenderRules] | None = None,
+        rules: Mapping[str, SenderConfig] | None = None,
         *,
         capacity: int = CAPACITY,
     ) -> None:
@@ -185,7 +172,7 @@ class Senders:
         if habit.what is Awaited.LOGS:
             return rules.logs and habit.sender.operation in MODEL_CALLS if rules.logs is not None else None
         if habit.what is Awaited.REMOTE_PARENT:
-            return rules.remote_parents
+            return None if rules.remote_parents is None else rules.remote_parents == "wait"
         return False if habit.sender.operation in rules.outermost else None
 
     def _keep(self, habit: Habit, history: str) -> None:

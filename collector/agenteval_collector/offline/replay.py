@@ -11,8 +11,8 @@ from agenteval_collector.api.documents import ReplayDocument, RunName
 from agenteval_collector.api.reliability import reliability_document
 from agenteval_collector.api.rendering import document
 from agenteval_collector.api.wire import found
-from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
-from agenteval_collector.config import Settings
+from agenteval_collector.assembly import Assembler, Senders, Unconnected
+from agenteval_collector.config import AssemblyConfig, Settings
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.telemetry import LoggedRequest
@@ -23,7 +23,9 @@ from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError
 from agenteval_collector.wiring.offline import OfflineCollector
 
-NO_WAIT = Waits(settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0)
+NO_WAIT = AssemblyConfig(
+    settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0, max_open_bytes=2**63, max_recent_bytes=0
+)
 """Waits that do not matter: all that was recorded is complete when it was read."""
 
 
@@ -62,9 +64,7 @@ def replay(
 def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -> dict[str, AssembledTrace]:
     """Return the newest revision of every trace, as it is when all requests have come."""
     alone = Unconnected()
-    assembler = Assembler(
-        clock, NoTelemetry(), alone, alone, alone, alone, Senders(), waits=NO_WAIT, max_open_bytes=2**63
-    )
+    assembler = Assembler(clock, NoTelemetry(), alone, alone, alone, alone, Senders(), NO_WAIT)
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     newest: dict[str, AssembledTrace] = {}
     for offset, recorded in enumerate(requests, 1):

@@ -14,7 +14,7 @@ from typing import TypeVar
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.spans import SpanQueries
-from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, SenderRules, Senders, Waits
+from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders
 from agenteval_collector.assembly.ports import AssemblyStore, TraceTaker
 from agenteval_collector.config import AssemblyConfig, Settings
 from agenteval_collector.emit.feed import MAX_ALARMS, Feed
@@ -221,12 +221,8 @@ class Pipeline:
             log=self.storage.requests,
             loops=self.loops,
             open_spans=self.open_spans,
-            senders=Senders(store.habits.load().items(), _sender_rules(config)),
-            waits=Waits(
-                settle=config.settle, settle_logs=config.settle_logs, silence=config.silence, max_age=config.max_age
-            ),
-            max_open_bytes=config.max_open_bytes,
-            max_recent_bytes=config.max_recent_bytes,
+            senders=Senders(store.habits.load().items(), config.senders),
+            config=config,
         )
 
     def _make_trace_taker(self) -> TraceTaker:
@@ -381,15 +377,3 @@ class Pipeline:
         self._shutdown_parts()
         self.output.shutdown(3.0)
         self.storage.shutdown()
-
-
-def _sender_rules(config: AssemblyConfig) -> dict[str, SenderRules]:
-    """Return the rules for senders in the settings, by service."""
-    return {
-        service: SenderRules(
-            outermost=frozenset(given.outermost),
-            remote_parents=None if given.remote_parents is None else given.remote_parents == "wait",
-            logs=given.logs,
-        )
-        for service, given in config.senders.items()
-    }

@@ -1,6 +1,5 @@
 """Look whether the store is there, and which of several processes does what one has to do for all."""
 
-import logging
 from typing import Final
 
 from agenteval_collector.runtime.clock import Clock
@@ -9,8 +8,6 @@ from agenteval_collector.runtime.errors import RetryableError
 from agenteval_collector.runtime.inbox import Inbox
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines import DUTY_LASTS
-
-logger = logging.getLogger(__name__)
 
 LOOK_EVERY: Final = 2.0
 """Seconds between two looks."""
@@ -50,4 +47,6 @@ class StoreWatch(Component):
             raise
         self._duty_until = until if has_duty else _NEVER
         if has_duty is not was_on_duty:
-            logger.info("%s shows facts, pushes events and deletes", "this process" if has_duty else "another process")
+            self._logger.info(
+                "%s shows facts, pushes events and deletes", "this process" if has_duty else "another process"
+            )

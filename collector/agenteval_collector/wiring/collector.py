@@ -80,7 +80,7 @@ class Collector:
     def _build_servers(self) -> None:
         """Make the servers of the ports: gRPC with its door; the doors of HTTP are part of its applications."""
         config, memory = self._config, self._memory
-        # It is the process's, and shown once.
+        # The memory is the process's: only one tenant's gauges show it.
         self.pipeline.output.collector.observe_memory(memory)
         certificates = Certificates(config, self._clock) if config.tls_certificate else None
         door = Door(

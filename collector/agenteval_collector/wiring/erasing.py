@@ -54,7 +54,7 @@ def next_doomed(
 
 def next_older(deletions: DeletionStore, before: int) -> tuple[list[str], Sequence[str], bool]:
     """Return the traces and sessions that are erased next for their age, and whether there may be more. Sessions go
-    when no trace does any more: those that have lost theirs by then go, too."""
+    last: those whose traces have gone before go with them."""
     found = deletions.oldest_traces(before, BATCH)
     empty = [] if found else deletions.empty_sessions(before, BATCH)
     return found, empty, bool(found) or len(empty) == BATCH

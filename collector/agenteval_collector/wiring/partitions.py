@@ -78,7 +78,8 @@ class PartitionSessions:
 
 
 class PartitionSpans(OpenSpans):
-    """Open spans, of which all processes hear. Whose agents have died, the one says that assembles their traces."""
+    """Knows open spans, of which all processes hear, but tells deaths only in traces that this process assembles: else
+    each would make a revision."""
 
     def __init__(self, clock: Clock, telemetry: Telemetry, cluster: Cluster, offsets: Offsets, store: Store) -> None:
         super().__init__(clock, telemetry)

@@ -120,6 +120,7 @@ class Pipeline:
         self.loops = LoopStage(live, self._announcer, self._telemetry)
 
     def _make_open_spans(self) -> OpenSpans:
+        """Make what knows the spans that have begun and not ended, as processes report them."""
         return OpenSpans(self._clock, self._telemetry)
 
     def _make_feed(self, live: LiveLoops) -> tuple[Feed, NewsSink]:
@@ -130,6 +131,7 @@ class Pipeline:
     def _build_evaluation(self) -> None:
         """Make the evaluation, and the judge behind it, which hands its judgements back to the evaluation's inbox."""
         settings, store, clock = self._settings, self.storage.store, self._clock
+        # First: who shares the evaluation with other processes puts into the inbox what it takes from their topic.
         self._inbox = EvaluationInbox(SessionKey(session_naming(settings)))
         self._progress = Progress(self.open_spans)
         own_sessions, scored = self._share_evaluation()
@@ -230,6 +232,7 @@ class Pipeline:
         return self._inbox
 
     def _make_assembly_store(self) -> AssemblyStore:
+        """Return what keeps how far the assembly has come, and what it has learned."""
         return self.storage.store
 
     def _make_log(self) -> tuple[LogStage, Log]:

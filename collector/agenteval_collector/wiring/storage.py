@@ -88,7 +88,7 @@ def schema_of(url: str, tenant: str, use: Use) -> Database:
     """Return the schema of a tenant in a database. Raises ConfigError where there is no driver, PermanentError where
     the database cannot be used, Unavailable where it cannot be reached."""
     try:
-        # Here: nothing of it is installed, or loaded, where nobody asks for it.
+        # Imported here: the driver is not installed, or not loaded, where nobody asks for it.
         from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(f"store.url: {error}; pip install 'otel-agenteval[postgres]'") from error

@@ -15,8 +15,8 @@ _NEVER: Final = float("-inf")
 
 
 class StoreWatch(Component):
-    """A part that is held up while the store does not answer, of a process that may have nothing to do with it for
-    long. Of those that may have the duty, one has: the first, and when that is gone, any other."""
+    """Looks for the store again and again, and is held up while it does not answer: else a process that has nothing to
+    do for long would not notice. Takes the duty where it may: of all processes one has it, until it is gone."""
 
     def __init__(self, store: Store, clock: Clock, *, may_have_duty: bool) -> None:
         self._inbox: Inbox[None] = Inbox(1)
@@ -47,6 +47,5 @@ class StoreWatch(Component):
             raise
         self._duty_until = until if has_duty else _NEVER
         if has_duty is not was_on_duty:
-            self._logger.info(
-                "%s shows facts, pushes events and deletes", "this process" if has_duty else "another process"
-            )
+            who = "this process" if has_duty else "another process"
+            self._logger.info("%s shows facts, pushes events and deletes", who)

@@ -52,7 +52,7 @@ class Pipelines:
             for pipeline in self._pipelines.values():
                 pipeline.start()
         if (url := self._settings.log.url) is not None:
-            # Here, for the reason below.
+            # Imported here for the reason that `_make` gives.
             from agenteval_collector.log.kafka.cluster import TenantTopics  # noqa: PLC0415
 
             self._watch = TenantWatch(TenantTopics(url).tenants, self.of)
@@ -96,7 +96,7 @@ class Pipelines:
         if self._settings.log.url is None:
             return Pipeline(self._settings, self._clock, tenant, self._memory)
         try:
-            # Here: nothing of it is installed, or loaded, where nobody asks for it.
+            # Imported here: Kafka's client is not installed, or not loaded, where nobody asks for it.
             from agenteval_collector.wiring.fleet import FleetPipeline  # noqa: PLC0415
         except ImportError as error:
             raise ConfigError(f"log.url: {error}; pip install 'otel-agenteval[kafka,postgres]'") from error

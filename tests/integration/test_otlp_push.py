@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.emit.event_push import EventPush
+from agenteval_collector.emit.push import EventPush
 from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.counters import NoTelemetry, Telemetry

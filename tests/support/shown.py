@@ -86,7 +86,7 @@ def samples() -> Sequence[Sample]:
     trace = Trace(trace_id="1" * 32, agents=("planner",), service="shop", service_version="1.2.0", turns=(turn,))
     telemetry.agents.take_news(News(work=[work_of(trace, lambda _: 0.25)]))
     telemetry.versions.observe_regressions(_Worse().figures)
-    telemetry.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
+    telemetry.findings.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
     telemetry.collector.observe_assembly(_Assembling())
     telemetry.collector.observe_duty(lambda: True)
     telemetry.collector.observe_partitions({"traces": lambda: {3: 1}})

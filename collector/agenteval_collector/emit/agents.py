@@ -7,7 +7,7 @@ once, when it is complete for the first time.
 from typing import Final
 
 from agenteval_collector.emit.labels import IdentityLabels, NameLabels
-from agenteval_collector.emit.totals import Example, Totals, example_of
+from agenteval_collector.emit.meter import Example, Meter, example_of
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.news import News
 from otel_agenteval import semconv
@@ -19,41 +19,21 @@ SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10
 class AgentInstruments:
     """Counts and records what agents did in complete traces. Thread-safe."""
 
-    def __init__(self, totals: Totals, labels: IdentityLabels) -> None:
+    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
         self._labels = labels
         self._models = NameLabels("models", 50)
         self._tools = NameLabels("tools", 100)
-        self._tokens = totals.counter(
-            "agenteval.agent.tokens",
-            unit="{token}",
-            description="Tokens that agents used, as their spans say.",
+        self._tokens = meter.counter(
+            "agenteval.agent.tokens", "{token}", "Tokens that agents used, as their spans say."
         )
-        self._cost = totals.counter(
-            "agenteval.agent.cost",
-            unit="{USD}",
-            description="What these cost, where the price is known.",
+        self._cost = meter.counter("agenteval.agent.cost", "{USD}", "What these cost, where the price is known.")
+        self._loops = meter.counter(
+            "agenteval.loops.cost", "{USD}", "What model calls cost that were repeated in a loop."
         )
-        self._loops = totals.counter(
-            "agenteval.loops.cost",
-            unit="{USD}",
-            description="What model calls cost that were repeated in a loop.",
-        )
-        self._calls = totals.counter(
-            "agenteval.agent.tool.calls",
-            unit="{call}",
-            description="Tool calls, by what came of them.",
-        )
-        self._turns = totals.histogram(
-            "agenteval.agent.turn.duration",
-            unit="s",
-            description="How long turns took.",
-            bounds=SECONDS,
-        )
-        self._operations = totals.histogram(
-            "agenteval.agent.operation.duration",
-            unit="s",
-            description="How long model calls and tool calls took.",
-            bounds=SECONDS,
+        self._calls = meter.counter("agenteval.agent.tool.calls", "{call}", "Tool calls, by what came of them.")
+        self._turns = meter.histogram("agenteval.agent.turn.duration", "s", "How long turns took.", SECONDS)
+        self._operations = meter.histogram(
+            "agenteval.agent.operation.duration", "s", "How long model calls and tool calls took.", SECONDS
         )
 
     def take_news(self, news: News) -> None:

@@ -1,14 +1,12 @@
 """The collector's own telemetry: what it took, what it refused, and how far behind it is."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from opentelemetry.metrics import CallbackOptions, Meter, Observation
-
-from agenteval_collector.emit.gauges import show_level
-from agenteval_collector.emit.ports import Assembling, Memory, Push, Queue
-from agenteval_collector.emit.totals import Totals
+from agenteval_collector.emit.meter import Meter
+from agenteval_collector.emit.ports import Assembling, Queue
 from agenteval_collector.model.counters import Counted
+from agenteval_collector.runtime.memory import MemoryGuard
 from otel_agenteval import semconv
 
 _QUEUE: Final = "agenteval.queue"
@@ -67,31 +65,25 @@ class CollectorTelemetry:
     Every `observe_*` but that of queues is called once.
     """
 
-    def __init__(self, meter: Meter, totals: Totals, version: str) -> None:
+    def __init__(self, meter: Meter, version: str) -> None:
         self._meter = meter
         self._queues: dict[str, Queue] = {}
         self._counters = {
-            what: totals.counter(_PREFIX + what, unit=counter.unit, description=counter.description)
+            what: meter.counter(_PREFIX + what, counter.unit, counter.description)
             for what, counter in _COUNTERS.items()
         }
         # A series that appears with its first event has no increase there: these start at zero.
         for what, counter in _COUNTERS.items():
             if not counter.attribute:
                 self._counters[what].add(0)
-        show_level(
-            meter,
+        meter.level(
             "agenteval.collector.queue.size",
             "{item}",
             "Items waiting.",
             lambda: [(queue.waiting, {_QUEUE: name}) for name, queue in list(self._queues.items())],
         )
-        show_level(
-            meter,
-            "agenteval.collector.build_info",
-            "",
-            "Always 1; the label says which collector this is.",
-            lambda: [(1, {semconv.SERVICE_VERSION: version})],
-        )
+        about = "Always 1; the label says which collector this is."
+        meter.level("agenteval.collector.build_info", "", about, lambda: [(1, {semconv.SERVICE_VERSION: version})])
 
     def count(self, what: Counted, number: int = 1, which: str = "") -> None:
         attribute = _COUNTERS[what].attribute
@@ -103,32 +95,16 @@ class CollectorTelemetry:
 
     def observe_assembly(self, assembly: Assembling) -> None:
         """Show how many traces are open, and how far scoring is behind what was acknowledged."""
-        show_level(
-            self._meter,
-            "agenteval.collector.traces.open",
-            "{trace}",
-            "Traces held in memory until they are complete.",
-            lambda: [(assembly.open_traces, {})],
-        )
-        show_level(
-            self._meter,
-            "agenteval.collector.log.lag",
-            "{request}",
-            "Acknowledged requests that are not fully scored.",
-            lambda: [(assembly.lag().requests, {})],
-        )
-        show_level(
-            self._meter,
-            "agenteval.collector.log.oldest_age",
-            "s",
-            "Age of the oldest acknowledged request that is not fully scored.",
-            lambda: [(assembly.lag().oldest_age, {})],
-        )
+        about = "Traces held in memory until they are complete."
+        self._show("traces.open", "{trace}", about, lambda: assembly.open_traces)
+        about = "Acknowledged requests that are not fully scored."
+        self._show("log.lag", "{request}", about, lambda: assembly.lag().requests)
+        about = "Age of the oldest acknowledged request that is not fully scored."
+        self._show("log.oldest_age", "s", about, lambda: assembly.lag().oldest_age)
 
     def observe_partitions(self, lags: Mapping[str, Callable[[], Mapping[int, int]]]) -> None:
         """Show how far this process is behind in each partition that it reads, by topic."""
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.collector.partition.lag",
             "{message}",
             "Messages of a partition of Kafka that are not done with.",
@@ -139,43 +115,29 @@ class CollectorTelemetry:
             ],
         )
 
-    def observe_memory(self, memory: Memory) -> None:
+    def observe_memory(self, memory: MemoryGuard) -> None:
         """Show how much memory the process takes, and how much it may."""
-        show_level(
-            self._meter,
-            "agenteval.collector.memory",
-            "By",
-            "Resident memory of the process.",
-            lambda: [(memory.used, {})],
-        )
-        show_level(
-            self._meter,
-            "agenteval.collector.memory.limit",
-            "By",
-            "Memory that the process may take: near it, requests are refused.",
-            lambda: [(memory.limit, {})],
-        )
+        self._show("memory", "By", "Resident memory of the process.", lambda: memory.used)
+        about = "Memory that the process may take: near it, requests are refused."
+        self._show("memory.limit", "By", about, lambda: memory.limit)
 
     def observe_duty(self, is_on_duty: Callable[[], bool]) -> None:
         """Show whether this process shows what is so for all that share the work."""
-        show_level(
-            self._meter,
-            "agenteval.collector.on.duty",
-            "",
+        about = (
             "1 where this process shows facts about all processes, pushes events and deletes, else 0: of several "
-            "processes one does.",
-            lambda: [(float(is_on_duty()), {})],
+            "processes one does."
         )
+        self._show("on.duty", "", about, lambda: float(is_on_duty()))
 
-    def observe_pushes(self, pushes: Mapping[str, Push]) -> None:
+    def observe_pushes(self, failures: Callable[[], Mapping[str, int]]) -> None:
         """Show how many OTLP exports failed for good so far, by signal."""
-
-        def callback(_: CallbackOptions) -> Iterable[Observation]:
-            return [Observation(push.failures, {"agenteval.signal": signal}) for signal, push in pushes.items()]
-
-        self._meter.create_observable_counter(
+        self._meter.level(
             "agenteval.collector.push.failures",
-            [callback],
-            unit="{request}",
-            description="Exports to the configured OTLP endpoint that failed for good.",
+            "{request}",
+            "Exports to the configured OTLP endpoint that failed for good.",
+            lambda: [(failed, {"agenteval.signal": signal}) for signal, failed in failures().items()],
+            rises=True,
         )
+
+    def _show(self, name: str, unit: str, description: str, read: Callable[[], float]) -> None:
+        self._meter.level(_PREFIX + name, unit, description, lambda: [(read(), {})])

@@ -1,5 +1,6 @@
 """The watch feed: evaluations and live findings for all watchers, and recent alarms for those who were away."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Collection, Container, Sequence
 from contextlib import AbstractContextManager
@@ -9,22 +10,23 @@ from itertools import islice
 from threading import Condition, Lock
 from typing import Final, TypeAlias
 
-from agenteval_collector.emit.alarms import Event, identity, is_alarm
 from agenteval_collector.emit.ports import ProcessesIn
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.runtime.errors import RetryableError, Unavailable
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding
 from otel_agenteval.lru import Recent
-from otel_agenteval.outcome import Evaluation
+from otel_agenteval.outcome import Evaluation, Method, Subject
 
 MAX_ALARMS: Final = 1024
 """Alarms that are remembered for watchers that were away, the newest."""
 MAX_MISSED: Final = 256
 """Missed alarms that a watcher is told of, the newest."""
 _QUEUE: Final = "watch"
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Lost:
     count: int
 
 
+Event: TypeAlias = Evaluation | Finding
 FeedItem: TypeAlias = Event | Lost
 _Participants: TypeAlias = Callable[[str], Container[str]]
 
@@ -64,6 +67,39 @@ def _name(event: Event) -> str:
     if isinstance(event, Evaluation):
         return event.name
     return LOOP_EVALUATOR if event.kind in LOOP_KINDS else event.kind
+
+
+def is_alarm(event: Event) -> bool:
+    """Return whether the event says that something is wrong: a finding that is told live, or a judged score of a trace
+    below its threshold."""
+    if isinstance(event, Finding):
+        return True
+    return event.method is Method.LLM and event.subject is Subject.TRACE and event.success is False
+
+
+def identity(event: Event) -> tuple[str | None, ...]:
+    """Return what tells an alarm from others, however often it is told."""
+    if isinstance(event, Finding):
+        return event.trace_id, event.kind, event.span_id
+    return event.subject_id, event.name
+
+
+class Participants:
+    """The processes of a session's newest complete traces, which are `stored`, and of its `running` ones."""
+
+    def __init__(self, stored: ProcessesIn, *running: ProcessesIn) -> None:
+        self._stored = stored
+        self._running = running
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        """Return the processes in the session; without the stored ones where the store refuses. Thread-safe."""
+        found = frozenset[str]().union(*(running.processes_in(session_id) for running in self._running))
+        try:
+            return found | self._stored.processes_in(session_id)
+        except RetryableError as error:
+            # Whoever is known without the store hears of it all the same.
+            _logger.warning("not all processes of session %.200r are known now: %s", session_id, error)
+            return found
 
 
 class Subscription(AbstractContextManager["Subscription"]):

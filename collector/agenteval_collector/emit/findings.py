@@ -1,12 +1,16 @@
-"""Findings as OpenTelemetry instruments. Each finding is counted once, each trace and session by its worst finding."""
+"""Findings as OpenTelemetry instruments. Each finding is counted once, each trace and session by its worst finding.
 
-from collections.abc import Sequence
+Problems, which gather findings that recur, are shown by their number.
+"""
 
-from opentelemetry.metrics import Meter
+from collections import Counter as Tally
+from collections.abc import Callable, Sequence
 
-from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.totals import Counter, Totals
+from agenteval_collector.emit.labels import Identity, IdentityLabels
+from agenteval_collector.emit.meter import Counter, Levels, Meter
 from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.problems import ProblemState
+from agenteval_collector.problems.problem import ProblemCount
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding
@@ -15,30 +19,25 @@ from otel_agenteval.finding import Finding
 class FindingInstruments:
     """The counters of findings, loops, traces and sessions. Thread-safe."""
 
-    def __init__(self, meter: Meter, totals: Totals, labels: IdentityLabels) -> None:
+    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+        self._meter = meter
         self._labels = labels
-        self._findings = totals.counter(
-            "agenteval.findings",
-            unit="{finding}",
-            description="What was observed in traces, by kind and severity.",
+        self._findings = meter.counter(
+            "agenteval.findings", "{finding}", "What was observed in traces, by kind and severity."
         )
-        self._loops = totals.counter(
-            "agenteval.loops",
-            unit="{loop}",
-            description="Loops that agents were found in, without the observed ones.",
+        self._loops = meter.counter(
+            "agenteval.loops", "{loop}", "Loops that agents were found in, without the observed ones."
         )
-        self._last_loop = meter.create_gauge(
-            "agenteval.loop.last", unit="s", description="When the newest of them was found, in seconds of Unix time."
+        self._last_loops: dict[tuple[tuple[str, str], ...], float] = {}
+        meter.level(
+            "agenteval.loop.last",
+            "s",
+            "When the newest of them was found, in seconds of Unix time.",
+            lambda: [(found_at, dict(loop)) for loop, found_at in list(self._last_loops.items())],
         )
-        self._traces = totals.counter(
-            "agenteval.traces",
-            unit="{trace}",
-            description="Complete traces of agents by their worst finding.",
-        )
-        self._sessions = totals.counter(
-            "agenteval.sessions",
-            unit="{session}",
-            description="Sessions that are over by their worst finding.",
+        self._traces = meter.counter("agenteval.traces", "{trace}", "Complete traces of agents by their worst finding.")
+        self._sessions = meter.counter(
+            "agenteval.sessions", "{session}", "Sessions that are over by their worst finding."
         )
 
     def take_news(self, news: News) -> None:
@@ -52,7 +51,26 @@ class FindingInstruments:
             if each.kind in LOOP_KINDS and each.is_alarm:
                 loop = {semconv.AGENTEVAL_LOOP_KIND: each.kind, **whose}
                 self._loops.add(1, loop)
-                self._last_loop.set(each.found_at / 1e9, loop)
+                self._last_loops[tuple(loop.items())] = each.found_at / 1e9
+
+    def observe_problems(self, read: Callable[[], Sequence[ProblemCount]]) -> None:
+        """Show the number of problems from now on. To be called once.
+
+        Every agent with a problem has all states, most of them 0: an alert on new ones must see them come and go.
+        """
+
+        def levels() -> Levels:
+            counts: Tally[tuple[str | None, str, str]] = Tally()
+            for each in read():
+                agent, _ = self._labels.pair(each.agent, None)
+                for state in ProblemState:
+                    counts[agent, state, each.severity] += each.problems if state is each.state else 0
+            for (agent, named, severity), count in counts.items():
+                sort = {semconv.AGENTEVAL_PROBLEM_STATE: named, semconv.AGENTEVAL_PROBLEM_SEVERITY: severity}
+                yield count, {**Identity(agent).attributes, **sort}
+
+        about = "Failures that recur, each counted once, by their state."
+        self._meter.level("agenteval.problems", "{problem}", about, levels)
 
     def _count_worst(self, counter: Counter, subjects: Sequence[WorstFinding]) -> None:
         for each in subjects:

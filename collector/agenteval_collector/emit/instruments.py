@@ -8,12 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final
 
-from opentelemetry.metrics import Meter
-
-from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import Identity, IdentityLabels, present
+from agenteval_collector.emit.meter import Meter, example_of
 from agenteval_collector.emit.ports import PastSessionCounts
-from agenteval_collector.emit.totals import Totals, example_of
 from agenteval_collector.model.news import News
 from agenteval_collector.model.sessions import SessionLevel
 from otel_agenteval import semconv
@@ -26,25 +23,22 @@ SCORE_BOUNDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 class EvaluationInstruments:
     """Records scores and outcomes."""
 
-    def __init__(self, meter: Meter, totals: Totals, labels: IdentityLabels) -> None:
+    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
         self._meter = meter
         self._labels = labels
-        self._scores = totals.histogram(
-            "gen_ai.evaluation.score",
-            unit="1",
-            description="Scores that evaluators gave, from 0 (bad) to 1 (good).",
-            bounds=SCORE_BOUNDS,
+        self._scores = meter.histogram(
+            "gen_ai.evaluation.score", "1", "Scores that evaluators gave, from 0 (bad) to 1 (good).", SCORE_BOUNDS
         )
-        self._coverage = totals.histogram(
+        self._coverage = meter.histogram(
             "agenteval.session.coverage",
-            unit="1",
-            description="Shares of their signals that final session scores rest on.",
-            bounds=SCORE_BOUNDS,
+            "1",
+            "Shares of their signals that final session scores rest on.",
+            SCORE_BOUNDS,
         )
-        self._outcomes = totals.counter(
+        self._outcomes = meter.counter(
             "agenteval.evaluation.outcomes",
-            unit="{evaluation}",
-            description="Evaluations by what came of them: a score, a reason for none, or a failure.",
+            "{evaluation}",
+            "Evaluations by what came of them: a score, a reason for none, or a failure.",
         )
 
     def take_news(self, news: News) -> None:
@@ -79,22 +73,19 @@ class EvaluationInstruments:
         """Show the levels of open sessions from now on, and what chance explains after `past`. They are read from any
         thread at each scrape and push. To be called once."""
 
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.sessions.active",
             "{session}",
             "Sessions that may still get traces; by evaluation those that were drawn at random for the judge.",
             lambda: self._sum_levels((level, level.active) for level in read()),
         )
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.sessions.low",
             "{session}",
             "Active sessions, drawn at random, that score below the threshold with enough coverage.",
             lambda: self._sum_levels((level, level.low) for level in read() if level.evaluator is not None),
         )
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.sessions.low.limit",
             "{session}",
             "The most of these active sessions that score low by chance, as the agent's own past sessions did.",

@@ -7,12 +7,9 @@ conventions have them for any model client.
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from opentelemetry.metrics import Meter
-
-from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import OTHER
+from agenteval_collector.emit.meter import Meter
 from agenteval_collector.emit.ports import JudgeQueue
-from agenteval_collector.emit.totals import Totals
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import BudgetLevel, Exchange
 from otel_agenteval import semconv
@@ -36,40 +33,38 @@ class JudgeInstruments:
     can be anything that spans say. A model that is not among them is `_other`.
     """
 
-    def __init__(self, meter: Meter, totals: Totals, models: Collection[str]) -> None:
+    def __init__(self, meter: Meter, models: Collection[str]) -> None:
         self._meter = meter
         self._models = frozenset(models)
-        self._durations = totals.histogram(
+        self._durations = meter.histogram(
             "gen_ai.evaluation.client.operation.duration",
-            unit="s",
-            description="Time for a reply of the judge; where none came, for all attempts together.",
-            bounds=DURATION_BOUNDS,
+            "s",
+            "Time for a reply of the judge; where none came, for all attempts together.",
+            DURATION_BOUNDS,
         )
-        self._requests = totals.counter(
+        self._requests = meter.counter(
             "agenteval.judge.requests",
-            unit="{request}",
-            description="HTTP requests to the judge that came to their end, each attempt by itself.",
+            "{request}",
+            "HTTP requests to the judge that came to their end, each attempt by itself.",
         )
-        self._tokens = totals.histogram(
+        self._tokens = meter.histogram(
             "gen_ai.evaluation.client.usage.tokens",
-            unit="{token}",
-            description="Tokens that one question to the judge took.",
-            bounds=TOKEN_BOUNDS,
+            "{token}",
+            "Tokens that one question to the judge took.",
+            TOKEN_BOUNDS,
         )
-        self._cost = totals.counter(
-            "gen_ai.evaluation.client.usage.cost",
-            unit="{USD}",
-            description="What the judge's replies cost, by judge.prices.",
+        self._cost = meter.counter(
+            "gen_ai.evaluation.client.usage.cost", "{USD}", "What the judge's replies cost, by judge.prices."
         )
-        self._enqueue_errors = totals.counter(
+        self._enqueue_errors = meter.counter(
             "gen_ai.evaluation.client.enqueue.errors",
-            unit="{error}",
-            description="Traces that were not judged because too many waited already.",
+            "{error}",
+            "Traces that were not judged because too many waited already.",
         )
-        self._lookups = totals.counter(
+        self._lookups = meter.counter(
             "agenteval.judge.cache.lookups",
-            unit="{lookup}",
-            description="Questions to the judge, by whether their answer was known already.",
+            "{lookup}",
+            "Questions to the judge, by whether their answer was known already.",
         )
         # A series that appears with its first event has no increase there.
         self._enqueue_errors.add(0)
@@ -106,8 +101,7 @@ class JudgeInstruments:
 
     def observe_drift(self, read: Callable[[], Sequence[Drift]]) -> None:
         """Show of each evaluator whether its judge has drifted. To be called once."""
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.judge.drift",
             "",
             "1 where the judge says something else than before of the same traces, else 0.",
@@ -116,15 +110,13 @@ class JudgeInstruments:
 
     def observe_budget(self, read: Callable[[], Sequence[BudgetLevel]]) -> None:
         """Show each bound of the budget, and how much of it is used up. To be called once."""
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.judge.budget.used",
             "",
             "What the judge has used up in the present hour or day.",
             lambda: [(each.used, _bound(each)) for each in read()],
         )
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.judge.budget.limit",
             "",
             "What the judge may use up in an hour or a day.",
@@ -133,15 +125,13 @@ class JudgeInstruments:
 
     def observe_stage(self, stage: JudgeQueue) -> None:
         """Show how many traces wait for the judge, and whether it is away. To be called once."""
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.judge.paused",
             "",
             "1 while the judge does not answer and requests are held back, else 0.",
             lambda: [(float(stage.paused), {})],
         )
-        show_level(
-            self._meter,
+        self._meter.level(
             "gen_ai.evaluation.client.queue.size",
             "{trace}",
             "Traces that wait for the judge.",

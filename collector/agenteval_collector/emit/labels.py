@@ -72,7 +72,7 @@ class _Admission:
     def __init__(self, what: str, limit: int) -> None:
         if limit < 1:
             raise ValueError(f"the limit of {what} is {limit}, it must be at least 1")
-        self.limit = limit
+        self._limit = limit
         self._what = what
         self._admitted: set[Hashable] = set()
         self._warned = False
@@ -80,14 +80,14 @@ class _Admission:
     def admits(self, value: Hashable) -> bool:
         if value in self._admitted:
             return True
-        if len(self._admitted) < self.limit:
+        if len(self._admitted) < self._limit:
             self._admitted.add(value)
             return True
         if not self._warned:
             self._warned = True
             _logger.warning(
                 "more than %d %s were seen: instruments count the others as %s until the collector restarts",
-                self.limit,
+                self._limit,
                 self._what,
                 OTHER,
             )
@@ -109,7 +109,7 @@ class NameLabels:
 
 
 class IdentityLabels:
-    """Maps whatever spans say of agent, service, version and environment to at most `max_identities` identities.
+    """Maps whatever spans say of agent, service, version and environment to a bounded number of identities.
 
     `agents` and `services` bound how many of each have a name of their own, `pairs` how many (agent, service)
     combinations; past that the agent gives way first, so that a flood of agent names leaves services apart. Of each
@@ -139,15 +139,6 @@ class IdentityLabels:
         self._live_versions: dict[str | None, deque[str]] = {}
         # Evaluations come from one thread, session levels are read by every scrape and push.
         self._lock = RLock()
-
-    @property
-    def max_identities(self) -> int:
-        """The most identities that can ever come out."""
-        # Services may also be unknown or `_other`; every pair may also go without a version or with `_other`.
-        pairs = self._pairs.limit + self._services.limit + 2
-        versions = 2 * pairs + self._versions.limit
-        # The environment of any of these may also be unknown or `_other`.
-        return 2 * versions + self._placed.limit
 
     def identity(
         self, agent: str | None, service: str | None, version: str | None, environment: str | None = None

@@ -32,30 +32,12 @@ class Queue(Protocol):
         """The number of items that wait now."""
 
 
-class Memory(Protocol):
-    """The memory of the process, in bytes. Asked by any thread; must not block."""
-
-    @property
-    def used(self) -> int: ...
-
-    @property
-    def limit(self) -> int: ...
-
-
 class JudgeQueue(Queue, Protocol):
     """The traces that wait for the judge."""
 
     @property
     def paused(self) -> bool:
         """True while the judge does not answer and requests are held back."""
-
-
-class Push(Protocol):
-    """The push of one signal over OTLP. Asked by any thread; must not block."""
-
-    @property
-    def failures(self) -> int:
-        """Exports that failed for good so far."""
 
 
 class ProcessesIn(Protocol):

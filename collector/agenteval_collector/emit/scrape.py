@@ -8,33 +8,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from threading import Lock
 from typing import Any, Final
 
 from opentelemetry.sdk.metrics import Exemplar
-from opentelemetry.sdk.metrics.export import (
-    Gauge,
-    Histogram,
-    HistogramDataPoint,
-    Metric,
-    MetricReader,
-    MetricsData,
-    NumberDataPoint,
-    Sum,
-)
+from opentelemetry.sdk.metrics import export as sdk
 from opentelemetry.sdk.resources import Resource
-from prometheus_client import exposition
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-)
-from prometheus_client.core import Exemplar as PrometheusExemplar
-from prometheus_client.core import Metric as Family
+from prometheus_client import core, exposition
 from prometheus_client.registry import Collector
-
-from agenteval_collector.emit.totals import Totals
 
 SCRAPER_HEADER: Final = "x-prometheus-scrape-timeout-seconds"
 """A header of every scrape by Prometheus and its kind. Who asks without it only looks."""
@@ -43,31 +23,7 @@ _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9]+")
 _SUFFIXES: Final = {"s": "seconds"}
 
 
-class Scrape(MetricReader):
-    """Reads the instruments whenever it is asked to. Thread-safe."""
-
-    def __init__(self, totals: Totals) -> None:
-        super().__init__()
-        self._totals = totals
-        self._lock = Lock()
-        self._collected: MetricsData | None = None
-
-    def read(self, reader: str | None) -> MetricsData:
-        """Return what is shown to the reader now; None only looks (`Totals`)."""
-        with self._lock:
-            self.collect()
-            collected = self._collected
-        assert collected is not None, "the collector's build is always shown"
-        return self._totals.added_to(collected, reader)
-
-    def _receive_metrics(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> None:
-        self._collected = metrics_data
-
-    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
-        """Nothing has to be stopped."""
-
-
-def page(collected: Sequence[MetricsData], headers: Mapping[str, str]) -> tuple[bytes, str]:
+def page(collected: Sequence[sdk.MetricsData], headers: Mapping[str, str]) -> tuple[bytes, str]:
     """Return the page with all of this, under the first one's resource, and its content type, for a request with these
     headers, by lower-case names."""
     encode, content_type = exposition.choose_encoder(headers.get("accept", ""))
@@ -75,23 +31,23 @@ def page(collected: Sequence[MetricsData], headers: Mapping[str, str]) -> tuple[
 
 
 class _Page(Collector):
-    def __init__(self, families: Sequence[Family]) -> None:
+    def __init__(self, families: Sequence[core.Metric]) -> None:
         self._families = families
 
-    def collect(self) -> Iterable[Family]:
+    def collect(self) -> Iterable[core.Metric]:
         return self._families
 
 
-def _families(collected: Sequence[MetricsData]) -> Iterator[Family]:
+def _families(collected: Sequence[sdk.MetricsData]) -> Iterator[core.Metric]:
     resources = [of_resource for each in collected for of_resource in each.resource_metrics]
-    yield InfoMetricFamily("target", "Target metadata", _labels_of_target(resources[0].resource))
-    metrics: dict[str, list[Metric]] = {}
+    yield core.InfoMetricFamily("target", "Target metadata", _labels_of_target(resources[0].resource))
+    metrics: dict[str, list[sdk.Metric]] = {}
     for metric in (metric for each in resources for of_scope in each.scope_metrics for metric in of_scope.metrics):
         metrics.setdefault(metric.name, []).append(metric)
     yield from map(_family, map(_together, metrics.values()))
 
 
-def _together(metrics: Sequence[Metric]) -> Metric:
+def _together(metrics: Sequence[sdk.Metric]) -> sdk.Metric:
     """Return one instrument with the series that it has for each tenant."""
     data: Any = metrics[0].data
     points = [point for metric in metrics for point in metric.data.data_points]
@@ -102,35 +58,31 @@ def _labels_of_target(resource: Resource) -> dict[str, str]:
     return {_label(name): str(value) for name, value in resource.attributes.items()}
 
 
-def _family(metric: Metric) -> Family:
+def _family(metric: sdk.Metric) -> core.Metric:
     """Return the series of an instrument. All of them have all labels; an empty one is none to Prometheus."""
     name, unit = _NOT_IN_NAMES.sub("_", metric.name), _SUFFIXES.get(metric.unit or "", "")
     said = metric.description or ""
     keys = sorted({key for point in metric.data.data_points for key in point.attributes or ()})
     labels = [*map(_label, keys)]
-    family: Family
-    if isinstance(metric.data, Histogram):
-        family = histogram = HistogramMetricFamily(name, said, labels=labels, unit=unit)
+    if isinstance(metric.data, sdk.Histogram):
+        histogram = core.HistogramMetricFamily(name, said, labels=labels, unit=unit)
         for counted in metric.data.data_points:
             histogram.add_metric(_values(counted, keys), [*_buckets(counted)], counted.sum)
-    elif isinstance(metric.data, Sum):
-        family = counter = CounterMetricFamily(name, said, labels=labels, unit=unit)
-        for point in metric.data.data_points:
-            counter.add_metric(_values(point, keys), point.value)
-    else:
-        assert isinstance(metric.data, Gauge), "no instrument has another kind of data"
-        family = gauge = GaugeMetricFamily(name, said, labels=labels, unit=unit)
-        for point in metric.data.data_points:
-            gauge.add_metric(_values(point, keys), point.value)
+        return histogram
+    assert isinstance(metric.data, sdk.Sum | sdk.Gauge), "no instrument has another kind of data"
+    make = core.CounterMetricFamily if isinstance(metric.data, sdk.Sum) else core.GaugeMetricFamily
+    family = make(name, said, labels=labels, unit=unit)
+    for point in metric.data.data_points:
+        family.add_metric(_values(point, keys), point.value)
     return family
 
 
-def _values(point: NumberDataPoint | HistogramDataPoint, keys: Sequence[str]) -> list[str]:
+def _values(point: sdk.NumberDataPoint | sdk.HistogramDataPoint, keys: Sequence[str]) -> list[str]:
     attributes = point.attributes or {}
     return [str(attributes.get(key, "")) for key in keys]
 
 
-def _buckets(point: HistogramDataPoint) -> Iterator[tuple[str, float] | tuple[str, float, PrometheusExemplar]]:
+def _buckets(point: sdk.HistogramDataPoint) -> Iterator[tuple[str, float] | tuple[str, float, core.Exemplar]]:
     """Yield the buckets: upper bound, count of all below it, and an example of what is in it, if there is one."""
     bounds = [*map(str, point.explicit_bounds), "+Inf"]
     examples = {bisect_left(point.explicit_bounds, each.value): each for each in point.exemplars}
@@ -141,9 +93,9 @@ def _buckets(point: HistogramDataPoint) -> Iterator[tuple[str, float] | tuple[st
             yield bounds[bucket], count
 
 
-def _exemplar(example: Exemplar) -> PrometheusExemplar:
+def _exemplar(example: Exemplar) -> core.Exemplar:
     ids = {"trace_id": f"{example.trace_id:032x}", "span_id": f"{example.span_id:016x}"}
-    return PrometheusExemplar(ids, example.value, example.time_unix_nano / 1e9)
+    return core.Exemplar(ids, example.value, example.time_unix_nano / 1e9)
 
 
 def _label(name: str) -> str:

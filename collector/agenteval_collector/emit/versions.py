@@ -1,19 +1,14 @@
 """Figures of agents' versions as gauges: rates of passing, reliability over runs, and evidence of a regression."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
 
-from opentelemetry.metrics import Meter
-
-from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import IdentityLabels, present
+from agenteval_collector.emit.meter import Levels, Meter
 from agenteval_collector.model.quality import VersionRate
 from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.runs import VersionFigures
 from otel_agenteval import semconv
 from otel_agenteval.metrics import PassRate
-
-_Levels: TypeAlias = Iterable[tuple[float, dict[str, str]]]
 
 
 class VersionGauges:
@@ -36,8 +31,7 @@ class VersionGauges:
                 if (whose := self._labels.agent_version(each.agent, each.version)) is not None:
                     yield whose, each
 
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.reliability",
             "{score}",
             "Published figures of reliability over runs, from 0 (bad) to 1 (good).",
@@ -47,8 +41,7 @@ class VersionGauges:
                 for name, value in each.figures.items()
             ),
         )
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.reliability.runs",
             "{run}",
             "Runs that the figures of reliability rest on.",
@@ -58,14 +51,13 @@ class VersionGauges:
     def observe_regressions(self, read: Callable[[], Iterable[Regression]]) -> None:
         """Show the evidence that a version is worse than the one before it."""
 
-        def shown() -> _Levels:
+        def shown() -> Levels:
             for each in read():
                 if (whose := self._labels.agent_version(each.agent, each.version)) is not None:
                     about = {semconv.GEN_AI_EVALUATION_NAME: each.evaluator, semconv.AGENTEVAL_FINDING_KIND: each.kind}
                     yield each.evidence, {**whose, **present(about)}
 
-        show_level(
-            self._meter,
+        self._meter.level(
             "agenteval.regression",
             "{evidence}",
             "Evidence that a version of an agent is worse than the one before it. Where nothing got worse, any series "
@@ -86,12 +78,12 @@ class VersionGauges:
                     }
                     yield {**whose, **evaluator}, each.rate
 
-        def estimates() -> _Levels:
+        def estimates() -> Levels:
             # Shown first: the bounds are those of the same moment, and cost nothing more.
             rates[:] = labelled()
             return [(rate.estimate, whose) for whose, rate in rates if rate.estimate is not None]
 
-        def bound(at: int) -> _Levels:
+        def bound(at: int) -> Levels:
             return [(rate.interval[at], whose) for whose, rate in rates if rate.interval is not None]
 
         for name, description, levels in (
@@ -99,4 +91,4 @@ class VersionGauges:
             (".low", "The lower bound of the 95 % interval.", lambda: bound(0)),
             (".high", "The upper bound of the 95 % interval.", lambda: bound(1)),
         ):
-            show_level(self._meter, f"agenteval.pass_rate{name}", "{score}", description, levels)
+            self._meter.level(f"agenteval.pass_rate{name}", "{score}", description, levels)

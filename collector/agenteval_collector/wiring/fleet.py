@@ -12,8 +12,7 @@ A process does one of these, or all. Each is built in every process, and runs wh
 from collections.abc import Callable, Iterable, Sequence
 
 from agenteval_collector.config import Role, Settings
-from agenteval_collector.emit.feed import Feed
-from agenteval_collector.emit.participants import Participants
+from agenteval_collector.emit.feed import Feed, Participants
 from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.evaluation import SessionKey
 from agenteval_collector.findings.loops import LiveLoops

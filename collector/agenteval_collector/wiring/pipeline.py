@@ -17,8 +17,7 @@ from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders
 from agenteval_collector.assembly.ports import AssemblyStore, TraceTaker
 from agenteval_collector.config import AssemblyConfig, Settings
-from agenteval_collector.emit.feed import MAX_ALARMS, Feed
-from agenteval_collector.emit.participants import Participants
+from agenteval_collector.emit.feed import MAX_ALARMS, Feed, Participants
 from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.evaluation import (
     EvaluationInbox,
@@ -327,7 +326,7 @@ class Pipeline:
         self._telemetry.observe_queues({each.name: each for each in queues})
         levels, past = self._session_levels()
         self.output.evaluations.observe_sessions(self._on_duty(levels), past)
-        self.output.observe_problems(self._on_duty(self.queries.problem_counts))
+        self.output.findings.observe_problems(self._on_duty(self.queries.problem_counts))
         versions = self.output.versions
         versions.observe_reliability(self._on_duty(self._reliability.figures))
         versions.observe_regressions(self._on_duty(Regressions(self.storage.store.versions, self._clock).figures))

@@ -1,16 +1,22 @@
-"""OTLP push of events: from the outbox, where they stay until the endpoint has taken them."""
+"""OTLP push to a backend of the user's: of events, from the outbox, where they stay until they are taken; of metrics.
+
+Nothing here can hold up the collector: one request of each signal is in flight at a time, every call has a timeout, and
+what fails is counted.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import ReadableLogRecord
-from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
+from opentelemetry.sdk._logs.export import LogRecordExportResult
+from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
+from agenteval_collector.emit.meter import Meter
 from agenteval_collector.emit.ports import Outbox
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import Event
@@ -18,6 +24,7 @@ from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.inbox import Inbox
 from otel_agenteval import semconv
 
+Batch_contra = TypeVar("Batch_contra", contravariant=True)
 EVENTS: Final = "events"
 MAX_WAITING: Final = 100_000
 """Events that wait, about 100 MB."""
@@ -26,7 +33,78 @@ _LINGER: Final = 1.0
 """Seconds between two looks at the outbox."""
 
 
-class EventPush(Component):
+class Exporter(Protocol[Batch_contra]):
+    """An exporter of the SDK."""
+
+    def export(self, batch: Batch_contra, /) -> LogRecordExportResult | MetricExportResult: ...
+
+    def shutdown(self) -> Any: ...
+
+
+class _Push(Component, Generic[Batch_contra]):
+    """Sends to the endpoint on a thread of its own."""
+
+    def __init__(self, name: str, exporter: Exporter[Batch_contra]) -> None:
+        self._closing: Inbox[None] = Inbox(1)
+        super().__init__(name, self._closing)
+        self._exporter = exporter
+        self.failures = 0
+        """Exports that failed."""
+
+    def end(self) -> None:
+        """Let it send what waits, and then stop. Does not wait for that."""
+        self._closing.close()
+
+    def shutdown(self, timeout: float = 10.0) -> None:
+        """Send what waits, within `timeout` seconds."""
+        self.end()
+        self._thread.join(timeout)
+        self._exporter.shutdown()
+        super().shutdown(0.0)
+
+    def _export(self, batch: Batch_contra) -> bool:
+        """Return whether the endpoint has taken it."""
+        taken = False
+        try:
+            result = self._exporter.export(batch)
+        except Exception as error:  # noqa: BLE001  # `refused` logs it, once.
+            self.refused(error)
+        else:
+            self.accepted()
+            taken = result in (LogRecordExportResult.SUCCESS, MetricExportResult.SUCCESS)
+        self.failures += not taken
+        return taken
+
+
+class MetricPush(_Push[MetricsData]):
+    """Pushes a snapshot of all instruments every `interval` seconds; one that fails is superseded by the next one."""
+
+    def __init__(self, exporter: Exporter[MetricsData], meter: Meter, interval: float) -> None:
+        super().__init__("metrics", exporter)
+        self._meter = meter
+        self._interval = interval
+
+    def run(self) -> None:
+        closing = False
+        while not closing:
+            self._closing.take(1, self._interval)
+            closing = self._closing.closed
+            # What is new would stay 0 in the last snapshot, so that there is another one.
+            is_new = closing and self._meter.has_new(self.name)
+            self._export(self._meter.read(self.name))
+        if is_new:
+            self._export(self._meter.read(self.name))
+
+    def shutdown(self, timeout: float = 10.0) -> None:
+        """Push the last snapshot, within `timeout` seconds."""
+        self.end()
+        self._thread.join(timeout)
+        if self.alive:
+            self._logger.warning("the last metrics did not reach the export endpoint in %g s", timeout)
+        super().shutdown(0.0)
+
+
+class EventPush(_Push[Sequence[ReadableLogRecord]]):
     """Pushes events, the oldest first, each until the endpoint has taken it: at least once, over restarts and outages.
 
     While more than `MAX_WAITING` wait, the oldest are dropped and counted.
@@ -34,7 +112,7 @@ class EventPush(Component):
 
     def __init__(
         self,
-        exporter: LogRecordExporter,
+        exporter: Exporter[Sequence[ReadableLogRecord]],
         outbox: Outbox,
         telemetry: Telemetry,
         *,
@@ -44,9 +122,7 @@ class EventPush(Component):
         is_on_duty: Callable[[], bool] = lambda: True,
     ) -> None:
         """`is_on_duty`: of several processes with this outbox, this is the one that pushes."""
-        self._closing: Inbox[None] = Inbox(1)
-        super().__init__(EVENTS, self._closing)
-        self._exporter = exporter
+        super().__init__(EVENTS, exporter)
         self._outbox = outbox
         self._telemetry = telemetry
         self._resource = resource
@@ -54,8 +130,6 @@ class EventPush(Component):
         self._max_waiting = max_waiting
         self._is_on_duty = is_on_duty
         self._size = 0
-        self.failures = 0
-        """Exports that failed; their events are pushed again."""
 
     @property
     def waiting(self) -> int:
@@ -71,13 +145,6 @@ class EventPush(Component):
                 return
             self._closing.take(1, _LINGER)
 
-    def shutdown(self, timeout: float = 10.0) -> None:
-        """Push what waits, within `timeout` seconds; what does not arrive leaves after the next start."""
-        self._closing.close()
-        self._thread.join(timeout)
-        self._exporter.shutdown()  # type: ignore[no-untyped-call]
-        super().shutdown(0.0)
-
     def _push(self) -> bool:
         """Push a batch. Returns whether it arrived and more is there."""
         if not self._is_on_duty():
@@ -85,7 +152,7 @@ class EventPush(Component):
             return False
         self.insist(self._drop_too_many)
         events = self.insist(self._outbox.oldest, _BATCH)
-        if not events or not self._export(events):
+        if not events or not self._export([self._record(each) for each in events]):
             return False
         # Not together with the export: a disk that refuses this must not let them leave again and again.
         self.insist(self._outbox.remove, events)
@@ -96,18 +163,6 @@ class EventPush(Component):
         if (beyond := self._size - self._max_waiting) > 0:
             self._outbox.drop(beyond)
             self._telemetry.count(Counted.DROPPED, beyond, which=EVENTS)
-
-    def _export(self, events: Sequence[Event]) -> bool:
-        """Return whether the endpoint has taken the events."""
-        try:
-            result = self._exporter.export([self._record(each) for each in events])
-        except Exception as error:  # noqa: BLE001  # `refused` logs it, once.
-            self.refused(error)
-            result = LogRecordExportResult.FAILURE
-        else:
-            self.accepted()
-        self.failures += result is not LogRecordExportResult.SUCCESS
-        return result is LogRecordExportResult.SUCCESS
 
     def _record(self, event: Event) -> ReadableLogRecord:
         return ReadableLogRecord(

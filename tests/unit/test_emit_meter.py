@@ -1,34 +1,35 @@
-"""Counters and histograms beside the real SDK: a new series begins with 0 for each reader, and nothing is lost."""
+"""A new series of counters and histograms begins with 0 for each reader, and nothing is lost; levels are read anew."""
 
 from threading import Thread
 from typing import Any
 
 import pytest
-from agenteval_collector.emit.totals import NEW_FOR, Totals, example_of
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from agenteval_collector.emit.meter import NEW_FOR, Meter, example_of
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 TRACE_ID, SPAN_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 class Meters:
-    """Totals with a counter and a histogram, beside an instrument of the SDK."""
+    """A meter with a counter, a histogram and a level."""
 
     def __init__(self) -> None:
-        self.reader = InMemoryMetricReader()
-        meter = MeterProvider([self.reader], shutdown_on_exit=False).get_meter("test")
-        meter.create_gauge("level").set(1)
         self.now = 1_000_000_000
-        self.totals = Totals(lambda: self.now)
-        self.counter = self.totals.counter("failures", unit="1", description="Failures.")
-        self.times = self.totals.histogram("times", unit="s", description="Times.", bounds=(1, 2.5))
+        self.meter = Meter(Resource({}), InstrumentationScope("test"), clock=lambda: self.now)
+        self.meter.level("level", "1", "A level.", self._levels)
+        self.levels: list[tuple[float, dict[str, str]]] = [(1, {})]
+        self.counter = self.meter.counter("failures", "1", "Failures.")
+        self.times = self.meter.histogram("times", "s", "Times.", (1, 2.5))
+
+    def _levels(self) -> list[tuple[float, dict[str, str]]]:
+        if not self.levels:
+            raise ValueError("there are none")
+        return self.levels
 
     def points(self, reader: str | None, name: str) -> Any:
-        collected = self.reader.get_metrics_data()
-        assert collected is not None
-        [of_resource] = self.totals.added_to(collected, reader).resource_metrics
+        [of_resource] = self.meter.read(reader).resource_metrics
         metrics = {metric.name: metric for metric in of_resource.scope_metrics[0].metrics}
-        assert "level" in metrics
         return metrics[name].data.data_points if name in metrics else []
 
     def read(self, reader: str | None) -> dict[str | None, float]:
@@ -127,8 +128,26 @@ def test_what_is_on_no_span_has_no_example(ids: tuple[str | None, str | None]) -
 
 def test_a_series_is_new_until_it_was_shown() -> None:
     meters = Meters()
-    assert not meters.totals.has_new("push")
+    assert not meters.meter.has_new("push")
     meters.counter.add(1)
-    assert meters.totals.has_new("push")
+    assert meters.meter.has_new("push")
     meters.read("push")
-    assert (meters.totals.has_new("push"), meters.totals.has_new("scrape")) == (False, True)
+    assert (meters.meter.has_new("push"), meters.meter.has_new("scrape")) == (False, True)
+
+
+def test_a_level_is_read_anew_and_of_equal_attributes_the_last_one_is_shown() -> None:
+    meters = Meters()
+    meters.levels = [(1, {"version": "1"}), (2, {"version": "2"}), (3, {"version": "1"})]
+    assert [(point.value, point.attributes) for point in meters.points("scrape", "level")] == [
+        (3, {"version": "1"}),
+        (2, {"version": "2"}),
+    ]
+
+
+def test_a_level_that_cannot_be_read_takes_nothing_else_away(caplog: pytest.LogCaptureFixture) -> None:
+    meters = Meters()
+    meters.counter.add(1)
+    meters.levels = []
+    assert meters.points("scrape", "level") == []
+    assert meters.read(None) == {None: 1}
+    assert "level cannot be read" in caplog.text

@@ -1,38 +1,39 @@
-"""Counters and histograms whose new series begin with 0, so that what comes first is an increase.
+"""The instruments of a collector: counters and histograms whose new series begin with 0, and levels.
 
 A series that appears with its first increment has no value before it: `increase()` in Prometheus does not see the first
 burst of failures of a new version, which is the one that matters. So a series shows 0 to each reader (the scrape, the
 push) once before it shows more. What is recorded meanwhile is kept; nothing is lost, nothing waits. To a reader that is
 new itself, old series show what they have: else all that they ever counted would be an increase.
 
-The SDK's instruments cannot do that, and take ten times as long to record. Its data model is kept: what is read here
-leaves with what the SDK collects.
+The SDK's instruments cannot do that, and take ten times as long to record. Its data model is kept, so that its
+exporters encode and send what is read here.
 """
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from opentelemetry.sdk.metrics import Exemplar
-from opentelemetry.sdk.metrics.export import (
-    AggregationTemporality,
-    HistogramDataPoint,
-    Metric,
-    MetricsData,
-    NumberDataPoint,
-    Sum,
-)
-from opentelemetry.sdk.metrics.export import Histogram as HistogramData
+from opentelemetry.sdk.metrics import export as sdk
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 _Key: TypeAlias = tuple[tuple[str, str], ...]
 _Value = TypeVar("_Value")
-_CUMULATIVE: Final = AggregationTemporality.CUMULATIVE
+_CUMULATIVE: Final = sdk.AggregationTemporality.CUMULATIVE
 NEW_FOR: Final = 300 * 10**9
 """Nanoseconds for which a series begins with 0 to a reader that has never read before."""
+
+
+Levels: TypeAlias = Iterable[tuple[float, Mapping[str, str]]]
+"""Values with their attributes. Of two with equal attributes the last one is shown."""
+
+_logger = logging.getLogger(__name__)
 
 
 class Example(NamedTuple):
@@ -51,11 +52,8 @@ class _Instrument(ABC, Generic[_Value]):
     """Series by their attributes. Recording takes a lock and no look at the attributes, so that they must be few and
     bounded. Thread-safe."""
 
-    def __init__(self, name: str, unit: str, description: str, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
-        self._name = name
-        self._unit = unit
-        self._description = description
         self._lock = Lock()
         self._series: dict[_Key, _Value] = {}
         # When each of them began, in that order.
@@ -67,7 +65,7 @@ class _Instrument(ABC, Generic[_Value]):
         """Return whether a series has not been shown to the reader."""
         return self._shown.get(reader, 0) < len(self._series)
 
-    def metric(self, reader: str | None, since: int, now: int) -> Metric:
+    def data(self, reader: str | None, since: int, now: int) -> sdk.Sum | sdk.Histogram:
         """Return what the reader is shown of the time from `since` to `now`, in nanoseconds since the Unix epoch. None
         only looks: it is shown everything, and no reader misses a 0 for that."""
         with self._lock:
@@ -78,7 +76,7 @@ class _Instrument(ABC, Generic[_Value]):
                 known = self._shown.get(reader, bisect_left(self._begun, now - NEW_FOR))
                 self._shown[reader] = len(copied)
         values = [(dict(key), value if place < known else self._nothing()) for place, (key, value) in enumerate(copied)]
-        return Metric(self._name, self._description, self._unit, self._data(values, since, now))
+        return self._data(values, since, now)
 
     @abstractmethod
     def _nothing(self) -> _Value: ...
@@ -87,7 +85,9 @@ class _Instrument(ABC, Generic[_Value]):
     def _copy(self, value: _Value) -> _Value: ...
 
     @abstractmethod
-    def _data(self, values: Sequence[tuple[dict[str, str], _Value]], since: int, now: int) -> Sum | HistogramData: ...
+    def _data(
+        self, values: Sequence[tuple[dict[str, str], _Value]], since: int, now: int
+    ) -> sdk.Sum | sdk.Histogram: ...
 
 
 class Counter(_Instrument[float]):
@@ -107,9 +107,9 @@ class Counter(_Instrument[float]):
     def _copy(self, value: float) -> float:
         return value
 
-    def _data(self, values: Sequence[tuple[dict[str, str], float]], since: int, now: int) -> Sum:
-        points = [NumberDataPoint(attributes, since, now, value) for attributes, value in values]
-        return Sum(points, _CUMULATIVE, is_monotonic=True)
+    def _data(self, values: Sequence[tuple[dict[str, str], float]], since: int, now: int) -> sdk.Sum:
+        points = [sdk.NumberDataPoint(attributes, since, now, value) for attributes, value in values]
+        return sdk.Sum(points, _CUMULATIVE, is_monotonic=True)
 
 
 @dataclass(slots=True)
@@ -126,10 +126,8 @@ class _Buckets:
 class Histogram(_Instrument[_Buckets]):
     """Counts of values by bucket; `bounds` are the upper bounds of all buckets but the last one."""
 
-    def __init__(
-        self, name: str, unit: str, description: str, clock: Callable[[], int], bounds: Sequence[float]
-    ) -> None:
-        super().__init__(name, unit, description, clock)
+    def __init__(self, clock: Callable[[], int], bounds: Sequence[float]) -> None:
+        super().__init__(clock)
         self._bounds = bounds
 
     def record(self, value: float, attributes: Mapping[str, str], example: Example | None = None) -> None:
@@ -153,9 +151,9 @@ class Histogram(_Instrument[_Buckets]):
     def _copy(self, value: _Buckets) -> _Buckets:
         return replace(value, counts=[*value.counts], examples={**value.examples})
 
-    def _data(self, values: Sequence[tuple[dict[str, str], _Buckets]], since: int, now: int) -> HistogramData:
+    def _data(self, values: Sequence[tuple[dict[str, str], _Buckets]], since: int, now: int) -> sdk.Histogram:
         points = [
-            HistogramDataPoint(
+            sdk.HistogramDataPoint(
                 attributes=attributes,
                 start_time_unix_nano=since,
                 time_unix_nano=now,
@@ -169,51 +167,95 @@ class Histogram(_Instrument[_Buckets]):
             )
             for attributes, each in values
         ]
-        return HistogramData(points, _CUMULATIVE)
+        return sdk.Histogram(points, _CUMULATIVE)
 
 
-class Totals:
-    """The counters and histograms of a collector. `clock` gives the time in nanoseconds since the Unix epoch. All that
-    leaves has the attributes `whose`."""
+class _Level:
+    """A gauge of what `read` returns at each look; a counter where that only `rises`."""
 
-    def __init__(self, clock: Callable[[], int] = time.time_ns, whose: Mapping[str, str] | None = None) -> None:
-        self._clock = clock
+    def __init__(self, name: str, read: Callable[[], Levels], rises: bool) -> None:
+        self._name = name
+        self._read = read
+        self._rises = rises
+
+    def has_new(self, reader: str) -> bool:
+        """Return false: levels do not begin with 0."""
+        return False
+
+    def data(self, reader: str | None, since: int, now: int) -> sdk.Sum | sdk.Gauge:
+        """Return the levels of now; none where they cannot be read."""
+        try:
+            levels = {_key(attributes): value for value, attributes in self._read()}
+        except Exception:
+            _logger.exception("%s cannot be read", self._name)
+            levels = {}
+        began: Any = since if self._rises else None
+        points = [sdk.NumberDataPoint(dict(key), began, now, value) for key, value in levels.items()]
+        return sdk.Sum(points, _CUMULATIVE, is_monotonic=True) if self._rises else sdk.Gauge(points)
+
+
+_Made = TypeVar("_Made", Counter, Histogram, _Level)
+
+
+class Meter:
+    """Makes the instruments of a collector, and reads all of them. Thread-safe.
+
+    `clock` gives the time in nanoseconds since the Unix epoch. All that leaves is of the `resource` and the `scope`,
+    with the attributes `whose` on each series.
+    """
+
+    def __init__(
+        self,
+        resource: Resource,
+        scope: InstrumentationScope,
+        whose: Mapping[str, str] | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._resource = resource
+        self._scope = scope
         self._whose = whose or {}
+        self._clock = clock
         self._since = clock()
-        self._instruments: list[Counter | Histogram] = []
+        self._instruments: list[tuple[tuple[str, str, str], Counter | Histogram | _Level]] = []
+        # Sources of levels are not asked by several threads at once: some share what they have read.
+        self._reading = Lock()
 
-    def counter(self, name: str, *, unit: str, description: str) -> Counter:
+    def counter(self, name: str, unit: str, description: str) -> Counter:
         """Make a counter."""
-        made = Counter(name, unit, description, self._clock)
-        self._instruments.append(made)
-        return made
+        return self._add(name, unit, description, Counter(self._clock))
 
-    def histogram(self, name: str, *, unit: str, description: str, bounds: Sequence[float]) -> Histogram:
+    def histogram(self, name: str, unit: str, description: str, bounds: Sequence[float]) -> Histogram:
         """Make a histogram with these bounds."""
-        made = Histogram(name, unit, description, self._clock, bounds)
-        self._instruments.append(made)
+        return self._add(name, unit, description, Histogram(self._clock, bounds))
+
+    def level(self, name: str, unit: str, description: str, read: Callable[[], Levels], *, rises: bool = False) -> None:
+        """Show what `read` returns, asked anew at each scrape and push. To be called once of each name."""
+        self._add(name, unit, description, _Level(name, read, rises))
+
+    def _add(self, name: str, unit: str, description: str, made: _Made) -> _Made:
+        self._instruments.append(((name, description, unit), made))
         return made
 
     def has_new(self, reader: str) -> bool:
         """Return whether there is a series that the reader has not been shown."""
-        return any(each.has_new(reader) for each in self._instruments)
+        return any(each.has_new(reader) for _, each in self._instruments)
 
-    def added_to(self, collected: MetricsData, reader: str | None) -> MetricsData:
-        """Return what the SDK has collected with all that is to be shown to the reader now."""
+    def read(self, reader: str | None) -> sdk.MetricsData:
+        """Return what is to be shown to the reader now; None only looks."""
         now = self._clock()
-        counted = [each.metric(reader, self._since, now) for each in self._instruments]
-        [of_resource] = collected.resource_metrics
-        [of_scope] = of_resource.scope_metrics
-        metrics = [*of_scope.metrics, *(each for each in counted if each.data.data_points)]
-        if self._whose:
-            metrics = [_with_attributes(each, self._whose) for each in metrics]
-        return MetricsData([replace(of_resource, scope_metrics=[replace(of_scope, metrics=metrics)])])
+        with self._reading:
+            read = [(about, each.data(reader, self._since, now)) for about, each in self._instruments]
+        metrics = [sdk.Metric(*about, _with_attributes(data, self._whose)) for about, data in read if data.data_points]
+        of_scope = sdk.ScopeMetrics(self._scope, metrics, schema_url="")
+        return sdk.MetricsData([sdk.ResourceMetrics(self._resource, [of_scope], schema_url="")])
 
 
-def _with_attributes(metric: Metric, added: Mapping[str, str]) -> Metric:
-    data: Any = metric.data
-    points = [replace(point, attributes={**(point.attributes or {}), **added}) for point in data.data_points]
-    return replace(metric, data=replace(data, data_points=points))
+def _with_attributes(data: Any, added: Mapping[str, str]) -> Any:
+    if not added:
+        return data
+    return replace(
+        data, data_points=[replace(each, attributes={**each.attributes, **added}) for each in data.data_points]
+    )
 
 
 def _key(attributes: Mapping[str, str] | None) -> _Key:

@@ -6,16 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from opentelemetry.sdk.environment_variables import (
-    OTEL_EXPORTER_OTLP_CERTIFICATE,
-    OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE,
-    OTEL_EXPORTER_OTLP_CLIENT_KEY,
-    OTEL_EXPORTER_OTLP_COMPRESSION,
-    OTEL_EXPORTER_OTLP_ENDPOINT,
-    OTEL_EXPORTER_OTLP_HEADERS,
-    OTEL_EXPORTER_OTLP_INSECURE,
-    OTEL_EXPORTER_OTLP_PROTOCOL,
-)
+from opentelemetry.sdk import environment_variables as env
 from opentelemetry.util.re import parse_env_headers
 
 AGENTEVAL_ENDPOINT: Final = "AGENTEVAL_ENDPOINT"
@@ -82,15 +73,15 @@ def resolve(options: Options, environ: Mapping[str, str], modules: Container[str
         return _destination("the endpoint argument", options.endpoint, options, environ, {})
     if endpoint := environ.get(AGENTEVAL_ENDPOINT):
         return _destination(AGENTEVAL_ENDPOINT, endpoint, options, environ, {})
-    if (endpoint := environ.get(OTEL_EXPORTER_OTLP_ENDPOINT)) and _otel_endpoint_is_free(environ, modules):
-        return _destination(OTEL_EXPORTER_OTLP_ENDPOINT, endpoint, options, environ, environ)
+    if (endpoint := environ.get(env.OTEL_EXPORTER_OTLP_ENDPOINT)) and _otel_endpoint_is_free(environ, modules):
+        return _destination(env.OTEL_EXPORTER_OTLP_ENDPOINT, endpoint, options, environ, environ)
     return _destination("the default", DEFAULT_ENDPOINT, options, environ, {})
 
 
 def _otel_endpoint_is_free(environ: Mapping[str, str], modules: Container[str]) -> bool:
     """Return whether the OTEL endpoint speaks gRPC and nothing else in this process sends to it. An exporter named or
     loaded counts as a user: better to miss an endpoint than to send conversations to a vendor."""
-    if environ.get(OTEL_EXPORTER_OTLP_PROTOCOL, "grpc").strip().lower() not in ("", "grpc"):
+    if environ.get(env.OTEL_EXPORTER_OTLP_PROTOCOL, "grpc").strip().lower() not in ("", "grpc"):
         return False
     named = ",".join(environ.get(variable, "") for variable in _EXPORTER_VARIABLES)
     if any(name.strip().startswith("otlp") for name in named.split(",")):
@@ -102,22 +93,22 @@ def _destination(
     source: str, endpoint: str, options: Options, environ: Mapping[str, str], otel: Mapping[str, str]
 ) -> Destination:
     """Return the destination at `endpoint`; `otel` are the variables that count together with the OTEL one."""
-    is_ours = source != OTEL_EXPORTER_OTLP_ENDPOINT
+    is_ours = source != env.OTEL_EXPORTER_OTLP_ENDPOINT
     # The OTEL variable is read more leniently: it is others' too, and they let a path or a bare name pass.
     if is_ours and (not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint)):
         raise _no_endpoint(source, endpoint)
     scheme, host, target = _parse(source, endpoint)
-    insecure = otel.get(OTEL_EXPORTER_OTLP_INSECURE, "").strip().lower() == "true"
+    insecure = otel.get(env.OTEL_EXPORTER_OTLP_INSECURE, "").strip().lower() == "true"
     return Destination(
         target=target,
         source=source,
         secure=_is_secure(source, endpoint, scheme, options, by_default=not is_ours and not insecure),
         loopback=host in _LOOPBACK,
-        headers=_headers(options, environ, otel.get(OTEL_EXPORTER_OTLP_HEADERS, "")),
-        certificate=options.certificate or otel.get(OTEL_EXPORTER_OTLP_CERTIFICATE),
-        client_key=otel.get(OTEL_EXPORTER_OTLP_CLIENT_KEY),
-        client_certificate=otel.get(OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE),
-        gzip=otel.get(OTEL_EXPORTER_OTLP_COMPRESSION, "").strip().lower() == "gzip",
+        headers=_headers(options, environ, otel.get(env.OTEL_EXPORTER_OTLP_HEADERS, "")),
+        certificate=options.certificate or otel.get(env.OTEL_EXPORTER_OTLP_CERTIFICATE),
+        client_key=otel.get(env.OTEL_EXPORTER_OTLP_CLIENT_KEY),
+        client_certificate=otel.get(env.OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE),
+        gzip=otel.get(env.OTEL_EXPORTER_OTLP_COMPRESSION, "").strip().lower() == "gzip",
     )
 
 

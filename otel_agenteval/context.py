@@ -9,14 +9,7 @@ from opentelemetry import baggage as baggage_api
 from opentelemetry import context as context_api
 from opentelemetry.context import Context
 
-from otel_agenteval.semconv import (
-    AGENTEVAL_CONDITION,
-    AGENTEVAL_RUN_ID,
-    AGENTEVAL_SESSION_ID,
-    AGENTEVAL_TASK_ID,
-    AGENTEVAL_USER_ID,
-    SERVICE_VERSION,
-)
+from otel_agenteval import semconv
 from otel_agenteval.text import storable
 
 IDENTITY_KEY: Final = context_api.create_key("agenteval-identity")
@@ -39,11 +32,11 @@ class Identity(NamedTuple):
     def attributes(self) -> dict[str, str]:
         """Return the attributes that stand for this identity on an exported span."""
         named = (
-            (AGENTEVAL_SESSION_ID, self.session_id),
-            (AGENTEVAL_USER_ID, self.user_id),
-            (AGENTEVAL_TASK_ID, self.task_id),
-            (AGENTEVAL_RUN_ID, self.run_id),
-            (AGENTEVAL_CONDITION, self.condition),
+            (semconv.AGENTEVAL_SESSION_ID, self.session_id),
+            (semconv.AGENTEVAL_USER_ID, self.user_id),
+            (semconv.AGENTEVAL_TASK_ID, self.task_id),
+            (semconv.AGENTEVAL_RUN_ID, self.run_id),
+            (semconv.AGENTEVAL_CONDITION, self.condition),
         )
         return {key: value for key, value in named if value is not None}
 
@@ -62,10 +55,10 @@ def identity_in(context: Context | None) -> Identity | None:
 
 def identity_in_baggage(context: Context | None) -> Identity | None:
     """Return the session that another process put into the baggage of `context`. Ids that are too long are not ours."""
-    session_id = baggage_api.get_baggage(AGENTEVAL_SESSION_ID, context)
+    session_id = baggage_api.get_baggage(semconv.AGENTEVAL_SESSION_ID, context)
     if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_BAGGAGE_ID:
         return None
-    user_id = baggage_api.get_baggage(AGENTEVAL_USER_ID, context)
+    user_id = baggage_api.get_baggage(semconv.AGENTEVAL_USER_ID, context)
     known_user = isinstance(user_id, str) and 0 < len(user_id) <= _MAX_BAGGAGE_ID
     return Identity(session_id=session_id, user_id=str(user_id) if known_user else None)
 
@@ -82,7 +75,7 @@ class Witness:
 
     def see(self, attributes: Mapping[str, object]) -> None:
         """Note the version in the attributes of a span's resource. The first one counts."""
-        version = attributes.get(SERVICE_VERSION)
+        version = attributes.get(semconv.SERVICE_VERSION)
         if self.service_version is None and isinstance(version, str) and version:
             self.service_version = version
 
@@ -134,10 +127,10 @@ def session(session_id: str, user_id: str | None = None, *, baggage: bool = Fals
     outer = identity_in(None) or Identity()
     context = with_identity(outer._replace(session_id=session_id, user_id=user_id))
     if baggage:
-        context = baggage_api.set_baggage(AGENTEVAL_SESSION_ID, session_id, context)
-        context = baggage_api.remove_baggage(AGENTEVAL_USER_ID, context)
+        context = baggage_api.set_baggage(semconv.AGENTEVAL_SESSION_ID, session_id, context)
+        context = baggage_api.remove_baggage(semconv.AGENTEVAL_USER_ID, context)
         if user_id is not None:
-            context = baggage_api.set_baggage(AGENTEVAL_USER_ID, user_id, context)
+            context = baggage_api.set_baggage(semconv.AGENTEVAL_USER_ID, user_id, context)
     token = context_api.attach(context)
     try:
         yield

@@ -123,8 +123,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         """Make everything that a fork must not share with its parent process."""
         # Not at the top: they load the dialects, which whoever only imports the package need not wait for.
         from otel_agenteval.first_minute import FirstMinute  # noqa: PLC0415
-        from otel_agenteval.loops.watch import Watch  # noqa: PLC0415
-        from otel_agenteval.loops.watch_thread import WatchThread  # noqa: PLC0415
+        from otel_agenteval.loops.watch import Watch, WatchThread  # noqa: PLC0415
 
         # Re-entrant: a signal handler may come here on a thread that holds it.
         self._lock = threading.RLock()

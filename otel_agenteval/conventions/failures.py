@@ -6,7 +6,7 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.spans import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
 from otel_agenteval.conventions.text import known_text
-from otel_agenteval.detectors.error_text import ERROR_TEXT, tells_failure
+from otel_agenteval.detectors.results import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)

@@ -1,17 +1,18 @@
 """Results of tool calls that brought nothing: nothing was found, the call was refused, or a failure was reported.
 
-The words are English. Of what they miss only exact repetitions are found. Nothing here raises.
+The words are English, those with which tools and frameworks tell a model of it. Of what they miss only exact
+repetitions are found. Nothing here raises.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
 from typing import Final
 
 from otel_agenteval.detectors.content import MAX_DECODED
-from otel_agenteval.detectors.tool_names import ToolName
+from otel_agenteval.detectors.tool_names import ToolName, tool_name
 from otel_agenteval.model import Json
 
 MAX_SHORT: Final = 300
@@ -176,3 +177,36 @@ def _decoded(result: Json) -> Json:
         except (ValueError, RecursionError):
             break
     return result
+
+
+ERROR_TEXT: Final = re.compile(
+    r"\s*(?:(?:\w+\.)*\w*(?:Error|Exception)\b\s*:"
+    r"|error\b\s*(?:[:\-!(\n]|$)"
+    r"|error (?:executing|running|calling|invoking|occurred|while|during)\b"
+    r"|an (?:unexpected )?error occurred\b"
+    r"|traceback \(most recent call last\))",
+    re.IGNORECASE,
+)
+_FAILED_STATES: Final = frozenset(("error", "failed", "failure"))
+_SUCCEEDED: Final = ("success", "ok")
+_ERRORS: Final = ("error", "errors")
+_IS_ERROR: Final = ("isError", "is_error")
+_NOTHING_READ: Final = frozenset(("status", "error_message"))
+_CODES: Final = ("status_code", "statusCode")
+
+
+def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
+    """Return whether a field at the top of the result of `tool` says that it failed. Of a tool that reads, `status` is
+    what was asked about, and no failure of its own; in Google ADK's form, nothing but an error was read."""
+    status = result.get("status")
+    return (
+        any(result.get(key) for key in _ERRORS)
+        or any(result.get(key) is False for key in _SUCCEEDED)
+        or any(result.get(key) is True for key in _IS_ERROR)
+        or any(isinstance(code, int) and 400 <= code <= 599 for code in map(result.get, _CODES))
+        or (
+            isinstance(status, str)
+            and status.lower() in _FAILED_STATES
+            and (not tool_name(tool).reads or result.keys() == _NOTHING_READ)
+        )
+    )

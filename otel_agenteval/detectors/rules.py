@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from otel_agenteval.finding import FindingKind, Mode
+from otel_agenteval.finding import Finding, FindingKind, Mode, severity_of
+from otel_agenteval.model import Json
 
 
 class Kind(StrEnum):
@@ -91,3 +92,26 @@ class RuleBook:
     def of(self, agent: str | None) -> Rules:
         """Return the rules for `agent`. None is an agent whose name was not recorded."""
         return self.agents.get(agent, self.default) if agent is not None else self.default
+
+
+def loop(
+    kind: str, mode: Mode, span_id: str | None, reason: str, metadata: Mapping[str, Json], doubt: str | None = None
+) -> Finding | None:
+    """Make a loop as its rule knows it, without trace, session and agent. None where the rules do not look for it.
+    `metadata` holds what it rests on. A loop in `doubt` is only observed, and says why."""
+    if mode is Mode.OFF:
+        return None
+    if doubt is not None:
+        mode, reason, metadata = Mode.OBSERVE, f"{reason}; {doubt}", {**metadata, "doubt": doubt}
+    tool = metadata.get("tool")
+    return Finding(
+        kind=str(kind),
+        severity=severity_of(mode),
+        mode=mode,
+        span_id=span_id,
+        reason=reason,
+        tool=tool if isinstance(tool, str) else None,
+        metadata=metadata,
+        trace_id="",
+        session_id="",
+    )

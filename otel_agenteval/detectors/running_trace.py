@@ -1,21 +1,119 @@
-"""The detectors of one running trace."""
+"""The detectors of one running trace: of what repeats, of the spans that hang, and of what its agents spend."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from otel_agenteval.detectors.circles import Circles
 from otel_agenteval.detectors.content import MAX_NAME, printable
-from otel_agenteval.detectors.loop import loop
-from otel_agenteval.detectors.open_spans import OpenSpans
-from otel_agenteval.detectors.rules import Kind, RuleBook
+from otel_agenteval.detectors.rules import Budget, Kind, RuleBook, loop
 from otel_agenteval.detectors.runs import Runs
-from otel_agenteval.detectors.spending import NANOSECONDS, Spending
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.lru import Recent
 from otel_agenteval.model import Json
+
+MAX_OPEN: Final = 1024
+"""Open spans of a trace that are watched; those that begin on top of them are not."""
+
+_MAX_DEPTH: Final = 32
+"""Spans around a span that hear of it."""
+
+
+@dataclass(slots=True)
+class _Open:
+    span: StepStarted
+    heard_at: int
+    told: bool = False
+
+
+class OpenSpans:
+    """The open spans of a trace. A span is silent as long as nothing begins or ends inside it."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Open] = {}
+
+    def start(self, span: StepStarted) -> None:
+        """Note that a span began."""
+        self.hear(span.parent_id, span.at)
+        if len(self._open) < MAX_OPEN:
+            self._open[span.span_id] = _Open(span, span.at)
+
+    def end(self, span_id: str, at: int | None) -> None:
+        """Note that a span ended. One that was not seen to begin is ignored."""
+        ended = self._open.pop(span_id, None)
+        if ended is not None and at is not None:
+            self.hear(ended.span.parent_id, at)
+
+    def silent(self, now: int) -> Iterator[tuple[StepStarted, int]]:
+        """Yield the open calls with the nanoseconds of their silence, but those `told` of or around another one."""
+        calls = [each for each in self._open.values() if each.span.kind is not StepKind.OTHER]
+        waiting = {around.span.span_id for call in calls for around in self._around(call.span.parent_id)}
+        for call in calls:
+            if not call.told and call.span.span_id not in waiting:
+                yield call.span, now - call.heard_at
+
+    def told(self, span_id: str) -> None:
+        """Mark the span as told of, so that it is not told of again."""
+        self._open[span_id].told = True
+
+    def hear(self, span_id: str | None, at: int) -> None:
+        """Note that something went on inside a span; one that is not open is ignored."""
+        if span_id not in self._open:
+            return
+        for around in self._around(span_id):
+            around.heard_at = max(around.heard_at, at)
+
+    def _around(self, span_id: str | None) -> Iterator[_Open]:
+        """Yield the open span of this id and those around it, from the inside out."""
+        for _ in range(_MAX_DEPTH):
+            around = self._open.get(span_id or "")
+            if around is None:
+                return
+            yield around
+            span_id = around.span.parent_id
+
+
+NANOSECONDS: Final = 1_000_000_000
+
+
+class Spending:
+    """Tells of each bound of a budget once, when it is exceeded."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._spent = {"steps": 0, "tokens": 0}
+        self._over: set[str] = set()
+        self._started_at: int | None = None
+        self._last_span_id = ""
+
+    def observe(self, step: Step) -> Iterator[Finding | None]:
+        """Yield the bounds that `step` exceeds."""
+        if self._started_at is None:
+            self._started_at = step.started_at
+        self._last_span_id = step.span_id
+        self._spent["steps"] += 1
+        self._spent["tokens"] += step.tokens
+        for unit, spent in self._spent.items():
+            yield from self._exceeds(unit, spent)
+        if step.ended_at is not None:
+            yield from self.tick(step.ended_at)
+
+    def tick(self, now: int) -> Iterator[Finding | None]:
+        """Yield the bound of time, if it has run out at `now`."""
+        if self._started_at is not None:
+            yield from self._exceeds("seconds", (now - self._started_at) / NANOSECONDS)
+
+    def _exceeds(self, unit: str, spent: float) -> Iterator[Finding | None]:
+        bound: float | None = getattr(self._budget, unit)
+        if bound is None or spent <= bound or unit in self._over:
+            return
+        self._over.add(unit)
+        reason = f"the agent has used {spent:g} {unit}, more than the {bound:g} of its budget"
+        evidence: dict[str, Json] = {"unit": unit, "spent": spent, "budget": bound}
+        yield loop(Kind.BUDGET, self._budget.mode, self._last_span_id, reason, evidence)
+
 
 MAX_AGENTS: Final = 64
 """Agents of a trace whose spending is remembered. The one that did nothing for longest is forgotten."""

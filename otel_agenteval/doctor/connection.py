@@ -8,8 +8,7 @@ import grpc
 from otel_agenteval.config import AGENTEVAL_ENDPOINT, Destination, Options, resolve
 from otel_agenteval.doctor.checks import Check, error, ok, warning
 from otel_agenteval.proto.v1.evaluation_pb2 import GetTraceRequest
-from otel_agenteval.sending.transport import EXPORT_METHOD, SERVICE, open_channel
-from otel_agenteval.sending.trouble import advice_on
+from otel_agenteval.sending.transport import EXPORT_METHOD, SERVICE, advice_on, open_channel
 
 TIMEOUT = 5.0
 _OTEL_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -1,30 +1,114 @@
 """Steps out of single spans, for detectors beside the agent: of a few attributes of each, and no other span.
 
 It knows the spans of every dialect, but decodes no conversation: what stands only in messages is for the collector to
-see. Nothing here raises.
+see. Arguments, results and replies are read without the wrapping that differs from call to call. Nothing here raises.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from otel_agenteval.conventions.api_bodies import usage
+from otel_agenteval import semconv
+from otel_agenteval.conventions.api_bodies import response, usage
+from otel_agenteval.conventions.chunks import joined_chunks
+from otel_agenteval.conventions.decoding import called_with
 from otel_agenteval.conventions.dialect import Attributes
 from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.failures import result_error
+from otel_agenteval.conventions.messages import ASSISTANT, Message, are_parts, read_message
 from otel_agenteval.conventions.questions import newest_of, question_of, sent_of
 from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.detectors import Step, StepKind
 from otel_agenteval.detectors.tool_names import only_hands_over, receiver_in
-from otel_agenteval.loops.light_content import arguments_in, error_in, result_in, speech_in
-from otel_agenteval.model import AgentRun
-from otel_agenteval.semconv import (
-    ERROR_TYPE,
-    EXCEPTION_EVENT,
-    EXCEPTION_MESSAGE,
-    EXCEPTION_TYPE,
-    GEN_AI_CONVERSATION_ID,
-    SESSION_ID,
-)
+from otel_agenteval.model import AgentRun, Json
+
+MAX_CONTENT: Final = 64 * 1024
+"""Characters of arguments, of a result or of a reply that are decoded; longer ones are compared as text."""
+
+MAX_WRAPPED: Final = 8
+"""Wrappings inside one another that are taken off."""
+
+# What has one of these is a message, and no part of one.
+_ENVELOPES: Final = frozenset(("role", "data", "kwargs"))
+_NOT_RECORDED: Final = frozenset(("", "null", "__REDACTED__", "[REDACTED]", "REDACTED"))
+# Without the search for white space that `json.loads` makes twice.
+_decode: Final = json.JSONDecoder().raw_decode
+
+
+def arguments_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
+    """Return arguments without the wrapping of callbacks and decorators, whose ids differ from call to call."""
+    decoded = decoded_json(value)
+    if isinstance(decoded, dict):
+        if depth and "inputs" in decoded and ("kwargs" in decoded or "tags" in decoded):
+            return arguments_in(decoded["inputs"], depth - 1)
+        arguments = called_with(decoded)
+        return value if arguments is decoded and isinstance(value, str) else arguments
+    if value == "":
+        return {}
+    return value if _is_recorded(value) else None
+
+
+def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
+    """Return a tool's result without the message around it, whose ids differ from call to call."""
+    decoded = decoded_json(value)
+    if isinstance(decoded, dict) and depth:
+        if "output" in decoded and ("kwargs" in decoded or "tags" in decoded):
+            return result_in(decoded["output"], depth - 1)
+        inner = decoded.get("kwargs", decoded.get("data")) if decoded.keys() & {"kwargs", "data"} else decoded
+        if isinstance(inner, dict) and "tool_call_id" in inner and "content" in inner:
+            return result_in(inner["content"], depth - 1)
+        if "blocks" in decoded and "tool_name" in decoded:
+            return result_in(decoded["blocks"], depth - 1)
+    elif isinstance(decoded, list) and (text := _text_of_blocks(decoded)) is not None:
+        return text
+    elif isinstance(decoded, str):
+        return decoded if _is_recorded(decoded) else None
+    return value if _is_recorded(value) else None
+
+
+def error_in(result: Json, tool: str) -> str | None:
+    """Return the error that a result of `tool` tells of, in words or by its fields; None where it tells of none."""
+    is_long = isinstance(result, str) and len(result) > MAX_CONTENT and result.startswith("{")
+    return None if is_long else result_error(result, tool)
+
+
+def speech_in(value: Json) -> str | None:
+    """Return the text of a model's reply; None where there is none, or only inside what is not decoded here."""
+    decoded = decoded_json(value)
+    if are_parts(decoded) and not any(isinstance(part, dict) and _ENVELOPES & part.keys() for part in decoded):
+        decoded = {"role": ASSISTANT, "content": decoded}
+    items = joined_chunks(response(decoded)) if isinstance(decoded, dict | list) else []
+    messages = (item if isinstance(item, Message) else read_message(item) for item in items)
+    return "\n".join(text for message in messages if message for text in message.texts) or None
+
+
+def _text_of_blocks(blocks: list[Any]) -> str | None:
+    texts = [text for block in blocks if isinstance(block, dict) and isinstance(text := block.get("text"), str)]
+    return "\n".join(texts) if texts and len(texts) == len(blocks) else None
+
+
+def decoded_json(value: Any) -> Any:
+    """Return the value of JSON text, decoded at most twice; text that is none, or is too long, stays as it is."""
+    for _ in range(2):
+        if not isinstance(value, str) or len(value) > MAX_CONTENT:
+            break
+        text = value.strip()
+        if not text.startswith(("{", "[", '"')):
+            break
+        try:
+            decoded, end = _decode(text)
+        except (ValueError, RecursionError):
+            break
+        if end < len(text):
+            break
+        value = decoded
+    return value
+
+
+def _is_recorded(value: Any) -> bool:
+    return value is not None and not (isinstance(value, str) and value.strip() in _NOT_RECORDED)
+
 
 Events = Iterable[tuple[str, Attributes]]
 
@@ -37,7 +121,7 @@ _KINDS: Final = {
 _MARKS: Final = tuple((mark, _STEP_KINDS[role]) for mark, role in KEYS.marks)
 _GENAI: Final = frozenset((*_KINDS, *(mark for mark, _ in _MARKS)))
 _PREFIXES: Final = ("gen_ai.", "llm.")
-_SESSIONS: Final = (GEN_AI_CONVERSATION_ID, SESSION_ID)
+_SESSIONS: Final = (semconv.GEN_AI_CONVERSATION_ID, semconv.SESSION_ID)
 
 
 def kind_of(name: str, attributes: Attributes) -> StepKind:
@@ -115,7 +199,7 @@ def _read_tool(step: Step, attributes: Attributes, events: Events, failed: bool,
         # The span has no words of its own; its result may have.
         is_text = step.error is not None and isinstance(step.result, str)
         step.error = (str(step.result) if is_text else error_in(step.result, step.name)) or step.error
-    step.is_error_read = step.error is not None and not failed and ERROR_TYPE not in attributes
+    step.is_error_read = step.error is not None and not failed and semconv.ERROR_TYPE not in attributes
 
 
 def _read_model(step: Step, attributes: Attributes, events: Events, failed: bool, status_message: str | None) -> None:
@@ -140,10 +224,10 @@ def _kind(attributes: Attributes) -> StepKind:
 
 
 def _error(attributes: Attributes, events: Mapping[str, Attributes], status_message: str | None) -> str:
-    exception = events.get(EXCEPTION_EVENT, {})
-    texts = (exception.get(EXCEPTION_MESSAGE), exception.get(EXCEPTION_TYPE), status_message)
+    exception = events.get(semconv.EXCEPTION_EVENT, {})
+    texts = (exception.get(semconv.EXCEPTION_MESSAGE), exception.get(semconv.EXCEPTION_TYPE), status_message)
     return next((text for text in texts if isinstance(text, str) and text.strip()), None) or (
-        _text(attributes, (ERROR_TYPE,)) or "error"
+        _text(attributes, (semconv.ERROR_TYPE,)) or "error"
     )
 
 

@@ -15,8 +15,7 @@ from otel_agenteval.config import Destination
 from otel_agenteval.finding import Finding, Mode, Severity
 from otel_agenteval.model import Json
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
-from otel_agenteval.sending.background import OwnThread, backoff, suppressing_instrumentation
-from otel_agenteval.sending.forking import forks_wait
+from otel_agenteval.sending.background import OwnThread, backoff, forks_wait, suppressing_instrumentation
 from otel_agenteval.sending.transport import open_channel
 from otel_agenteval.verdict import Verdict, verdict_of
 

@@ -1,4 +1,7 @@
-"""The detectors beside the agent: they see spans as they start and end, whether or not the collector is there."""
+"""The detectors beside the agent: they see spans as they start and end, whether or not the collector is there.
+
+A thread of ours looks as soon as a span has ended, and at spans that hang.
+"""
 
 import logging
 import threading
@@ -19,6 +22,7 @@ from otel_agenteval.loops.light_reader import kind_of, name_of, session_of, step
 from otel_agenteval.lru import Recent
 from otel_agenteval.semconv import SERVICE_NAME
 from otel_agenteval.sending.announcements import Announcements
+from otel_agenteval.sending.background import OwnThread, suppressing_instrumentation
 from otel_agenteval.sending.buffer import EndedSpan
 from otel_agenteval.sending.throttle import ThrottledLog
 
@@ -99,23 +103,21 @@ class Watch:
         """Find all loops from now on, as somebody wants to know of them here."""
         self.is_heard = True
 
-    def started(self, span: ReadableSpan, identity: Identity | None) -> bool:
-        """Take a start; False where too many wait."""
+    def started(self, span: ReadableSpan, identity: Identity | None) -> None:
+        """Take a start."""
         if self.is_heard:
-            return self._take(OpenSpan(span, identity))
-        context = span.get_span_context()
-        if context is None or len(self._young) >= MAX_EVENTS:
+            self._take(OpenSpan(span, identity))
+        elif (context := span.get_span_context()) is None or len(self._young) >= MAX_EVENTS:
             self.unwatched += 1
-            return False
-        self._young[context.span_id] = OpenSpan(span, identity)
-        return True
+        else:
+            self._young[context.span_id] = OpenSpan(span, identity)
 
-    def ended(self, span: EndedSpan) -> bool:
-        """Take an end; False where too many wait."""
+    def ended(self, span: EndedSpan) -> None:
+        """Take an end."""
         if self.is_heard:
-            return self._take(span)
-        self._forget(span.span)
-        return True
+            self._take(span)
+        else:
+            self._forget(span.span)
 
     def _forget(self, span: ReadableSpan) -> None:
         """Let a span that was never looked at be known by what it stands in alone, which did not hang meanwhile."""
@@ -129,12 +131,11 @@ class Watch:
         if around is not None:
             around.stirred_at = max(around.stirred_at, began.stirred_at, span.start_time or 0)
 
-    def _take(self, event: OpenSpan | EndedSpan) -> bool:
-        if len(self._events) >= MAX_EVENTS:
+    def _take(self, event: OpenSpan | EndedSpan) -> None:
+        if len(self._events) < MAX_EVENTS:
+            self._events.append(event)
+        else:
             self.unwatched += 1
-            return False
-        self._events.append(event)
-        return True
 
     def look(self, timeout: float = -1) -> None:
         """Look at all that was taken before; an ended span has its loops from here on. Waits for another thread that
@@ -303,3 +304,54 @@ def _events(ended: EndedSpan) -> Iterator[tuple[str, Mapping[str, Any]]]:
     # A generator, because the events of most spans are not asked for.
     for event in ended.events:
         yield event.name, event.attributes or {}
+
+
+GATHER: Final = 0.002
+"""Seconds from being woken to the look: spans that end in quick succession share one."""
+TICK: Final = 1.0
+"""Seconds between looks for what hangs, while spans are open."""
+_IDLE: Final = 30.0
+_STOP_TIMEOUT: Final = 1.0
+
+
+class WatchThread:
+    """Runs a `Watch`. `take_in` gives it what has arrived. `wake` is the one of `OwnThread`."""
+
+    def __init__(self, watch: Watch, take_in: Callable[[], None], monotonic: Callable[[], float]) -> None:
+        self._watch = watch
+        self._take_in = take_in
+        self._monotonic = monotonic
+        self._thread = OwnThread("agenteval-watch", self._run)
+        self.start, self.wake = self._thread.start, self._thread.wake
+        self._stopping = threading.Event()
+        self.is_ticking = False
+        """True while it looks again soon without being woken."""
+
+    def stop(self) -> None:
+        """Look at what is left, and end the thread."""
+        self._stopping.set()
+        self.wake()
+        self._thread.join(_STOP_TIMEOUT)
+
+    def _run(self) -> None:
+        # What is looked at may be somebody's object, and must not make spans.
+        with suppressing_instrumentation():
+            ticked_at = self._monotonic()
+            while not self._stopping.is_set():
+                if self._thread.wait(TICK if self.is_ticking else _IDLE, gather=GATHER):
+                    self.is_ticking = True
+                    self._look()
+                else:
+                    # First: who starts a span from here on wakes this thread, and what started before is looked at.
+                    self.is_ticking = False
+                    self._look()
+                    self.is_ticking = self._watch.has_open
+                if self._monotonic() - ticked_at >= TICK:
+                    self._take_in()
+                    self._watch.tick()
+                    ticked_at = self._monotonic()
+            self._look()
+
+    def _look(self) -> None:
+        self._take_in()
+        self._watch.look()

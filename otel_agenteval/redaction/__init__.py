@@ -5,10 +5,10 @@ In: a text or JSON. Out: the same with placeholders. `rules` and `personal` are 
 through JSON.
 """
 
-from otel_agenteval.redaction.finding import find
+from otel_agenteval.redaction.encoded import merged
+from otel_agenteval.redaction.finding import OwnPatterns, find
 from otel_agenteval.redaction.kinds import PERSONAL, SECRETS, Kind, Match
-from otel_agenteval.redaction.own_patterns import OwnPatterns
-from otel_agenteval.redaction.redactor import Budget, Redactor, canonical, merged
+from otel_agenteval.redaction.redactor import Budget, Redactor, canonical
 
 __all__ = [
     "PERSONAL",

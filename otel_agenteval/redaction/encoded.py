@@ -1,12 +1,16 @@
-"""What stands in a text behind an encoding: percent signs, base64, hexadecimal digits, escapes of JSON and HTML."""
+"""Other texts inside a text: behind percent signs, base64, hexadecimal digits, escapes of JSON and HTML; and JSON that
+stands among words."""
 
 import base64
 import binascii
 import html
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import unquote
+
+from otel_agenteval.model import Json
 
 
 def _escapes(token: str) -> str | None:
@@ -91,3 +95,32 @@ def decodings(text: str) -> Iterator[tuple[int, int, str]]:
             decoded = encoding.decode(match[0])
             if decoded is not None and decoded != match[0]:
                 yield *match.span(), decoded
+
+
+ATTEMPTS: Final = 32
+"""Places of a text at which JSON may begin that are tried, the first ones: the text may be hostile."""
+_BEGIN: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
+
+
+def merged(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:
+    """Return an object of the pairs. What stands under a repeated key is a list: readers of JSON differ in which one
+    they take."""
+    values: dict[str, list[Json]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {key: each[0] if len(each) == 1 else each for key, each in values.items()}
+
+
+def json_in(text: str) -> Iterator[tuple[int, int, Json]]:
+    """Yield the place of each object and list that JSON inside a text holds, in order, and its value."""
+    decoder, end = json.JSONDecoder(object_pairs_hook=merged), 0
+    for _ in range(ATTEMPTS):
+        begin = _BEGIN.search(text, end)
+        if begin is None:
+            return
+        try:
+            value, end = decoder.raw_decode(text, begin.start())
+        except (ValueError, RecursionError):
+            end = begin.start() + 1
+        else:
+            yield begin.start(), end, value

@@ -2,15 +2,57 @@
 one's own."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from otel_agenteval.redaction.encoded import decodings
 from otel_agenteval.redaction.kinds import EVERY, PLACEHOLDER, Kind, Match, Rule
-from otel_agenteval.redaction.own_patterns import OwnPatterns
 from otel_agenteval.redaction.personal import PERSONAL_RULES
 from otel_agenteval.redaction.rules import RULES
+
+
+class OwnPatterns:
+    """Patterns by name; a placeholder bears the name in capitals.
+
+    Raises ValueError for a pattern that RE2 does not read, or that matches where nothing is, and ImportError without
+    the package `google-re2`.
+    """
+
+    def __init__(self, patterns: Mapping[str, str]) -> None:
+        self._patterns: dict[str, Any] = {name.upper(): _compiled(name, each) for name, each in patterns.items()}
+
+    def find(self, text: str) -> Iterator[Match]:
+        """Yield what the patterns match, one after the other."""
+        for kind, pattern in self._patterns.items():
+            for match in pattern.finditer(text):
+                if match[0]:
+                    yield Match(kind, *match.span())
+
+
+def _compiled(name: str, pattern: str) -> Any:
+    # Only here: most processes have no patterns of their own, and agents not the package.
+    import re2  # noqa: PLC0415
+
+    if not name.isidentifier() or not name.isascii() or not name[0].isalpha() or len(name) > 40:
+        raise ValueError(
+            f"{name!r} is no name of a pattern: give letters, digits and underscores, a letter first, at most 40"
+        )
+    if name.upper() in Kind.__members__:
+        raise ValueError(f"{name!r} is a kind of its own: give the pattern another name")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error
+        raise ValueError(
+            f"pattern {name!r} cannot be read by RE2 ({reason}): it has no backreferences, no look-around"
+        ) from error
+    if compiled.search("") is not None:
+        raise ValueError(f"pattern {name!r} matches where nothing is: make it match at least one character")
+    return compiled
+
 
 MAX_LAYERS: Final = 3
 """Encodings inside one another that are looked behind."""
@@ -39,13 +81,12 @@ class Finder:
         lowered = text.lower()
         if not own and not encoded and not any(_candidates(self._wanted, text, lowered)):
             return []  # Most texts: then it does not matter which other kinds there are.
-        candidates = [*own, *_candidates(_RULES, text, lowered)]
         taken = bytearray(len(text))
         for placeholder in PLACEHOLDER.finditer(text):
             _take(taken, *placeholder.span())
         found = []
         # What is encoded goes whole, also where a part of it looks like something by itself.
-        for match in (*own, *encoded, *candidates[len(own) :]):
+        for match in (*own, *encoded, *_candidates(_RULES, text, lowered)):
             if taken.find(1, match.start, match.end) < 0:
                 _take(taken, match.start, match.end)
                 found.append(match)

@@ -7,15 +7,14 @@ what the user said: `{"to": "[EMAIL_1]"}`.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from otel_agenteval.model import Json
-from otel_agenteval.redaction.embedded import pieces
-from otel_agenteval.redaction.finding import Finder
+from otel_agenteval.redaction.encoded import json_in, merged
+from otel_agenteval.redaction.finding import Finder, OwnPatterns
 from otel_agenteval.redaction.kinds import EVERY, PERSONAL, PLACEHOLDER, SECRETS
 from otel_agenteval.redaction.naming import Named, fits_name, named_by, named_in
-from otel_agenteval.redaction.own_patterns import OwnPatterns
 from otel_agenteval.redaction.splits import Splits
 
 MAX_DEPTH: Final = 64
@@ -75,26 +74,15 @@ class Redactor:
         no other value. What lies deeper than `MAX_DEPTH`, or beyond the budget, is left out, and says so.
         """
         self._names.reserve(match[0] for text in _texts(value) for match in PLACEHOLDER.finditer(text))
-        walk = _Walk(self._finder, self._placeholder, self._personal_data, self._budget or Budget())
-        return walk.value(value, depth=0)
+        # What was met last in a call says what comes next, as where a password follows its announcement.
+        self._splits = Splits()
+        self._left = self._budget or Budget()
+        return self._value(value, depth=0)
 
     def _placeholder(self, kind: str, value: str) -> str:
         return self._names.name(kind, value if kind in _EXACT or kind not in EVERY else canonical(value))
 
-
-class _Walk:
-    """One call of `redact`: what it met last says what comes next, as where a password follows its announcement."""
-
-    def __init__(
-        self, finder: Finder, placeholder: Callable[[str, str], str], personal_data: bool, budget: Budget
-    ) -> None:
-        self._finder = finder
-        self._placeholder = placeholder
-        self._personal_data = personal_data
-        self._budget = budget
-        self._splits = Splits()
-
-    def value(self, value: Json, *, depth: int, named: Named | None = None) -> Json:
+    def _value(self, value: Json, *, depth: int, named: Named | None = None) -> Json:
         match value:
             case None | bool():
                 return value
@@ -104,7 +92,7 @@ class _Walk:
                 return self._object(value, depth, named)
             case list():
                 names = named_in(value) if named is None else [named] * len(value)
-                return [self.value(item, depth=depth + 1, named=each) for item, each in zip(value, names, strict=True)]
+                return [self._value(item, depth=depth + 1, named=each) for item, each in zip(value, names, strict=True)]
             case str():
                 return self._text(value, depth, named)
             case _:
@@ -114,19 +102,19 @@ class _Walk:
 
     def _object(self, value: Mapping[str, Json], depth: int, named: Named | None) -> Json:
         names = named_by(value, named)
-        return {self._key(key): self.value(item, depth=depth + 1, named=names.get(key)) for key, item in value.items()}
+        return {self._key(key): self._value(item, depth=depth + 1, named=names.get(key)) for key, item in value.items()}
 
     def _key(self, key: str) -> str:
-        return self._plain(key) if self._budget.spend(len(key)) else f"[{len(key)} characters left out]"
+        return self._plain(key) if self._left.spend(len(key)) else f"[{len(key)} characters left out]"
 
     def _text(self, text: str, depth: int, named: Named | None) -> str:
         if named is not None and (self._personal_data or named.kind not in PERSONAL) and fits_name(text, named):
             return self._placeholder(named.kind, text)
         decoded = _decoded(text)
         if decoded is not None:
-            redacted = self.value(decoded, depth=depth + 1)
+            redacted = self._value(decoded, depth=depth + 1)
             return text if redacted == decoded else json.dumps(redacted, ensure_ascii=False)
-        if not self._budget.spend(len(text)):
+        if not self._left.spend(len(text)):
             return f"[{len(text)} characters left out: more than may be redacted]"
         text = self._with_embedded(text, depth)
         if place := self._splits.hear(text):
@@ -137,11 +125,11 @@ class _Walk:
     def _with_embedded(self, text: str, depth: int) -> str:
         """Return a text in which the JSON that stands among its words is redacted by its shape."""
         parts, end = [], 0
-        for piece in pieces(text, merged):
-            redacted = self.value(piece.value, depth=depth + 1)
-            if redacted != piece.value:
-                parts += [text[end : piece.start], json.dumps(redacted, ensure_ascii=False)]
-                end = piece.end
+        for start, stop, value in json_in(text):
+            redacted = self._value(value, depth=depth + 1)
+            if redacted != value:
+                parts += [text[end:start], json.dumps(redacted, ensure_ascii=False)]
+                end = stop
         return "".join((*parts, text[end:]))
 
     def _plain(self, text: str) -> str:
@@ -212,22 +200,13 @@ def _number(value: int | float) -> str:
 
 
 def _decoded(text: str) -> Json:
-    """Return the object or list that the JSON in `text` is. None where it is none. What stands under a repeated key is
-    a list here: readers of JSON differ in which one they take."""
+    """Return the object or list that the JSON in `text` is. None where it is none."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         return json.loads(text, object_pairs_hook=merged)  # type: ignore[no-any-return]
     except (ValueError, RecursionError):
         return None
-
-
-def merged(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:
-    """Return an object of the pairs. What stands under a repeated key is a list."""
-    values: dict[str, list[Json]] = {}
-    for key, value in pairs:
-        values.setdefault(key, []).append(value)
-    return {key: each[0] if len(each) == 1 else each for key, each in values.items()}
 
 
 def _texts(value: Json) -> list[str]:

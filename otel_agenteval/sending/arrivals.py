@@ -31,12 +31,12 @@ context of a root to find that in."""
 
 
 class Observer(Protocol):
-    """Somebody who is told of starts and ends. False: too many wait."""
+    """Somebody who is told of starts and ends."""
 
-    def started(self, span: ReadableSpan, identity: Identity | None) -> bool:
+    def started(self, span: ReadableSpan, identity: Identity | None) -> None:
         """Take a start."""
 
-    def ended(self, span: EndedSpan) -> bool:
+    def ended(self, span: EndedSpan) -> None:
         """Take an end."""
 
 

@@ -16,14 +16,9 @@ from opentelemetry.sdk.trace import Event
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, StatusCode
 
+from otel_agenteval import semconv
 from otel_agenteval.context import Identity
 from otel_agenteval.finding import Finding
-from otel_agenteval.semconv import (
-    AGENTEVAL_DETECTORS,
-    AGENTEVAL_FINDINGS,
-    AGENTEVAL_PROCESS_ID,
-    AGENTEVAL_SPAN_COUNT,
-)
 from otel_agenteval.sending.buffer import EndedSpan
 
 if TYPE_CHECKING:
@@ -41,7 +36,7 @@ DETECTORS_VERSION: Final = "1"
 _CARRIED: Final = ("kind", "mode", "reason", "agent", "tool", "metadata")
 """Fields of a loop that its span carries."""
 
-_WATCHED_NAMES: Final = frozenset((AGENTEVAL_DETECTORS, AGENTEVAL_FINDINGS))
+_WATCHED_NAMES: Final = frozenset((semconv.AGENTEVAL_DETECTORS, semconv.AGENTEVAL_FINDINGS))
 _CACHE_SIZE: Final = 1024
 _SHORT: Final = 64
 _UINT64: Final = (1 << 64) - 1
@@ -62,11 +57,11 @@ class Encoder:
 
     def __init__(self, process_id: str | None = None, redaction: "SpanRedaction | None" = None) -> None:
         self._redaction = redaction
-        self._process = {} if process_id is None else {AGENTEVAL_PROCESS_ID: process_id}
+        self._process = {} if process_id is None else {semconv.AGENTEVAL_PROCESS_ID: process_id}
         self._keys: dict[str, bytes] = {}
         self._pairs: dict[tuple[str, str | int], bytes] = {}
         self._identities: dict[Identity, tuple[bytes, frozenset[str]]] = {}
-        self._watched = self._encoded(b"\x4a", {AGENTEVAL_DETECTORS: DETECTORS_VERSION})
+        self._watched = self._encoded(b"\x4a", {semconv.AGENTEVAL_DETECTORS: DETECTORS_VERSION})
         self._resources = _Heads()
         self._scopes = _Heads()
         self.lost_attributes = 0
@@ -150,9 +145,9 @@ class Encoder:
             own += self._watched
             taken.append(_WATCHED_NAMES)
             if ended.loops:
-                own += self._encoded(b"\x4a", self._redacted({AGENTEVAL_FINDINGS: _written(ended.loops)}))
+                own += self._encoded(b"\x4a", self._redacted({semconv.AGENTEVAL_FINDINGS: _written(ended.loops)}))
         if ended.span_count is not None:
-            marker = {**self._process, AGENTEVAL_SPAN_COUNT: ended.span_count}
+            marker = {**self._process, semconv.AGENTEVAL_SPAN_COUNT: ended.span_count}
             own += self._encoded(b"\x4a", marker)
             taken.append(marker.keys())
         return own, taken

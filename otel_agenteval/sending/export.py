@@ -18,7 +18,7 @@ from otel_agenteval.sending.background import (
 )
 from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
 from otel_agenteval.sending.encoding import EncodedSpan, Encoder
-from otel_agenteval.sending.throttle import LossLog, ThrottledLog
+from otel_agenteval.sending.throttle import ThrottledLog
 from otel_agenteval.sending.transport import (
     EXPORT_METHOD,
     STARTS_METHOD,
@@ -74,7 +74,6 @@ class Sender:
         self._announcements = announcements
         self._before_encoding = before_encoding
         self._log = ThrottledLog(_logger, monotonic)
-        self._losses = LossLog(_logger, monotonic)
         self._thread = OwnThread("agenteval-sender", self._run)
         self.start, self.wake = self._thread.start, self._thread.wake
         # Guards nothing but the waiting of `flush`, `stop` and the pauses between attempts.
@@ -154,7 +153,7 @@ class Sender:
                     self._log_losses()
                 self._drop_rest()
                 self._note_refusals()
-                self._losses.log_rest()
+                self._log.log_rest()
         finally:
             self._transport.close()
             self._done.set()
@@ -359,12 +358,12 @@ class Sender:
         for reason, count, problem in counts:
             if new := count - self._noted[reason]:
                 self._noted[reason] = count
-                self._losses.add(f"dropped %d spans ({reason})", new, problem)
+                self._log.lose(f"dropped %d spans ({reason})", new, problem)
 
     def _log_losses(self) -> None:
         if self._deadline is None:
             self._note_refusals()
-            self._losses.log_due()
+            self._log.log_losses()
 
     def _time_left(self, wanted: float) -> float:
         deadline = self._deadline
@@ -376,7 +375,7 @@ class Sender:
         self._lose(f"dropped %d {what} ({reason.removeprefix('report_')})", count, problem)
 
     def _lose(self, kind: str, count: int, problem: str) -> None:
-        self._losses.add(kind, count, problem)
+        self._log.lose(kind, count, problem)
         self._log_losses()
 
     def _drop_rest(self) -> None:

@@ -14,8 +14,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from otel_agenteval.config import Destination
-from otel_agenteval.sending.forking import forks_wait
-from otel_agenteval.sending.trouble import advice_on
+from otel_agenteval.sending.background import forks_wait
 from otel_agenteval.text import visible
 
 EXPORT_METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -203,3 +202,20 @@ def _retry_delay(error: grpc.RpcError) -> float | None:
 
 def _seconds(info: RetryInfo) -> float:
     return float(info.retry_delay.seconds + info.retry_delay.nanos / 1e9)
+
+
+_WRONG: Final = (
+    # gRPC has no code for these. A wording that is not listed goes without advice.
+    ("http1.x server", "this port speaks HTTP, not gRPC: 4318 is OTLP/HTTP and 4319 the page, use 4317"),
+    ("missing selected ALPN", "this port speaks HTTPS, not gRPC: 4318 is OTLP/HTTP and 4319 the page, use 4317"),
+    ("WRONG_VERSION_NUMBER", "this port has no TLS: use http:// instead of https://"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted: give its CA, as certificate=FILE"),
+    ("Hostname Verification Check failed", "its certificate is for another name: use that name in the address"),
+    ("Socket closed", "it closed the connection: if it has TLS, use https:// instead of http://"),
+    ("Connection refused", "nothing listens there: start `agenteval collector`, or set AGENTEVAL_ENDPOINT"),
+)
+
+
+def advice_on(details: str) -> str | None:
+    """Return what to do about a connection that failed with these details of gRPC; None where they do not say."""
+    return next((advice for wording, advice in _WRONG if wording in details), None)

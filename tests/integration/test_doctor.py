@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from otel_agenteval.doctor.arrivals import about_arrivals
+from otel_agenteval.doctor.collector import about_arrivals
 from otel_agenteval.doctor.command import main
 from otel_agenteval.doctor.environment import about_environment
 from tests.support.certificates import self_signed

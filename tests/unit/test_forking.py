@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
-from otel_agenteval.sending.forking import ForkGate
+from otel_agenteval.sending.background import ForkGate
 
 TIMEOUT = 10.0
 

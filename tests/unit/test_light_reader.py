@@ -12,8 +12,15 @@ from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, steps_of
 from otel_agenteval.detectors.content import fingerprint
 from otel_agenteval.detectors.tool_names import only_hands_over
-from otel_agenteval.loops.light_content import MAX_CONTENT, MAX_WRAPPED, arguments_in, result_in
-from otel_agenteval.loops.light_reader import kind_of, session_of, step_of
+from otel_agenteval.loops.light_reader import (
+    MAX_CONTENT,
+    MAX_WRAPPED,
+    arguments_in,
+    kind_of,
+    result_in,
+    session_of,
+    step_of,
+)
 from tests.support.recordings import name_of, recorded_spans, recorded_traces, recordings
 
 RECORDINGS = recordings("corpus", "recorded")

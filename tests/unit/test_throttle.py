@@ -5,7 +5,7 @@ import logging
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.sending.throttle import INTERVAL, LossLog
+from otel_agenteval.sending.throttle import INTERVAL, ThrottledLog
 
 KIND = "dropped %d spans (refused)"
 OTHER = "dropped %d spans (shutdown)"
@@ -24,30 +24,30 @@ class Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.messages.append(record.getMessage())
 
-    def losses(self) -> LossLog:
-        return LossLog(self.logger, lambda: self.now)
+    def losses(self) -> ThrottledLog:
+        return ThrottledLog(self.logger, lambda: self.now)
 
 
 def test_line_carries_the_sum_since_the_last_of_its_kind() -> None:
     lines = Lines()
     losses = lines.losses()
     for count in (124, 512, 512):
-        losses.add(KIND, count, f"problem of {count}")
-        losses.log_due()
+        losses.lose(KIND, count, f"problem of {count}")
+        losses.log_losses()
     assert lines.messages == ["dropped 124 spans (refused): problem of 124"]
     lines.now += INTERVAL
-    losses.log_due()
-    losses.log_due()
+    losses.log_losses()
+    losses.log_losses()
     assert lines.messages[1:] == ["dropped 1024 spans (refused): problem of 512"]
 
 
 def test_rest_is_logged_at_the_end_though_the_minute_is_not_over() -> None:
     lines = Lines()
     losses = lines.losses()
-    losses.add(KIND, 1, "a")
-    losses.log_due()
-    losses.add(KIND, 2, "100 % b")
-    losses.add(OTHER, 3, "c")
+    losses.lose(KIND, 1, "a")
+    losses.log_losses()
+    losses.lose(KIND, 2, "100 % b")
+    losses.lose(OTHER, 3, "c")
     losses.log_rest()
     losses.log_rest()
     assert lines.messages[1:] == ["dropped 2 spans (refused): 100 % b", "dropped 3 spans (shutdown): c"]
@@ -64,9 +64,9 @@ def test_lines_add_up_to_what_was_lost_and_come_once_a_minute(steps: list[tuple[
     times: dict[str, list[float]] = {KIND: [], OTHER: []}
     for kind, count, pause in steps:
         lines.now += pause
-        losses.add(kind, count, "p")
+        losses.lose(kind, count, "p")
         before = len(lines.messages)
-        losses.log_due()
+        losses.log_losses()
         for line in lines.messages[before:]:
             times[kind_of(line)].append(lines.now)
     losses.log_rest()

@@ -4,13 +4,19 @@ Sources, later ones win: the defaults, a YAML file, `AGENTEVAL_*` environment va
 command-line flags. A key that does not exist is an error that names it.
 """
 
-from agenteval_collector.config.assembly import AssemblyConfig
-from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig, JudgedConfig
+from agenteval_collector.config.evaluators import (
+    DEFAULT_CONSTRAINTS,
+    ConstraintConfig,
+    EmbeddingConfig,
+    EvaluatorConfig,
+    EvaluatorsConfig,
+    JudgedConfig,
+    SafetyConfig,
+)
 from agenteval_collector.config.findings import FindingConfig, FindingsConfig
 from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, RubricConfig
 from agenteval_collector.config.keys import KeyConfig, digest_of
-from agenteval_collector.config.reliability import DEFAULT_CONSTRAINTS, ConstraintConfig, SafetyConfig
-from agenteval_collector.config.settings import Role, ServerConfig, Settings
+from agenteval_collector.config.settings import AssemblyConfig, Role, ServerConfig, Settings
 from agenteval_collector.config.sources import ConfigError, load, load_keys
 from agenteval_collector.config.values import PriceConfig, Section
 

@@ -1,4 +1,4 @@
-"""The settings of the collector, with those of its ports, its log and its push."""
+"""The settings of the collector, with those of its ports, its log, its assembly, its redaction and its push."""
 
 import os
 from dataclasses import asdict
@@ -6,17 +6,91 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, PlainSerializer, PlainValidator, SecretStr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
-from agenteval_collector.config.assembly import AssemblyConfig
-from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConfig
+from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConfig, ReliabilityConfig
 from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.judge import JudgeConfig
 from agenteval_collector.config.keys import KeyConfigs
-from agenteval_collector.config.redaction import RedactionConfig
-from agenteval_collector.config.reliability import ReliabilityConfig
 from agenteval_collector.config.values import MIB, Address, Bytes, PriceConfig, Seconds, Section, Url
 from otel_agenteval.loops.settings import LoopSettings, loop_settings
+from otel_agenteval.redaction import OwnPatterns
+
+
+class SenderConfig(Section):
+    """Settings for a service's spans, in place of what would be learned from its last traces. None: learned."""
+
+    outermost: tuple[str, ...] = ()
+    """Operations (`gen_ai.operation.name`, else the first word of a span's name) whose parent never comes."""
+    remote_parents: Literal["wait", "ignore"] | None = None
+    """Wait for spans of the services that call this one, because they come here too, or ignore them."""
+    logs: bool | None = None
+    """True where the content of its model calls comes in log records."""
+
+
+class AssemblyConfig(Section):
+    """Rules for the completion of traces without a count of their spans, and bounds for what is held in memory."""
+
+    settle: Seconds = 0.25
+    """Seconds without anything new after which a trace with its root and all parents is complete."""
+    settle_logs: Seconds = 5.0
+    """The same where log records with its content, or spans that were counted, are still missing."""
+    silence: Seconds = 60.0
+    """The same where a parent is missing, of a sender of which it is not known whether its parents come."""
+    max_age: Seconds = 600.0
+    """Seconds since its first span after which a trace is scored as it stands, even where another wait is longer."""
+    max_open_bytes: Bytes = Field(default=512 * MIB, gt=0)
+    """Memory for spans of incomplete traces; above it the oldest trace is released early."""
+    max_recent_bytes: Bytes = Field(default=32 * MIB, ge=0)
+    """Memory for spans of traces that were scored last: what comes late for them costs no reading of the log."""
+    senders: dict[str, SenderConfig] = Field(default_factory=dict)
+    """By service.name."""
+
+
+Extent = Annotated[
+    Literal["off", "secrets", "all"],
+    # YAML reads a bare `off` as false.
+    BeforeValidator(lambda value: "off" if value is False else value),
+]
+
+
+class PatternConfig(Section):
+    """A pattern of the user's own, in RE2. What it matches is replaced by a placeholder with its name."""
+
+    name: str
+    pattern: str
+
+
+def _readable(patterns: tuple[PatternConfig, ...]) -> tuple[PatternConfig, ...]:
+    names = [each.name.upper() for each in patterns]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"two patterns are called {', '.join(twice)}: give each a name of its own")
+    OwnPatterns({each.name: each.pattern for each in patterns})
+    return patterns
+
+
+class RedactionConfig(Section):
+    """What is replaced, beside what a judge never gets to see (`judge.redact`)."""
+
+    store: Extent = "off"
+    """What is replaced before a request is kept: `secrets`, or personal data too (`all`)."""
+    patterns: Annotated[tuple[PatternConfig, ...], AfterValidator(_readable)] = ()
+    """Replaced wherever secrets are."""
+
+    @property
+    def own(self) -> OwnPatterns | None:
+        """The patterns, compiled; None where there are none."""
+        return OwnPatterns({each.name: each.pattern for each in self.patterns}) if self.patterns else None
+
 
 DAY: Final = 24 * 3600.0
 """Seconds."""

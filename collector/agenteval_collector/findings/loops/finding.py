@@ -21,7 +21,7 @@ from otel_agenteval.conventions.identity import environment_of
 from otel_agenteval.conventions.spans import attributes
 from otel_agenteval.conventions.text import known_text
 from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
-from otel_agenteval.detectors.loop import loop
+from otel_agenteval.detectors.rules import loop
 from otel_agenteval.finding import Finding, FindingKind, Mode
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Evaluation

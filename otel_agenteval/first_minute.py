@@ -17,7 +17,6 @@ PATIENCE: Final = 60.0
 LONGEST: Final = 5
 """Minutes to wait instead of one while there is work: a server is never without, and a call of a model may be long."""
 _MAX_SCOPES: Final = 3
-_STOP_TIMEOUT: Final = 1.0
 _FURTHER: Final = "`agenteval doctor` looks further"
 
 _logger = logging.getLogger("otel_agenteval")
@@ -56,8 +55,8 @@ class FirstMinute:
 
     def stop(self) -> None:
         """Say nothing any more."""
-        self._settle()
-        self._thread.join(_STOP_TIMEOUT)
+        self._is_settled = True
+        self._thread.stop()
 
     def see(self, batch: Sequence[EndedSpan]) -> None:
         """Look at spans on their way out; at none once it is known how the minute went."""

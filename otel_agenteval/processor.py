@@ -168,7 +168,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         # Rules of this agent's own are known here alone.
         if self._listens or self._live or self._rules != client_rules(None, {}):
             self._hear()
-        self._dropped: Counter[str] = Counter()
+        self._reports_dropped: Counter[str] = Counter()
 
     def _redaction(self) -> "SpanRedaction | None":
         if self._redact is None:
@@ -191,25 +191,24 @@ class AgentEvalSpanProcessor(SpanProcessor):
         sender, buffer, arrivals = self._sender, self._buffer, self._arrivals
         arrivals.take_in(timeout=TAKE_IN_TIMEOUT)
         with self._lock:
-            settled = self._dropped + sender.dropped
+            dropped = Counter(sender.dropped)
             if refused := buffer.refused + arrivals.lost:
-                settled["buffer_full"] = refused
+                dropped["buffer_full"] = refused
             if arrivals.too_late:
-                settled["shutdown"] += arrivals.too_late
+                dropped["shutdown"] += arrivals.too_late
             if buffer.oversized:
-                settled["too_large"] += buffer.oversized
-            dropped = {reason: count for reason, count in settled.items() if not reason.startswith("report_")}
-            reports = {reason.removeprefix("report_"): n for reason, n in settled.items() if reason not in dropped}
+                dropped["too_large"] += buffer.oversized
+            reports = self._reports_dropped + sender.reports_dropped
             reports["waiting"] = sender.reports_accepted - sender.reports_settled
             reports["delivered"] = sender.reports_delivered
             return Stats(
                 handed_over=buffer.accepted + refused + buffer.oversized + arrivals.too_late,
                 exported=sender.exported,
                 rejected=sender.rejected,
-                dropped=dropped,
+                dropped=dict(dropped),
                 buffered=buffer.accepted - buffer.settled,
                 buffered_bytes=buffer.accepted_bytes - buffer.settled_bytes,
-                reports=reports,
+                reports=dict(reports),
                 verdicts=self.verdicts.found,
                 unhandled_verdicts=self.verdicts.unhandled,
                 unwatched=self._watch.unwatched,
@@ -284,9 +283,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
         counts it."""
         with self._lock:
             if self._stopped:
-                self._dropped["report_shutdown"] += 1
+                self._reports_dropped["shutdown"] += 1
             elif not self._sender.add_report(method, request):
-                self._dropped["report_queue_full"] += 1
+                self._reports_dropped["queue_full"] += 1
             else:
                 self._sender.start()
 

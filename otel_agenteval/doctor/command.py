@@ -9,8 +9,7 @@ from typing import NoReturn
 from otel_agenteval.config import AGENTEVAL_API_KEY, Options
 from otel_agenteval.doctor.checks import Check, State, as_json, as_text
 from otel_agenteval.doctor.collector import about_collector
-from otel_agenteval.doctor.connection import about_endpoint
-from otel_agenteval.doctor.environment import about_environment, installed
+from otel_agenteval.doctor.environment import about_endpoint, about_environment, installed
 from otel_agenteval.doctor.web import Web
 
 _DEFAULT_URL = "http://127.0.0.1:4319"

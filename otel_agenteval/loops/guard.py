@@ -46,7 +46,7 @@ class Guard:
 
     def __init__(self) -> None:
         self._token: Token[Context] | None = None
-        self._isprocess_wide = True
+        self._is_process_wide = True
         process_wide.add(1)
 
     def __enter__(self) -> "Guard":
@@ -61,8 +61,8 @@ class Guard:
 
     def disarm(self) -> None:
         """Take back a plain call of `stop_on_loop`."""
-        if self._isprocess_wide:
-            self._isprocess_wide = False
+        if self._is_process_wide:
+            self._is_process_wide = False
             process_wide.add(-1)
 
 

@@ -4,7 +4,6 @@ import json
 import logging
 import re
 import textwrap
-import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -29,7 +28,6 @@ MAX_EXPLANATION: Final = 500
 _TRACE_ID: Final = re.compile("[0-9a-f]{32}")
 _STEADY: Final = 10.0
 """Seconds that a stream has to last before it broke for the next one to be opened without a longer wait."""
-_STOP_TIMEOUT: Final = 1.0
 _OVERLAP: Final = 10.0
 """Seconds before a stream broke that the next one tells again, for events that may have been on their way."""
 
@@ -51,21 +49,21 @@ class Listener:
         self._publish = publish
         self._monotonic = monotonic
         self._thread = OwnThread("agenteval-listener", self._run)
-        self._stopping = threading.Event()
         self._channel: grpc.Channel | None = None
         self._interrupted = False
         self._heard_until = 0.0
 
     def start(self) -> None:
         """Start the thread unless it runs."""
-        if not self._stopping.is_set():
+        if not self._thread.is_stopping:
             self._thread.start()
 
     def stop(self) -> None:
         """End the stream and the thread."""
-        self._stopping.set()
+        # Before the interruption: a stream that ends for that is not opened again.
+        self._thread.is_stopping = True
         self._interrupt()
-        self._thread.join(_STOP_TIMEOUT)
+        self._thread.stop()
 
     def _interrupt(self) -> None:
         self._interrupted = True
@@ -76,7 +74,7 @@ class Listener:
         attempt = 0
         self._heard_until = self._monotonic()
         with suppressing_instrumentation():
-            while not self._stopping.is_set():
+            while not self._thread.is_stopping:
                 opened = self._monotonic()
                 self._interrupted = False
                 with forks_wait(self._interrupt):
@@ -85,7 +83,7 @@ class Listener:
                     continue
                 attempt = 0 if self._monotonic() - opened > _STEADY else attempt + 1
                 _logger.debug("no verdicts from the collector for a while: %s", problem)
-                self._stopping.wait(backoff(attempt))
+                self._thread.wait(backoff(attempt))
 
     def _listen(self) -> str:
         """Take the verdicts of one stream. Returns why it ended."""
@@ -100,7 +98,7 @@ class Listener:
             watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(WATCH_METHOD, None, None)
             missed = self._monotonic() - self._heard_until
             request = pb.WatchRequest(process_id=self._process_id, missed_seconds=missed).SerializeToString()
-            if self._interrupted or self._stopping.is_set():
+            if self._interrupted or self._thread.is_stopping:
                 return "interrupted"
             stream = watch(request, metadata=destination.headers)
             # It comes as soon as nothing can pass us by unnoticed.

@@ -79,7 +79,7 @@ class Watch:
         self._traces: Recent[int, _Trace] = Recent(MAX_TRACES)
         self.unwatched = 0
         """Starts and ends that were not looked at, because too many waited."""
-        # Where ends were not looked at up to the last tick, spans may pass for open that are not.
+        # `unwatched` at the last tick. Where it has risen since, ends were missed: spans pass for open that are not.
         self._missed = -1
         self.is_heard = False
         self.faults = 0
@@ -120,7 +120,7 @@ class Watch:
             self._forget(span.span)
 
     def _forget(self, span: ReadableSpan) -> None:
-        """Let a span that was never looked at be known by what it stands in alone, which did not hang meanwhile."""
+        """Forget a span that began and ended between two ticks. The span around it notes that it did not hang then."""
         context, parent = span.get_span_context(), span.parent
         began = self._young.pop(context.span_id, None) if context is not None else None
         if began is None or context is None or parent is None:
@@ -311,33 +311,25 @@ GATHER: Final = 0.002
 TICK: Final = 1.0
 """Seconds between looks for what hangs, while spans are open."""
 _IDLE: Final = 30.0
-_STOP_TIMEOUT: Final = 1.0
 
 
 class WatchThread:
-    """Runs a `Watch`. `take_in` gives it what has arrived. `wake` is the one of `OwnThread`."""
+    """Runs a `Watch`. `take_in` gives it what has arrived. At a stop it looks at what is left."""
 
     def __init__(self, watch: Watch, take_in: Callable[[], None], monotonic: Callable[[], float]) -> None:
         self._watch = watch
         self._take_in = take_in
         self._monotonic = monotonic
         self._thread = OwnThread("agenteval-watch", self._run)
-        self.start, self.wake = self._thread.start, self._thread.wake
-        self._stopping = threading.Event()
+        self.start, self.wake, self.stop = self._thread.start, self._thread.wake, self._thread.stop
         self.is_ticking = False
         """True while it looks again soon without being woken."""
-
-    def stop(self) -> None:
-        """Look at what is left, and end the thread."""
-        self._stopping.set()
-        self.wake()
-        self._thread.join(_STOP_TIMEOUT)
 
     def _run(self) -> None:
         # What is looked at may be somebody's object, and must not make spans.
         with suppressing_instrumentation():
             ticked_at = self._monotonic()
-            while not self._stopping.is_set():
+            while not self._thread.is_stopping:
                 if self._thread.wait(TICK if self.is_ticking else _IDLE, gather=GATHER):
                     self.is_ticking = True
                     self._look()

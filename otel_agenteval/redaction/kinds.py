@@ -51,8 +51,6 @@ class Rule:
     signs: tuple[str, ...]
     search: Callable[[str], Iterator[tuple[int, int]]]
     sign: re.Pattern[str] | None = None
-    regex: re.Pattern[str] | None = None
-    """What `search` looks for, where that is one pattern."""
 
     def may_be_in(self, text: str, lowered: str) -> bool:
         """Return whether there can be a value in `text`, which is `lowered` in lower case."""
@@ -93,7 +91,7 @@ def rule(
                 if valid is None or valid(match[group]):
                     yield match.span(group)
 
-    return Rule(kind, tuple(signs.split()), search, None if sign is None else re.compile(sign), compiled)
+    return Rule(kind, tuple(signs.split()), search, None if sign is None else re.compile(sign))
 
 
 def start(inside: str) -> str:

@@ -1,7 +1,7 @@
 """Announcements to the collector, ahead of spans, of those that are open and those that hang. Best effort, and bounded.
 
-All that is open is told again and again: by that the collector knows that the process lives, and one that was started
-anew knows what is going on.
+All that is open is announced again every few seconds: so the collector knows that the process lives, and a collector
+that has just started learns what is going on.
 """
 
 import json
@@ -59,8 +59,9 @@ class Announcements:
         self._due = _FOREVER
         self._not_before = 0.0
         self._tell_again_at = monotonic() + ALIVE
-        # Whether the collector may hold spans for open, and whether it has taken what says so.
+        # Open spans, or that none is open any more, are to be announced when they are due again.
         self._tells = False
+        # The collector has taken an announcement of open spans, and none since that says that all have ended.
         self._holds = False
         self.dropped = 0
         """Starts and loops that were not announced, because too many waited or the collector refused them."""

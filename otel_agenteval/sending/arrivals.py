@@ -18,7 +18,7 @@ MAX_UNWEIGHED: Final = 4096
 MAX_UNTIMED: Final = 512
 """The same where no observer has them taken in every second."""
 HELP: Final = 4
-"""Starts and ends that a thread of the agent takes in then, for the one that it appends."""
+"""Starts and ends that a thread of the agent takes in then, for each one that it appends: so the number falls."""
 MAX_EVENTS: Final = 8 * MAX_UNWEIGHED
 """Starts and ends that may wait where the agent's threads do not come to help; the newest go then."""
 

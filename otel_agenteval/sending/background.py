@@ -18,6 +18,7 @@ from opentelemetry import context as context_api
 
 MAX_BACKOFF: Final = 5.0
 FIRST_BACKOFF: Final = 0.1
+STOP_TIMEOUT: Final = 1.0
 
 
 def backoff(attempt: int) -> float:
@@ -38,6 +39,8 @@ class OwnThread:
         # A Condition's lock would deadlock in such a garbage collection.
         self._tokens: SimpleQueue[None] = SimpleQueue()
         self._token_waits = False
+        self.is_stopping = False
+        """True where the thread is to end."""
 
     @property
     def started(self) -> bool:
@@ -77,6 +80,12 @@ class OwnThread:
             # Also after a timeout: an exception in an agent's thread may have come between the two steps of a wake.
             self._token_waits = False
         return True
+
+    def stop(self) -> None:
+        """Have the thread end, and wait for that, at most STOP_TIMEOUT seconds."""
+        self.is_stopping = True
+        self.wake()
+        self.join(STOP_TIMEOUT)
 
     def join(self, timeout: float) -> None:
         """Wait for the end of the thread, unless it calls this itself or does not run."""

@@ -98,7 +98,9 @@ class Sender:
         self.exported = 0
         self.rejected = 0
         self.dropped: Counter[str] = Counter()
-        """Spans and reports given up here, by reason."""
+        """Spans given up here, by reason."""
+        self.reports_dropped: Counter[str] = Counter()
+        """Reports given up here, by reason."""
 
     def add_report(self, method: str, request: bytes) -> bool:
         """Queue an encoded report for a method of the collector. False when the queue is full."""
@@ -293,7 +295,7 @@ class Sender:
                 if isinstance(answer, Delivered):
                     self.reports_delivered += 1
                 else:
-                    self._drop("report_refused", 1, answer.problem)
+                    self._drop_reports("refused", 1, answer.problem)
                 self.reports_settled += 1
                 self._notify()
 
@@ -371,8 +373,11 @@ class Sender:
 
     def _drop(self, reason: str, count: int, problem: str) -> None:
         self.dropped[reason] += count
-        what = "reports" if reason.startswith("report_") else "spans"
-        self._lose(f"dropped %d {what} ({reason.removeprefix('report_')})", count, problem)
+        self._lose(f"dropped %d spans ({reason})", count, problem)
+
+    def _drop_reports(self, reason: str, count: int, problem: str) -> None:
+        self.reports_dropped[reason] += count
+        self._lose(f"dropped %d reports ({reason})", count, problem)
 
     def _lose(self, kind: str, count: int, problem: str) -> None:
         self._log.lose(kind, count, problem)
@@ -383,7 +388,7 @@ class Sender:
             self._drop("shutdown", len(rest), "the collector did not take them in time")
             self._buffer.settle()
         if reports := len(self._reports):
-            self._drop("report_shutdown", reports, "the collector did not take them in time")
+            self._drop_reports("shutdown", reports, "the collector did not take them in time")
             self._reports.clear()
             self.reports_settled += reports
         self._notify()

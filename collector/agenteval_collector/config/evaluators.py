@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from agenteval_collector.config.values import Section
+from agenteval_collector.config.values import Section, Share
 
 
 class EmbedderConfig(Section):
@@ -14,7 +14,7 @@ class EmbedderConfig(Section):
 
 class EvaluatorConfig(Section):
     enabled: bool = True
-    threshold: float = Field(default=0.5, ge=0, le=1)
+    threshold: Share = 0.5
     """A score of at least this is a success."""
 
 
@@ -22,14 +22,14 @@ class EmbeddingConfig(Section):
     """An evaluator that compares texts by their embeddings; its score is a signal of session scores."""
 
     enabled: bool = True
-    threshold: float | None = Field(default=None, ge=0, le=1)
+    threshold: Share | None = None
     """A score of at least this is a success; None: a score is neither a success nor a failure."""
-    weight: float = Field(default=1.0, ge=0, le=1)
+    weight: Share = 1.0
     """In session scores."""
 
 
 class CoherenceConfig(EmbeddingConfig):
-    weight: float = Field(default=0.0, ge=0, le=1)
+    weight: Share = 0.0
     """In session scores; 0, because the embedded embedder is too rough to lower a session's score."""
 
 
@@ -41,17 +41,17 @@ class JudgedConfig(EvaluatorConfig):
 
 
 class ConfidenceConfig(JudgedConfig):
-    weight: float = Field(default=1.0, ge=0, le=1)
+    weight: Share = 1.0
     """In session scores."""
 
 
 class ToolCorrectnessConfig(JudgedConfig):
-    weight: float = Field(default=0.8, ge=0, le=1)
+    weight: Share = 0.8
     """In session scores."""
 
 
 class ToolUseConfig(EvaluatorConfig):
-    threshold: float = Field(default=0.7, ge=0, le=1)
+    threshold: Share = 0.7
     """A score of at least this is a success."""
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from agenteval_collector.config.values import Section
+from agenteval_collector.config.values import OffIsFalse, Section
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
 from otel_agenteval.loops.setting_values import merge
@@ -15,12 +15,7 @@ KINDS: Final = tuple(sorted({*FindingKind, *LOOP_KINDS}))
 _MODES: Final = {"observe": Mode.OBSERVE, "alarm": Mode.ALARM}
 
 
-def _off(value: object) -> object:
-    """Take false for `off`, as YAML does."""
-    return "off" if value is False else value
-
-
-FindingMode: TypeAlias = Annotated[Literal["off", "record", "observe", "alarm"], BeforeValidator(_off)]
+FindingMode: TypeAlias = Annotated[Literal["off", "record", "observe", "alarm"], OffIsFalse]
 
 
 class FindingConfig(Section):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from agenteval_collector.config.values import PriceConfig, Seconds, Section, Url
+from agenteval_collector.config.values import PriceConfig, Seconds, Section, Share, Url
 
 NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, and leave judge.enabled on"
 """The reason for a judged score that is not there, and the way to get one."""
@@ -42,7 +42,7 @@ class RubricConfig(Section):
     """The question about a trace; it says what a good and a bad answer look like."""
     scale: Annotated[tuple[float, float], AfterValidator(_scale)] = (0.0, 1.0)
     """The worst and the best number that the judge may give; scores are mapped to 0 and 1."""
-    threshold: float = Field(default=0.5, ge=0, le=1)
+    threshold: Share = 0.5
     """Of the score in [0, 1], not of the scale."""
     model: str | None = None
 
@@ -60,9 +60,9 @@ class JudgeConfig(Section):
     prices: dict[str, PriceConfig] = Field(default_factory=dict)
     """By model."""
     budget: BudgetConfig = BudgetConfig()
-    sample: float = Field(default=1.0, ge=0, le=1)
+    sample: Share = 1.0
     """Share of the sessions that are drawn at random, by their ids, and judged."""
-    escalate: float = Field(default=0.1, ge=0, le=1)
+    escalate: Share = 0.1
     """Share of the sessions that are judged at most beside those, because of what was found in them."""
     votes: int = Field(default=1, ge=1, le=15)
     """Times that a trace is judged, each time from the extraction on; a score is the median."""

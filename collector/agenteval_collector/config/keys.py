@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
 
-from agenteval_collector.config.values import Section
+from agenteval_collector.config.values import Section, twice
 from agenteval_collector.model.callers import DEFAULT_TENANT, Scope
 
 
@@ -62,9 +62,8 @@ def _entries(given: Any) -> Any:
 
 
 def _are_distinct(entries: tuple[KeyConfig, ...]) -> tuple[KeyConfig, ...]:
-    names = [entry.name for entry in entries]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"two entries have the name {twice[0]!r}")
+    if repeated := twice([entry.name for entry in entries]):
+        raise ValueError(f"two entries have the name {repeated[0]!r}")
     return entries
 
 

@@ -6,22 +6,25 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    SecretStr,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, SecretStr, model_validator
 
 from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConfig, ReliabilityConfig
 from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.judge import JudgeConfig
 from agenteval_collector.config.keys import KeyConfigs
-from agenteval_collector.config.values import MIB, Address, Bytes, PriceConfig, Seconds, Section, Url
+from agenteval_collector.config.values import (
+    MIB,
+    Address,
+    Bytes,
+    OffIsFalse,
+    PriceConfig,
+    Seconds,
+    Section,
+    Share,
+    Url,
+    of_scheme,
+    twice,
+)
 from otel_agenteval.loops.settings import LoopSettings, loop_settings
 from otel_agenteval.redaction import OwnPatterns
 
@@ -56,13 +59,6 @@ class AssemblyConfig(Section):
     """By service.name."""
 
 
-Extent = Annotated[
-    Literal["off", "secrets", "all"],
-    # YAML reads a bare `off` as false.
-    BeforeValidator(lambda value: "off" if value is False else value),
-]
-
-
 class PatternConfig(Section):
     """A pattern of the user's own, in RE2. What it matches is replaced by a placeholder with its name."""
 
@@ -71,9 +67,8 @@ class PatternConfig(Section):
 
 
 def _readable(patterns: tuple[PatternConfig, ...]) -> tuple[PatternConfig, ...]:
-    names = [each.name.upper() for each in patterns]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"two patterns are called {', '.join(twice)}: give each a name of its own")
+    if repeated := twice([each.name.upper() for each in patterns]):
+        raise ValueError(f"two patterns are called {', '.join(repeated)}: give each a name of its own")
     OwnPatterns({each.name: each.pattern for each in patterns})
     return patterns
 
@@ -81,7 +76,7 @@ def _readable(patterns: tuple[PatternConfig, ...]) -> tuple[PatternConfig, ...]:
 class RedactionConfig(Section):
     """What is replaced, beside what a judge never gets to see (`judge.redact`)."""
 
-    store: Extent = "off"
+    store: Annotated[Literal["off", "secrets", "all"], OffIsFalse] = "off"
     """What is replaced before a request is kept: `secrets`, or personal data too (`all`)."""
     patterns: Annotated[tuple[PatternConfig, ...], AfterValidator(_readable)] = ()
     """Replaced wherever secrets are."""
@@ -148,33 +143,17 @@ class LogConfig(Section):
     """Seconds that requests are kept after they are scored, so that late spans can join their trace."""
     max_pending_bytes: Bytes = Field(default=128 * MIB, gt=0)
     """Requests that are acknowledged and not assembled yet; above it new ones are told to come back later."""
-    url: Url = None
+    url: Annotated[Url, of_scheme(KAFKA, "host:9092")] = None
     """`kafka://host:9092,host:9092`, for several processes; None: a file in `data_dir`."""
     partitions: int = Field(default=12, ge=1, le=10_000)
     """Of a new topic: as many processes can share it at most."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_of_kafka(cls, url: str | None) -> str | None:
-        # Without the value: it may hold a password.
-        if url is not None and not url.startswith(KAFKA):
-            raise ValueError(f"is not {KAFKA}host:9092")
-        return url
 
 
 class StoreConfig(Section):
     """Where traces, scores and sessions are kept."""
 
-    url: Url = None
+    url: Annotated[Url, of_scheme(POSTGRESQL, "user@host/database")] = None
     """`postgresql+psycopg://user@host/database`; None: a SQLite file in `data_dir`."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_of_postgresql(cls, url: str | None) -> str | None:
-        # Without the value: it may hold a password.
-        if url is not None and not url.startswith(POSTGRESQL):
-            raise ValueError(f"is not {POSTGRESQL}user@host/database")
-        return url
 
 
 class RetentionConfig(Section):
@@ -206,7 +185,7 @@ class SessionConfig(Section):
 
     idle: Seconds = 900.0
     """Seconds without a trace after which a session is idle and its scores enter the histogram."""
-    min_coverage: float = Field(default=0.5, ge=0, le=1)
+    min_coverage: Share = 0.5
     """A session with less than this share of its signals has no score."""
 
 

@@ -1,6 +1,7 @@
 """Kinds of values that settings hold, and what every group of settings is."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
@@ -23,6 +24,9 @@ def _bytes(value: object) -> object:
     return round(float(match[1]) * _UNITS[match[2].lower()])
 
 
+OffIsFalse: Final = BeforeValidator(lambda value: "off" if value is False else value)
+"""Takes false for `off`, as which YAML reads a bare one."""
+Share = Annotated[float, Field(ge=0, le=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes)]
 Seconds = Annotated[float, BeforeValidator(seconds)]
 
@@ -51,6 +55,22 @@ Url = Annotated[str | None, PlainSerializer(_without_secrets)]
 """An address that may hold a password; it is not shown."""
 Address = Annotated[str, AfterValidator(_address)]
 MIB = 1024 * 1024
+
+
+def of_scheme(scheme: str, example: str) -> AfterValidator:
+    """Return a check that a URL begins with `scheme`. What it says is without the value, which may hold a password."""
+
+    def check(url: str | None) -> str | None:
+        if url is not None and not url.startswith(scheme):
+            raise ValueError(f"is not {scheme}{example}")
+        return url
+
+    return AfterValidator(check)
+
+
+def twice(names: Sequence[str]) -> list[str]:
+    """Return the names that occur more than once."""
+    return sorted({name for name in names if names.count(name) > 1})
 
 
 class Section(BaseModel):

@@ -26,7 +26,7 @@ _EVENTS: Final = uuid.UUID("7a3f4dc6-2f0e-4f0a-9c43-5d6b8e2c1a90")
 
 
 _UNTOLD: Final = frozenset({Status.PENDING, Status.NO_JUDGE})
-"""That there is no judge is news of no trace."""
+"""Statuses that make no event: they say nothing of the trace, only that the judge has not looked at it."""
 
 
 def events_of(news: News, tenant: str = DEFAULT_TENANT) -> list[Event]:

@@ -6,7 +6,6 @@ all become `_other`. Whatever was admitted stays admitted until the collector re
 """
 
 import logging
-from collections import deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from threading import RLock
@@ -135,8 +134,8 @@ class IdentityLabels:
         self._agent_versions = _Admission("versions of agents with runs", versions)
         self._environments = _Admission("environments", environments)
         self._placed = _Admission("versions of agents in environments", placed)
-        self._known_versions: dict[str | None, set[str]] = {}
-        self._live_versions: dict[str | None, deque[str]] = {}
+        # Of each service, in the order in which they appeared.
+        self._known_versions: dict[str | None, list[str]] = {}
         # Evaluations come from one thread, session levels are read by every scrape and push.
         self._lock = RLock()
 
@@ -154,7 +153,7 @@ class IdentityLabels:
             return replace(placed, environment=OTHER)
 
     def pair(self, agent: str | None, service: str | None) -> tuple[str | None, str | None]:
-        """Return the same for instruments that do not tell versions apart."""
+        """Return the agent and the service that instruments may use which do not tell versions apart."""
         with self._lock:
             agent = _admitted(agent, self._agents)
             service = _admitted(service, self._services)
@@ -175,15 +174,11 @@ class IdentityLabels:
         version = clean(version, _LABEL_LENGTH)
         if service == OTHER:
             return OTHER
-        known = self._known_versions.setdefault(service, set())
-        live = self._live_versions.setdefault(service, deque(maxlen=_LIVE_VERSIONS))
-        if version in known and version not in live:
-            return OTHER
-        if not self._versions.admits((agent, service, version)):
+        known = self._known_versions.setdefault(service, [])
+        if version in known[:-_LIVE_VERSIONS] or not self._versions.admits((agent, service, version)):
             return OTHER
         if version not in known:
-            known.add(version)
-            live.append(version)
+            known.append(version)
         return version
 
 

@@ -11,8 +11,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from agenteval_collector.emit.agents import AgentInstruments
 from agenteval_collector.emit.collector import CollectorTelemetry
-from agenteval_collector.emit.findings import FindingInstruments
-from agenteval_collector.emit.instruments import EvaluationInstruments
+from agenteval_collector.emit.instruments import EvaluationInstruments, FindingInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels, tenant_attributes
 from agenteval_collector.emit.meter import Meter

@@ -91,9 +91,12 @@ class MetricPush(_Push[MetricsData]):
             closing = self._closing.closed
             # What is new would stay 0 in the last snapshot, so that there is another one.
             is_new = closing and self._meter.has_new(self.name)
-            self._export(self._meter.read(self.name))
+            self.survive(self._push)
         if is_new:
-            self._export(self._meter.read(self.name))
+            self.survive(self._push)
+
+    def _push(self) -> None:
+        self._export(self._meter.read(self.name))
 
     def shutdown(self, timeout: float = 10.0) -> None:
         """Push the last snapshot, within `timeout` seconds."""

@@ -4,8 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval_collector.assembly import Assembler, Senders, Unconnected
-from agenteval_collector.config import AssemblyConfig
-from agenteval_collector.config.assembly import SenderConfig
+from agenteval_collector.config import AssemblyConfig, SenderConfig
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.senders import Habit

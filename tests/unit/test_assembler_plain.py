@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from agenteval_collector.config.assembly import SenderConfig
+from agenteval_collector.config import SenderConfig
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
 from agenteval_collector.model.weights import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
 from hypothesis import given, settings

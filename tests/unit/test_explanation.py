@@ -4,8 +4,7 @@ from typing import Any, cast
 
 import pytest
 from agenteval_collector.api.documents import TraceDocument
-from agenteval_collector.api.explanation import about_outcome, about_outcomes, about_trace
-from agenteval_collector.api.visibility import Note, about_visibility
+from agenteval_collector.api.explanation import Note, about_outcome, about_outcomes, about_trace, about_visibility
 
 from tests.support.memory_queries import GOOD_TRACE, finding, label, outcome, seen, trace, turn, unjudged
 

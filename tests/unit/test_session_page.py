@@ -6,8 +6,9 @@ from typing import Any, cast
 import pytest
 from agenteval_collector.api.documents import SessionItem
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.web.folding import FEWEST, folded
-from agenteval_collector.web.pages import Pages
+from agenteval_collector.web import sessions
+from agenteval_collector.web.sessions import FEWEST, folded
+from agenteval_collector.web.site import Site
 from agenteval_collector.web.timeline import LEAST, WIDTH, places
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +17,8 @@ from tests.support.memory_queries import GOOD_TRACE, NOW, MemoryQueries, at, pro
 from tests.support.travel_agent import travel_agent
 
 
-def pages(queries: MemoryQueries) -> Pages:
-    return Pages(queries, clock=ManualClock(NOW), grpc_endpoint="http://127.0.0.1:4317")
+def site(queries: MemoryQueries) -> Site:
+    return Site(queries=queries, clock=ManualClock(NOW), grpc_endpoint="http://127.0.0.1:4317", token="secret")
 
 
 def text_of(page: str) -> str:
@@ -109,9 +110,9 @@ def test_bars_stay_on_the_axis_in_order(spans: list[tuple[float, float]]) -> Non
 def test_the_first_view_has_problems_before_sessions() -> None:
     queries = travel_agent()
     queries.recurring = [problem("Calls of search fail")]
-    text = text_of(pages(queries).start())
+    text = text_of(sessions.start(site(queries), {}))
     assert text.index("Calls of search fail") < text.index("refund-1187")
 
 
 def test_the_spans_of_a_trace_that_are_forgotten_are_said_to_be() -> None:
-    assert "Its spans are forgotten" in text_of(pages(travel_agent()).trace(GOOD_TRACE))
+    assert "Its spans are forgotten" in text_of(sessions.trace(site(travel_agent()), {"trace_id": GOOD_TRACE}))

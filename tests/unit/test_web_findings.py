@@ -4,7 +4,7 @@ from agenteval_collector.web.findings import placed
 
 from tests.support.memory_queries import GOOD_TRACE, MemoryQueries, call, finding, session, trace, turn
 from tests.support.travel_agent import travel_agent
-from tests.unit.test_web_pages import Elements, pages
+from tests.unit.test_web_pages import Elements, session_page, trace_page
 
 
 def test_findings_come_before_all_else_each_at_its_turn_and_its_call() -> None:
@@ -28,7 +28,7 @@ def test_findings_come_before_all_else_each_at_its_turn_and_its_call() -> None:
     assert [[each["kind"] for each in some] for some in places.calls[1]] == [[], ["tool_failed"]]
     queries = MemoryQueries()
     queries.add(session("s", member, outcomes=[]), member)
-    shown = Elements(pages(queries).trace(GOOD_TRACE))
+    shown = Elements(trace_page(queries, GOOD_TRACE))
     text = " ".join(shown.text.split())
     assert "script" not in [name for name, _ in shown.elements]
     order = ["Findings error turn failed", "<script>alert(1)", "more than usual", "Scores", "Conversation", "Turn 1"]
@@ -46,13 +46,13 @@ def test_nothing_that_was_recorded_turns_the_direction_of_a_page() -> None:
     member = trace(GOOD_TRACE, "s", turn("\u202egnp.exe", "\u2066yes"), began=0)
     queries = MemoryQueries()
     queries.add(session("s", member, outcomes=[]), member)
-    shown = pages(queries).trace(GOOD_TRACE)
+    shown = trace_page(queries, GOOD_TRACE)
     assert not set("\u202e\u2066") & set(shown)
     assert "\N{REPLACEMENT CHARACTER}gnp.exe" in shown
 
 
 def test_a_session_has_its_findings_by_kind_the_worst_first() -> None:
-    text = " ".join(Elements(pages(travel_agent()).session("refund-1187", older_than=None)).text.split())
+    text = " ".join(Elements(session_page(travel_agent(), "refund-1187")).text.split())
     assert "Findings error repeated answer 3 times" in text
     assert "trace #3 turn 1" in text
     assert text.index("repeated answer") < text.index("Scores") < text.rindex("Conversation")

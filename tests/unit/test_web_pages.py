@@ -6,19 +6,18 @@ from html.parser import HTMLParser
 import pytest
 from agenteval_collector.api.documents import JUDGE_TROUBLE, FindingDocument
 from agenteval_collector.model.judging import PENDING_TRACES
-from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
-from agenteval_collector.web import formats
+from agenteval_collector.web import formats, sessions
 from agenteval_collector.web.assets import asset
-from agenteval_collector.web.pages import Pages
-from agenteval_collector.web.review import Asked
-from agenteval_collector.web.waterfall import Focus
+from agenteval_collector.web.review import Asked, next_review
+from agenteval_collector.web.site import Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.detectors import LOOP_KINDS
-from otel_agenteval.finding import FindingKind, Severity
+from otel_agenteval.finding import FindingKind
+from otel_agenteval.text import storable
 from tests.support.assembled import assembled
 from tests.support.inputs import inputs
 from tests.support.memory_queries import (
@@ -41,18 +40,26 @@ from tests.support.otlp import span, span_id
 from tests.support.travel_agent import LOOP_TRACES, RUNNING_TRACE, SILENT_TRACE, travel_agent
 
 
-def pages(queries: MemoryQueries) -> Pages:
-    return Pages(queries, clock=ManualClock(NOW), grpc_endpoint="http://127.0.0.1:4317")
+def site(queries: MemoryQueries) -> Site:
+    return Site(queries=queries, clock=ManualClock(NOW), grpc_endpoint="http://127.0.0.1:4317", token="secret")
+
+
+def session_page(queries: MemoryQueries, session_id: str, **more: str) -> str:
+    return sessions.session(site(queries), {"session_id": session_id, **more})
+
+
+def trace_page(queries: MemoryQueries, trace_id: str, **more: str) -> str:
+    return sessions.trace(site(queries), {"trace_id": trace_id, **more})
+
+
+def review_page(queries: MemoryQueries, asked: Asked) -> str:
+    shown = next_review(queries, asked)
+    return site(queries).render("review.html", "/review", refresh=None, token="secret", review=shown)
 
 
 def listed(queries: MemoryQueries, *, cursor: str | None = None, **asked: str) -> str:
     """The list of sessions, as the form asks for it."""
-    order = Order(asked.get("order", Order.ATTENTION))
-    severity = Severity(asked["severity"]) if "severity" in asked else None
-    wanted = SessionFilter(
-        agent=asked.get("agent"), finding=asked.get("finding"), severity=severity, text=asked.get("text"), order=order
-    )
-    return pages(queries).sessions(wanted, asked, cursor=cursor)
+    return sessions.sessions(site(queries), {**asked, "cursor": cursor or ""})
 
 
 class Elements(HTMLParser):
@@ -125,18 +132,20 @@ def infected(payload: str) -> MemoryQueries:
 
 
 def rendered(payload: str) -> list[str]:
-    view = pages(infected(payload))
+    queries = infected(payload)
+    # What cannot be stored is refused before it is asked for.
+    asked = payload if storable(payload) == payload else "payload"
     return [
-        listed(infected(payload)),
-        listed(infected(payload), agent=payload, finding=payload, text=payload),
-        view.session(payload, older_than=None),
-        view.start(),
-        view.trace(GOOD_TRACE),
-        view.trace(GOOD_TRACE, Focus(opened=span_id(2).hex())),
-        view.review(Asked(agent=payload, version=payload, by=payload, labelled=GOOD_TRACE), token="secret"),
-        view.review(Asked(name=payload, skip=(GOOD_TRACE,)), token="secret"),
-        view.error(404, payload),
-        listed(MemoryQueries(), agent=payload),
+        listed(queries),
+        listed(queries, user=asked, text=asked),
+        session_page(queries, payload),
+        sessions.start(site(queries), {}),
+        trace_page(queries, GOOD_TRACE),
+        trace_page(queries, GOOD_TRACE, span=span_id(2).hex()),
+        review_page(queries, Asked(agent=payload, version=payload, by=payload, labelled=GOOD_TRACE)),
+        review_page(queries, Asked(name=payload, skip=(GOOD_TRACE,))),
+        site(queries).error(404, payload),
+        listed(MemoryQueries(), agent=asked),
     ]
 
 
@@ -185,13 +194,12 @@ def test_no_text_at_all_becomes_markup(payload: str) -> None:
 
 
 def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
-    view = pages(travel_agent())
     everything = [
         listed(travel_agent()),
         listed(travel_agent(), order="newest"),
         listed(MemoryQueries()),
-        *(view.session(session_id, older_than=None) for session_id in travel_agent().all_sessions),
-        *(view.trace(trace_id) for trace_id in travel_agent().all_traces),
+        *(session_page(travel_agent(), session_id) for session_id in travel_agent().all_sessions),
+        *(trace_page(travel_agent(), trace_id) for trace_id in travel_agent().all_traces),
     ]
     for page in everything:
         for tag, attributes in Elements(page).elements:
@@ -199,28 +207,25 @@ def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
             assert (attributes.get("src") or attributes.get("href") or "/").startswith(("/", "#"))
 
 
-ATTENTION = SessionFilter(order=Order.ATTENTION)
-
-
 @pytest.mark.parametrize(
     ("render", "lives"),
     [
-        pytest.param(lambda view: view.sessions(ATTENTION, {}, cursor=None), True, id="the first sessions"),
-        pytest.param(lambda view: view.sessions(ATTENTION, {}, cursor="after-1"), False, id="further sessions"),
-        pytest.param(lambda view: view.sessions(ATTENTION, {"text": "hi"}, cursor=None), False, id="beside a form"),
-        pytest.param(lambda view: view.session("s-43", older_than=None), True, id="a running session"),
-        pytest.param(lambda view: view.session(SILENT_TRACE, older_than=None), False, id="an ended session"),
-        pytest.param(lambda view: view.trace(RUNNING_TRACE), True, id="a running trace"),
-        pytest.param(lambda view: view.trace(GOOD_TRACE), False, id="a scored trace"),
+        pytest.param(listed, True, id="the first sessions"),
+        pytest.param(lambda queries: listed(queries, cursor="after-1"), False, id="further sessions"),
+        pytest.param(lambda queries: listed(queries, text="hi"), False, id="beside a form"),
+        pytest.param(lambda queries: session_page(queries, "s-43"), True, id="a running session"),
+        pytest.param(lambda queries: session_page(queries, SILENT_TRACE), False, id="an ended session"),
+        pytest.param(lambda queries: trace_page(queries, RUNNING_TRACE), True, id="a running trace"),
+        pytest.param(lambda queries: trace_page(queries, GOOD_TRACE), False, id="a scored trace"),
     ],
 )
 def test_only_what_moves_reloads(render: object, lives: bool) -> None:
-    page = render(pages(travel_agent()))
+    page = render(travel_agent())
     assert ('http-equiv="refresh"' in page) is lives
 
 
 def test_a_missing_score_says_why_and_never_looks_like_a_number() -> None:
-    text = Elements(pages(travel_agent()).trace(SILENT_TRACE)).text
+    text = Elements(trace_page(travel_agent(), SILENT_TRACE)).text
     assert "no content" in text
     assert "the answer was not recorded; set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in text
     assert "0.00" not in text
@@ -241,7 +246,7 @@ def test_the_list_says_what_is_wrong_with_a_judge_that_scores_wait_for() -> None
 def test_a_session_outlives_its_traces() -> None:
     queries = travel_agent()
     del queries.all_traces[LOOP_TRACES[0]]
-    text = Elements(pages(queries).session("refund-1187", older_than=None)).text
+    text = Elements(session_page(queries, "refund-1187")).text
     assert "no longer kept" in text
     assert "#5" in text
 
@@ -251,20 +256,20 @@ def test_large_traces_are_cut_and_say_so() -> None:
     big = trace(GOOD_TRACE, None, turn("x" * (formats.SHOWN_CHARACTERS + 5), "ok", *calls), began=0)
     queries = MemoryQueries()
     queries.add(session(GOOD_TRACE, big, outcomes=[]), big)
-    page = pages(queries).trace(GOOD_TRACE)
+    page = trace_page(queries, GOOD_TRACE)
     assert "7 more tool calls in the JSON" in page
     assert "5 more characters in the JSON" in page
     assert len(page) < 300_000
 
 
 def test_what_is_unknown_is_an_error_with_a_name() -> None:
-    view = pages(travel_agent())
+    queries = travel_agent()
     with pytest.raises(NotFound, match="nobody"):
-        view.session("nobody", older_than=None)
+        session_page(queries, "nobody")
     with pytest.raises(NotFound, match="0000"):
-        view.trace("0" * 32)
+        trace_page(queries, "0" * 32)
     with pytest.raises(InvalidRequest, match="older_than"):
-        view.session("s-42", older_than="٣")
+        session_page(queries, "s-42", older_than="٣")
 
 
 @pytest.mark.parametrize(
@@ -279,7 +284,7 @@ def test_a_signal_has_the_colour_of_its_outcome(threshold: float | None, tone: s
     queries.add(session("s", member, outcomes=[], signals={GOOD_TRACE: {"coherence": 0.1}}), member)
     [shown] = [
         each
-        for name, each in Elements(pages(queries).session("s", older_than=None)).elements
+        for name, each in Elements(session_page(queries, "s")).elements
         if name == "rect" and each.get("class") in ("plain", "bad")
     ]
     assert shown["class"] == tone
@@ -295,7 +300,7 @@ def test_only_a_judge_makes_anything_green() -> None:
     queries = MemoryQueries()
     member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=outcomes[:2])
     queries.add(session("s", member, outcomes=session_outcomes(0.97, 0.75)), member)
-    shown = [listed(queries), pages(queries).session("s", older_than=None), pages(queries).trace(GOOD_TRACE)]
+    shown = [listed(queries), session_page(queries, "s"), trace_page(queries, GOOD_TRACE)]
     classes = {
         name for page in shown for _, each in Elements(page).elements for name in (each.get("class") or "").split()
     }
@@ -311,7 +316,7 @@ def test_a_trace_shows_what_people_say_and_what_the_judge_was_asked() -> None:
     queries = MemoryQueries()
     queries.add(session("s", asked, outcomes=[]), asked)
     queries.asked[GOOD_TRACE] = [exchange(), exchange(question="plan", reply=None, problem="no valid reply")]
-    text = " ".join(Elements(pages(queries).trace(GOOD_TRACE)).text.split())
+    text = " ".join(Elements(trace_page(queries, GOOD_TRACE)).text.split())
     places = [
         text.index(shown)
         for shown in (
@@ -333,7 +338,7 @@ def test_a_trace_shows_what_people_say_and_what_the_judge_was_asked() -> None:
 
 
 def test_a_trace_that_was_not_judged_has_no_questions() -> None:
-    assert "Asked of the judge" not in pages(travel_agent()).trace(GOOD_TRACE)
+    assert "Asked of the judge" not in trace_page(travel_agent(), GOOD_TRACE)
 
 
 def test_what_died_and_what_is_open_is_shown() -> None:
@@ -342,9 +347,9 @@ def test_what_died_and_what_is_open_is_shown() -> None:
     member = trace(GOOD_TRACE, "s", began=0, open_spans=spans, status_reason=reason)
     queries = MemoryQueries()
     queries.add(session("s", member, outcomes=[], status_reason=reason, running_traces=[GOOD_TRACE]), member)
-    text = " ".join(Elements(pages(queries).trace(GOOD_TRACE)).text.split())
+    text = " ".join(Elements(trace_page(queries, GOOD_TRACE)).text.split())
     assert text.index("Open spans the agent died in the middle") < text.index("<b>search</b>") < text.index("Scores")
-    of_session = " ".join(Elements(pages(queries).session("s", older_than=None)).text.split())
+    of_session = " ".join(Elements(session_page(queries, "s")).text.split())
     assert of_session.index("the agent died in the middle") < of_session.index("Findings")
     assert "died" in Elements(listed(queries)).text
 
@@ -441,7 +446,7 @@ def test_nothing_found_is_only_said_of_what_was_seen(
     member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, findings=findings, seen=seen(**facts))
     queries = MemoryQueries()
     queries.add(session("s", member, outcomes=[]), member)
-    text = " ".join(Elements(pages(queries).trace(GOOD_TRACE)).text.split())
+    text = " ".join(Elements(trace_page(queries, GOOD_TRACE)).text.split())
     assert says in text
     assert ("No finding." in text) is (not findings)
 
@@ -450,7 +455,7 @@ def test_scores_that_need_a_judge_are_one_line() -> None:
     member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=unjudged("confidence", "plan_quality"))
     queries = MemoryQueries()
     queries.add(session("s", member, outcomes=session_outcomes(None, 0.25)), member)
-    for page in (pages(queries).trace(GOOD_TRACE), pages(queries).session("s", older_than=None)):
+    for page in (trace_page(queries, GOOD_TRACE), session_page(queries, "s")):
         text = Elements(page).text
         assert "2 scores need a judge" in text
         assert text.count("judge.base_url or judge.api_key") == 1

@@ -6,7 +6,8 @@ from agenteval_collector.api.documents import DriftDocument
 from agenteval_collector.api.quality_documents import QualityDocument
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.web.pages import Pages
+from agenteval_collector.web.quality import quality
+from agenteval_collector.web.site import Site
 
 from tests.support.memory_queries import NOW, MemoryQueries, agreement
 
@@ -41,7 +42,7 @@ class RatedQueries(MemoryQueries):
 
 
 def page(queries: MemoryQueries) -> str:
-    return Pages(queries, clock=ManualClock(NOW), grpc_endpoint="http://127.0.0.1:4317").quality(cursor=None)
+    return quality(Site(queries=queries, clock=ManualClock(NOW), grpc_endpoint="", token=""), {})
 
 
 def drift(**changes: Any) -> DriftDocument:

@@ -6,7 +6,7 @@ import pytest
 from agenteval_collector.api.quality_documents import QualityDocument
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.labelling import about_rate, labels_worth
-from agenteval_collector.web.review import Asked, review
+from agenteval_collector.web.review import Asked, next_review
 
 from tests.support.memory_queries import GOOD_TRACE, REVIEWED, MemoryQueries, label, outcome, session, trace, turn
 
@@ -55,14 +55,14 @@ def queries(*, success: bool | None, said: float) -> MemoryQueries:
 
 
 def test_a_trace_that_was_forgotten_is_left_aside() -> None:
-    shown = review(queries(success=True, said=1.0), Asked())
+    shown = next_review(queries(success=True, said=1.0), Asked())
     assert shown.asked.name == REVIEWED
     assert shown.trace is not None
     assert shown.trace["trace_id"] == GOOD_TRACE
     assert [each["trace_id"] for each in shown.before] == ["1" * 32]
     gone = queries(success=True, said=1.0)
     gone.judged = ["0" * 32]
-    assert review(gone, Asked()).drawn is None
+    assert next_review(gone, Asked()).drawn is None
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_a_trace_that_was_forgotten_is_left_aside() -> None:
 )
 def test_who_labelled_hears_whether_the_judge_agrees(success: bool | None, said: float, agrees: bool | None) -> None:
     known = queries(success=success, said=said)
-    verdict = review(known, Asked(by="ann", labelled=GOOD_TRACE)).verdict
+    verdict = next_review(known, Asked(by="ann", labelled=GOOD_TRACE)).verdict
     assert verdict is not None
     assert verdict.agrees is agrees
-    assert review(known, Asked(by="bob", labelled=GOOD_TRACE)).verdict is None
+    assert next_review(known, Asked(by="bob", labelled=GOOD_TRACE)).verdict is None
 
 
 def test_the_address_asks_the_same_again() -> None:

@@ -16,8 +16,15 @@ from agenteval_collector.api.documents import (
     SessionPage,
     TraceDocument,
 )
-from agenteval_collector.api.explanation import about_label, about_unjudged, goal_words, judge_trouble, unscored_labels
-from agenteval_collector.api.visibility import Note, about_visibility
+from agenteval_collector.api.explanation import (
+    Note,
+    about_label,
+    about_unjudged,
+    about_visibility,
+    goal_words,
+    judge_trouble,
+    unscored_labels,
+)
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.model.reports import LabelSource

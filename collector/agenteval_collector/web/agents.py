@@ -1,22 +1,19 @@
 """The pages of agents over time: all of them, and one with its charts, versions, problems and worst sessions."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.api.agent_documents import AgentDocument, AgentItem, AgentVersionDocument, RateDocument
-from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.endpoints import range_of
 from agenteval_collector.api.wire import found
-from agenteval_collector.model.agents import Range
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.runtime.errors import NotFound
-from agenteval_collector.web import formats
 from agenteval_collector.web.charts import Spark, Unit, charts_of, evaluators, main_evaluator, spark
+from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Given, Site, page_links
 from otel_agenteval.metrics import difference_interval
 
-SLOW_REFRESH_SECONDS: Final = 30
-"""For pages whose figures change by the hour: nobody's place in them is taken away every few seconds."""
 SHOWN: Final = 5
 """Problems and sessions of an agent that its page shows."""
 
@@ -61,41 +58,37 @@ class Comparison:
     rows: list[ComparedRow]
 
 
-class AgentPages:
-    """Renders the pages of agents. Each method returns HTML, or raises the error that the error page then shows."""
+def agents(site: Site, given: Given) -> str:
+    """Return the agents, those with the newest telemetry first."""
+    time, cursor = range_of(given), given.get("cursor") or None
+    page = site.queries.agents(time, cursor=cursor)
+    return site.render(
+        "agents.html",
+        "/agents",
+        refresh=None if cursor else SLOW_REFRESH_SECONDS,
+        page=page,
+        rows=[_row(each) for each in page["items"]],
+        **page_links("/agents", {"range": time.value}, cursor, page["next_cursor"]),
+    )
 
-    def __init__(self, queries: Queries, render: Callable[..., str]) -> None:
-        self._queries = queries
-        self._render = render
 
-    def agents(self, chosen: Range, *, cursor: str | None) -> str:
-        """Return the agents, those with the newest telemetry first."""
-        page = self._queries.agents(chosen, cursor=cursor)
-        asked = {"range": chosen.value}
-        return self._render(
-            "agents.html",
-            refresh=None if cursor else SLOW_REFRESH_SECONDS,
-            page=page,
-            rows=[_row(each) for each in page["items"]],
-            first="/agents" + formats.query(asked) if cursor else None,
-            next="/agents" + formats.query({**asked, "cursor": page["next_cursor"]}) if page["next_cursor"] else None,
-        )
-
-    def agent(self, name: str, chosen: Range, asked: Mapping[str, str]) -> str:
-        """Return an agent; two of its versions are compared, the newest two where `asked` names none."""
-        agent = found(self._queries.agent(name, chosen), f"agent {name!r}")
-        main = main_evaluator(agent)
-        return self._render(
-            "agent.html",
-            refresh=SLOW_REFRESH_SECONDS,
-            agent=agent,
-            main=main,
-            names=evaluators(agent, main)[:3],
-            drawn=charts_of(agent, main),
-            comparison=compared(agent, asked.get("before"), asked.get("after")),
-            problems=self._queries.problems(ProblemFilter(agent=name), limit=SHOWN).items,
-            sessions=self._queries.sessions(SessionFilter(agent=name, order=Order.ATTENTION), limit=SHOWN).items,
-        )
+def agent(site: Site, given: Given) -> str:
+    """Return an agent; two of its versions are compared: `before` and `after`, or the newest two."""
+    name = given["agent"]
+    agent = found(site.queries.agent(name, range_of(given)), f"agent {name!r}")
+    main = main_evaluator(agent)
+    return site.render(
+        "agent.html",
+        "/agents",
+        refresh=SLOW_REFRESH_SECONDS,
+        agent=agent,
+        main=main,
+        names=evaluators(agent, main)[:3],
+        drawn=charts_of(agent, main),
+        comparison=compared(agent, given.get("before"), given.get("after")),
+        problems=site.queries.problems(ProblemFilter(agent=name), limit=SHOWN).items,
+        sessions=site.queries.sessions(SessionFilter(agent=name, order=Order.ATTENTION), limit=SHOWN).items,
+    )
 
 
 def compared(agent: AgentDocument, before: str | None, after: str | None) -> Comparison | None:

@@ -1,4 +1,4 @@
-"""The page of a problem: what happened in its examples, and the marks that it gives."""
+"""The pages of problems: a listing, and one with what happened in its examples; the marks that its forms give."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -6,10 +6,14 @@ from typing import Final, NamedTuple
 from agenteval_collector.api.documents import TraceDocument
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.problem_documents import ProblemDocument
-from agenteval_collector.api.problems import mute_problem, resolve_problem
+from agenteval_collector.api.problems import PARAMETERS, mute_problem, problem_filter, resolve_problem
+from agenteval_collector.api.wire import found
+from agenteval_collector.problems import ProblemState
 from agenteval_collector.problems.problem import problem_of_finding
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.web import formats
+from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Given, Site, chosen, page_links
 
 MUTED_FOR: Final = 7 * 24 * 3600 * 1_000_000_000
 """Nanoseconds for which the page mutes a problem."""
@@ -23,7 +27,31 @@ class Example(NamedTuple):
     happened: str | None
 
 
-def examples(problem: ProblemDocument, traces: Mapping[str, TraceDocument]) -> Sequence[Example]:
+def problems(site: Site, given: Given) -> str:
+    """Return the problems that are asked for."""
+    asked, cursor = chosen(given, PARAMETERS), given.get("cursor") or None
+    page = site.queries.problems(problem_filter(asked), cursor=cursor)
+    return site.render(
+        "problems.html",
+        "/problems",
+        refresh=None if cursor or asked else SLOW_REFRESH_SECONDS,
+        problems=page.items,
+        asked=asked,
+        states=[("", "any"), *((state, state) for state in ProblemState)],
+        query=formats.query(asked),
+        **page_links("/problems", asked, cursor, page.next_cursor),
+    )
+
+
+def problem(site: Site, given: Given) -> str:
+    """Return a problem, with what may be said of it by whoever has the token."""
+    problem_id = given["problem_id"].lower()
+    problem = found(site.queries.problem(problem_id), f"problem {problem_id}")
+    shown = _examples(problem, site.queries.traces(problem["examples"]))
+    return site.render("problem.html", "/problems", refresh=None, problem=problem, examples=shown, token=site.token)
+
+
+def _examples(problem: ProblemDocument, traces: Mapping[str, TraceDocument]) -> Sequence[Example]:
     """Return the examples of a problem, each with the words of its finding, or of the judge."""
     found = ((trace_id, traces.get(trace_id)) for trace_id in problem["examples"])
     return [Example(trace_id, trace, trace and _happened(problem, trace)) for trace_id, trace in found]
@@ -41,8 +69,9 @@ def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
     return next(iter(reasons), None)
 
 
-def mark(reports: Reports, clock: Clock, problem_id: str, form: Mapping[str, str]) -> str:
+def mark(reports: Reports, clock: Clock, form: Given) -> str:
     """Mark a problem as the form says; return the address of its page. Raises NotFound, and InvalidRequest."""
+    problem_id = form["problem_id"]
     match form.get("say"):
         case "resolved":
             resolve_problem(reports, problem_id, by=None)

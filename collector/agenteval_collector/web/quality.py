@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from agenteval_collector.api.documents import DriftDocument
 from agenteval_collector.api.quality_documents import AgreementDocument, QualityDocument
+from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Given, Site, page_links
 
 
 class Card(NamedTuple):
@@ -16,7 +17,20 @@ class Card(NamedTuple):
     drifts: Sequence[DriftDocument]
 
 
-def cards(
+def quality(site: Site, given: Given) -> str:
+    """Return the rates of passing, by evaluator."""
+    cursor = given.get("cursor") or None
+    page = site.queries.quality(cursor=cursor)
+    return site.render(
+        "quality.html",
+        "/quality",
+        refresh=None if cursor else SLOW_REFRESH_SECONDS,
+        cards=_cards(page.items, site.queries.agreement(), site.queries.drifts()),
+        **page_links("/quality", {}, cursor, page.next_cursor),
+    )
+
+
+def _cards(
     rates: Sequence[QualityDocument], agreements: Sequence[AgreementDocument], drifts: Sequence[DriftDocument]
 ) -> list[Card]:
     """Return a card for each evaluator that has a rate, in their order; of agreements those with the judge."""

@@ -1,4 +1,4 @@
-"""The review queue: draw the next trace for a person to label, and keep the label."""
+"""The page of the review queue: draw the next trace for a person to label, and keep the label."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from agenteval_collector.model.reports import Label, LabelSource
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.formats import named, query
 from agenteval_collector.web.labelling import VALUES, rate_of, traces_before
+from agenteval_collector.web.site import Given, Site
 
 _FIELDS: Final = 20
 """Fields of a form at most; ours has nine."""
@@ -37,7 +38,7 @@ class Asked:
     labelled: str = ""
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Self:
+    def of(cls, given: Given) -> Self:
         """Read the parameters of an address, or the fields of a form. Raises InvalidRequest."""
         plain = {field: given.get(field, "") for field in ("name", "agent", "version")}
         trace_ids_of(skip := given.get("skip", ""))
@@ -87,7 +88,13 @@ class Review:
     verdict: Verdict | None
 
 
-def review(queries: Queries, asked: Asked) -> Review:
+def review(site: Site, given: Given) -> str:
+    """Return the next trace to be labelled, in a form that carries the token which writing takes."""
+    next_one = next_review(site.queries, Asked.of(given))
+    return site.render("review.html", "/review", refresh=None, token=site.token, review=next_one)
+
+
+def next_review(queries: Queries, asked: Asked) -> Review:
     """Draw the trace that is to be labelled next, and look at what belongs to it."""
     rated = queries.rated()
     choices = _choices(rated)
@@ -105,7 +112,7 @@ def review(queries: Queries, asked: Asked) -> Review:
     )
 
 
-def keep(queries: Queries, reports: Reports, form: Mapping[str, str]) -> str:
+def keep(queries: Queries, reports: Reports, form: Given) -> str:
     """Keep the label that the page's form gives; return the address of the page that goes on from it."""
     asked, trace_id = Asked.of(form), trace_id_of(form.get("trace_id", ""))
     note = form.get("note", "").replace("\r\n", "\n").strip()

@@ -1,0 +1,179 @@
+"""The pages of sessions and traces: the first view, a listing, a session, a trace."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from agenteval_collector.api.documents import SessionDocument, SessionItem, TraceDocument
+from agenteval_collector.api.explanation import about_standing, judge_trouble
+from agenteval_collector.api.sessions import PARAMETERS, session_filter
+from agenteval_collector.api.wire import found, trace_id_of
+from agenteval_collector.model.session_filter import Order, SessionFilter
+from agenteval_collector.problems import ProblemState
+from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.web import formats
+from agenteval_collector.web.findings import KINDS, kind_words, placed
+from agenteval_collector.web.site import REFRESH_SECONDS, Given, Site, chosen, page_links
+from agenteval_collector.web.timeline import places
+from agenteval_collector.web.waterfall import WHOLE, focus_of, waterfall
+
+TRACES_PER_PAGE: Final = 50
+RUNNING: Final = 5
+"""Running traces of a session that are shown."""
+PROBLEMS_ON_TOP: Final = 5
+SESSIONS_AT_START: Final = 20
+FEWEST: Final = 3
+"""Sessions that are worth folding to one line."""
+_MOVING = ("running", "active", "pending")
+_PUT_OFF = (ProblemState.MUTED, ProblemState.RESOLVED)
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+class _Signal(NamedTuple):
+    """A signal of a session score, and the tone in which it is shown."""
+
+    value: float
+    tone: str
+
+
+class _TraceRow(NamedTuple):
+    """A trace in the page of its session; `trace` is None where it was forgotten."""
+
+    number: int
+    trace_id: str
+    trace: TraceDocument | None
+    signals: Mapping[str, _Signal]
+    flagged: bool
+
+
+def start(site: Site, given: Given) -> str:
+    """Return the first view: open problems, then the sessions to look at first."""
+    page = site.queries.sessions(SessionFilter(order=Order.ATTENTION), limit=SESSIONS_AT_START)
+    # Those that are put off are listed behind all open ones.
+    problems = site.queries.problems(limit=PROBLEMS_ON_TOP).items
+    return site.render(
+        "start.html",
+        "/",
+        refresh=REFRESH_SECONDS,
+        grpc_endpoint=site.grpc_endpoint,
+        problems=[each for each in problems if each["state"] not in _PUT_OFF],
+        **_listed(site, page.items),
+    )
+
+
+def sessions(site: Site, given: Given) -> str:
+    """Return the sessions that are asked for, those to look at first unless the order is said."""
+    asked, cursor = chosen(given, PARAMETERS), given.get("cursor") or None
+    wanted = session_filter({"order": Order.ATTENTION, **asked})
+    page = site.queries.sessions(wanted, cursor=cursor)
+    return site.render(
+        "sessions.html",
+        "/sessions",
+        # A further page stays what it is, and beside a form nothing may move.
+        refresh=None if cursor or asked else REFRESH_SECONDS,
+        hit_rate=None if wanted.agent is None else site.queries.hit_rate(wanted.agent),
+        asked=asked,
+        kinds=[("", "any"), *((kind, kind_words(kind)) for kind in KINDS)],
+        query=formats.query({**asked, "order": wanted.order}),
+        **page_links("/sessions", asked, cursor, page.next_cursor),
+        **_listed(site, page.items),
+    )
+
+
+def session(site: Site, given: Given) -> str:
+    """Return a session with its newest traces; with those before trace number `older_than` where it is given."""
+    session_id, older_than = given["session_id"], given.get("older_than") or None
+    session = found(site.queries.session(session_id), f"session {session_id!r}")
+    end = _trace_number(older_than, default=len(session["trace_ids"]) + 1) - 1
+    start = max(0, end - TRACES_PER_PAGE)
+    numbers = {trace_id: number for number, trace_id in enumerate(session["trace_ids"][start:end], start + 1)}
+    shown = site.queries.traces([*numbers])
+    traces = [_trace_row(session, number, trace_id, shown.get(trace_id)) for trace_id, number in numbers.items()]
+    return site.render(
+        "session.html",
+        "/sessions",
+        refresh=REFRESH_SECONDS if session["status"] in _MOVING and older_than is None else None,
+        session=session,
+        traces=traces,
+        numbers=numbers,
+        places={place.trace["trace_id"]: place for place in places([*shown.values()])},
+        running=site.queries.traces(session["running_traces"][:RUNNING]),
+        signal_names=sorted({name for row in traces for name in row.signals}),
+        older=f"/sessions/{formats.path(session_id)}?older_than={start + 1}" if start else None,
+        newest=older_than is None,
+        judgements=site.queries.session_judgements(session_id) or [],
+    )
+
+
+def trace(site: Site, given: Given) -> str:
+    """Return a trace as a waterfall of its spans and as a conversation, with what was found about it."""
+    trace_id, focus = trace_id_of(given["trace_id"]), focus_of(given)
+    trace = found(site.queries.trace(trace_id), f"trace {trace_id}")
+    spans = site.queries.spans
+    tree = spans.tree(trace_id)
+    opened = None if tree is None else tree.nodes.get(focus.opened or "")
+    return site.render(
+        "trace.html",
+        "/sessions",
+        # A page on which somebody looks at a span stays what it is.
+        refresh=REFRESH_SECONDS if trace["status"] in _MOVING and focus == WHOLE else None,
+        trace=trace,
+        waterfall=None if tree is None else waterfall(spans, tree, trace["findings"], focus),
+        focus=focus,
+        selected=None if tree is None or opened is None else spans.whole(tree, opened),
+        places=placed(trace),
+        notes=list(about_standing(trace)),
+        judgements=site.queries.judgements(trace_id) or [],
+    )
+
+
+def folded(sessions: Iterable[SessionItem]) -> list[Sequence[SessionItem]]:
+    """Group the sessions of a page into lines, each of one session or of several that are folded.
+
+    Only neighbours are folded: unnamed sessions of one trace, of one agent and equally bad. A line stands where its
+    first session stood, and no session moves past one that has a name.
+    """
+    lines: list[Sequence[SessionItem]] = []
+    for is_single, neighbours in groupby(sessions, key=_is_single):
+        alike: dict[object, list[SessionItem]] = {}
+        for session in neighbours:
+            key = (session["agent"], session["worst"], session["blind"]) if is_single else session["session_id"]
+            alike.setdefault(key, []).append(session)
+        for group in alike.values():
+            lines += [group] if len(group) >= FEWEST else [[session] for session in group]
+    return lines
+
+
+def _is_single(session: SessionItem) -> bool:
+    """Return whether it has one complete trace, whose id it bears as nothing names it."""
+    is_unnamed = _TRACE_ID.fullmatch(session["session_id"]) is not None
+    return is_unnamed and session["trace_count"] == 1 and not session["running_traces"]
+
+
+def _listed(site: Site, sessions: Sequence[SessionItem]) -> dict[str, object]:
+    """Return the lines of a list of sessions, with what is wrong with the judge that their scores rest on."""
+    drifts = [each for each in site.queries.drifts() if each["drifted"]]
+    return {"lines": folded(sessions), "trouble": judge_trouble(sessions), "drifts": drifts}
+
+
+def _trace_number(text: str | None, *, default: int) -> int:
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise InvalidRequest(f"older_than is {text[:64]!r}, not the number of a trace")
+    return min(max(int(text), 1), default)
+
+
+def _trace_row(session: SessionDocument, number: int, trace_id: str, trace: TraceDocument | None) -> _TraceRow:
+    # A session outlives the traces whose retention has passed: the row then has its signals only.
+    outcomes = trace["outcomes"] if trace else []
+    tones = {outcome["name"]: "bad" for outcome in outcomes if outcome["success"] is False}
+    signals = session["signals"].get(trace_id, {})
+    return _TraceRow(
+        number=number,
+        trace_id=trace_id,
+        trace=trace,
+        signals={name: _Signal(value, tones.get(name, "plain")) for name, value in signals.items()},
+        flagged=trace_id in session["flagged_traces"],
+    )

@@ -1,0 +1,99 @@
+"""The frame of all pages: what they are made from, and how they are rendered.
+
+Pages are made from the documents of the API. Whatever these hold is hostile: templates escape everything.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeAlias
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from agenteval_collector.api import explanation
+from agenteval_collector.api.queries import Queries
+from agenteval_collector.model.judging import GOAL_SUCCESS
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.web import formats
+from agenteval_collector.web.assets import address
+from agenteval_collector.web.labelling import GOALS, about_rate, labels_worth
+from agenteval_collector.web.meanings import meaning, questions
+from otel_agenteval.text import storable
+
+Given: TypeAlias = Mapping[str, str]
+"""The parameters of a request, those in its path included."""
+
+REFRESH_SECONDS: Final = 5
+SLOW_REFRESH_SECONDS: Final = 30
+"""For pages whose figures change by the hour: nobody's place in them is taken away every few seconds."""
+_NAVIGATION = {
+    "/problems": "Problems",
+    "/sessions": "Sessions",
+    "/agents": "Agents",
+    "/quality": "Quality",
+    "/reliability": "Reliability",
+    "/review": "Review",
+}
+_TURNING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What pages are made from. Users are told to send spans to `grpc_endpoint`; forms carry the `token`."""
+
+    queries: Queries
+    clock: Clock
+    grpc_endpoint: str
+    token: str
+
+    def render(self, template: str, section: str | None, **values: object) -> str:
+        """Return the HTML of a page, which stands in this section of the navigation."""
+        rendered = _templates().get_template(template).render
+        return storable(rendered(now=self.clock.now(), here=section, sections=_NAVIGATION, **values))
+
+    def error(self, status: int, message: str) -> str:
+        """Return the page of an error, which says in one sentence what went wrong."""
+        return self.render("error.html", None, refresh=None, status=status, message=message)
+
+
+def chosen(given: Given, names: Iterable[str]) -> dict[str, str]:
+    """Return those of the parameters that have a value."""
+    return {name: given[name] for name in names if given.get(name)}
+
+
+def page_links(path: str, asked: Given, cursor: str | None, next_cursor: str | None) -> dict[str, str | None]:
+    """Return the addresses of a listing's `first` page, None on that one, and of its `next`, None on the last."""
+    return {
+        "first": path + formats.query(asked) if cursor else None,
+        "next": path + formats.query({**asked, "cursor": next_cursor}) if next_cursor else None,
+    }
+
+
+def _readable(value: object) -> object:
+    """Return what is shown, without characters that turn the direction of what stands around them."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return _TURNING.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_readable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(formats.FILTERS)
+    functions = (
+        *(explanation.about_label, explanation.about_outcome, explanation.about_unjudged, explanation.goal_words),
+        *(explanation.about_visibility, explanation.facts_of, explanation.unscored_labels),
+        *(about_rate, labels_worth, meaning, questions),
+    )
+    templates.globals.update({each.__name__: each for each in functions})
+    templates.globals.update(asset_url=address, label_goals=tuple(GOALS), goal_success=GOAL_SUCCESS)
+    return templates

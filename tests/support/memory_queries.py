@@ -6,23 +6,27 @@ from typing import Any, cast
 
 from agenteval_collector.api.documents import (
     CallDocument,
-    ComparisonDocument,
-    DriftDocument,
     ExchangeDocument,
     FindingDocument,
     FoundDocument,
     HitRateDocument,
     LabelDocument,
     OutcomeDocument,
-    ReliabilityDocument,
     SeenDocument,
     SessionDocument,
     SessionItem,
     TraceDocument,
     TurnDocument,
 )
-from agenteval_collector.api.problem_documents import ProblemDocument
-from agenteval_collector.api.quality_documents import AgreementDocument, DrawDocument, QualityDocument
+from agenteval_collector.api.figure_documents import (
+    AgreementDocument,
+    ComparisonDocument,
+    DrawDocument,
+    DriftDocument,
+    ProblemDocument,
+    QualityDocument,
+    ReliabilityDocument,
+)
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.model.assembled import AssembledTrace

@@ -4,7 +4,7 @@ import re
 from typing import Any, cast
 
 import pytest
-from agenteval_collector.api.documents import ReplayDocument
+from agenteval_collector.api.figure_documents import ReplayDocument
 from agenteval_collector.model.runs import Unmatched
 from agenteval_collector.offline.gate import Least, read_least, refuse_unknown, shortfalls
 from agenteval_collector.reliability.runs import NO_OUTCOME

@@ -1,7 +1,7 @@
 """The parameters of a listing of sessions."""
 
 import pytest
-from agenteval_collector.api.sessions import MAX_TEXT, PARAMETERS, session_filter
+from agenteval_collector.api.filters import MAX_TEXT, session_filter
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
 
@@ -16,7 +16,7 @@ NINE = 1_772_442_000 * SECOND
     ("given", "wanted"),
     [
         pytest.param({}, EVERY_SESSION, id="nothing"),
-        pytest.param(dict.fromkeys(PARAMETERS, ""), EVERY_SESSION, id="a form that was left empty"),
+        pytest.param(dict.fromkeys(SESSION_PARAMETERS, ""), EVERY_SESSION, id="a form that was left empty"),
         pytest.param(
             {"agent": "a", "service": "s", "version": "v", "user": "u"},
             SessionFilter(agent="a", service="s", version="v", user="u"),

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 from agenteval_collector.api.documents import FindingDocument
-from agenteval_collector.api.span_tree import SpanTree
-from agenteval_collector.api.spans import SpanQueries
+from agenteval_collector.api.spans import SpanQueries, SpanTree
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.waterfall import (
     BESIDE,

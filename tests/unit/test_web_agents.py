@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from agenteval_collector.api.agent_documents import AgentDocument, FiguresDocument, RateDocument
+from agenteval_collector.api.figure_documents import AgentDocument, FiguresDocument, RateDocument
 from agenteval_collector.model.agents import Range, quantile, step_of
 from agenteval_collector.runtime.errors import NotFound
 from agenteval_collector.web.agents import compared

@@ -2,8 +2,7 @@
 
 from typing import Any, cast
 
-from agenteval_collector.api.documents import DriftDocument
-from agenteval_collector.api.quality_documents import QualityDocument
+from agenteval_collector.api.figure_documents import DriftDocument, QualityDocument
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.web.quality import quality

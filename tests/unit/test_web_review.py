@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from agenteval_collector.api.quality_documents import QualityDocument
+from agenteval_collector.api.figure_documents import QualityDocument
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.labelling import about_rate, labels_worth
 from agenteval_collector.web.review import Asked, next_review

@@ -301,129 +301,6 @@ class HitRateDocument(TypedDict):
     without_error: FailureRateDocument
 
 
-class EstimatedDocument(TypedDict):
-    """The numbers of runs whose outcome or confidence was not reported."""
-
-    outcomes: int
-    confidences: int
-
-
-class TaskFigure(TypedDict):
-    """A task that drags a figure down."""
-
-    task_id: str
-    value: float
-    runs: int
-
-
-class ViolationDocument(TypedDict):
-    """A constraint that was broken, how badly, and what shows it."""
-
-    constraint: str
-    severity: str
-    evidence: str
-
-
-class ViolatedRun(TypedDict):
-    """A run that broke constraints."""
-
-    task_id: str
-    run_id: str
-    trace_ids: list[str]
-    violations: list[ViolationDocument]
-
-
-class SafetyDocument(TypedDict):
-    """The basis of the figures of safety; `violated_runs` by constraint."""
-
-    method: Literal["exact", "llm", "mixed"] | None
-    judged_runs: int
-    violated_runs: dict[str, int]
-    examples: list[ViolatedRun]
-
-
-class ReliabilityDocument(TypedDict):
-    """The figures over the runs of one agent's version."""
-
-    agent: str | None
-    version: str | None
-    variant: str
-    tasks: int
-    runs: int
-    window: int
-    estimator: Literal["unbiased"]
-    metrics: dict[str, float | None]
-    intervals: dict[str, Interval | None]
-    pass_at_k: dict[str, float]
-    pass_hat_k: dict[str, float]
-    reasons: dict[str, str]
-    coverage: dict[str, float | None]
-    parts: dict[str, list[str]]
-    tasks_used: dict[str, int]
-    counts: dict[str, int]
-    estimated: EstimatedDocument
-    without_confidence: dict[str, int]
-    left_out: dict[str, int]
-    worst_tasks: dict[str, list[TaskFigure]]
-    safety: SafetyDocument
-
-
-class ComparedFigure(TypedDict):
-    """A figure of two versions."""
-
-    before: float | None
-    after: float | None
-    difference: float | None
-    interval: Interval | None
-    p_value: float | None
-    decided: bool | None
-    reason: str | None
-
-
-class ComparedRuns(TypedDict):
-    """The runs of two versions."""
-
-    before: int
-    after: int
-
-
-class ComparisonDocument(TypedDict):
-    """Two versions of an agent over the tasks that they have in common."""
-
-    agent: str | None
-    before: str
-    after: str
-    variant: str
-    primary: str
-    tasks: int
-    runs: ComparedRuns
-    figures: dict[str, ComparedFigure]
-
-
-class FlipDocument(TypedDict):
-    """A trace that the judge passed before and fails now, or the other way round."""
-
-    trace_id: str
-    before: float
-    after: float
-    reason: str
-
-
-class DriftDocument(TypedDict):
-    """The judge's newest answers for one evaluator beside earlier ones on the same traces."""
-
-    name: str
-    version: str
-    model: str
-    was: str
-    traces: int
-    higher: int
-    lower: int
-    p_value: float | None
-    drifted: bool
-    flips: list[FlipDocument]
-
-
 class SessionPage(Listing[SessionItem]):
     """A page of sessions; `hit_rate` is there where one agent was asked for."""
 
@@ -443,25 +320,118 @@ class ErrorDocument(TypedDict):
     error: ErrorDetail
 
 
-class RunName(TypedDict):
-    """A run, by what names it."""
-
-    task_id: str
-    run_id: str
-    condition: str
-
-
-class ReplayDocument(TypedDict):
-    """The results of a replay; `reports_without_traces` are runs of the dataset that no trace belongs to."""
-
-    traces: list[TraceDocument]
-    sessions: list[SessionDocument]
-    reliability: list[ReliabilityDocument]
-    reports_without_traces: list[RunName]
-
-
 class JudgingDocument(TypedDict):
     """The traces and sessions that wait for the judge by this request; `more`: there was no room for others."""
 
     traces: int
     more: bool
+
+
+class DeletionDocument(TypedDict):
+    """What a deletion has removed so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
+
+    `done_at` is null while it goes on.
+    """
+
+    deletion_id: str
+    asked_by: str | None
+    asked_at: str
+    done_at: str | None
+    removed: dict[str, int]
+
+
+class JudgeDocument(TypedDict):
+    """The judge: its model, and why traces wait for it; null where nothing is wrong."""
+
+    model: str
+    trouble: str | None
+
+
+class CollectorDocument(TypedDict):
+    """A running collector. `judge` is null where none is configured."""
+
+    version: str
+    python: str
+    opentelemetry: str
+    judge: JudgeDocument | None
+
+
+RoleName: TypeAlias = Literal["agent", "workflow", "chain", "model", "tool", "plan", "retrieval"]
+
+
+class SpanFields(TypedDict):
+    """The fields that a span has in a listing and by itself.
+
+    `parent_id` is null where the parent is not among the trace's spans; `depth` counts the spans around it. `below` is
+    the number of spans under it. `agent` is the one that the span itself names. `role` and what follows from it are
+    null where no dialect recognises the span. `usd` is null where the price or the tokens are not known.
+    """
+
+    span_id: str
+    parent_id: str | None
+    depth: int
+    below: int
+    name: str
+    role: RoleName | None
+    agent: str | None
+    model: str | None
+    tool: str | None
+    started_at: str | None
+    seconds: float
+    input_tokens: int | None
+    output_tokens: int | None
+    usd: float | None
+    error: str | None
+
+
+@final
+class SpanItem(SpanFields):
+    """A span in a listing."""
+
+
+class RequestDocument(TypedDict):
+    """A call that a message asks for; `arguments` are decoded JSON, or the raw text where it is none."""
+
+    name: str
+    arguments: Any
+
+
+class MessageDocument(TypedDict):
+    """A message as it was recorded; `results` are those of tools that went back to the model."""
+
+    role: str
+    text: str | None
+    reasoning: list[str]
+    requests: list[RequestDocument]
+    results: list[Any]
+
+
+class EventDocument(TypedDict):
+    """A span event."""
+
+    name: str
+    time: str | None
+    attributes: dict[str, Any]
+
+
+@final
+class SpanDocument(SpanFields):
+    """A span by itself. `input` and `output` are the messages of a model call, and of an agent what it was asked and
+    answered; null where none were recorded. `attributes` are all that were recorded, messages included."""
+
+    instructions: Any
+    input: list[MessageDocument] | None
+    output: list[MessageDocument] | None
+    arguments: Any
+    result: Any
+    scope: str
+    attributes: dict[str, Any]
+    resource: dict[str, Any]
+    events: list[EventDocument]
+
+
+class SpanPage(Listing[SpanItem]):
+    """Spans of a trace, each before those under it. `span_count` is the number of those that can be shown; null where
+    they were forgotten: the log keeps spans for `log.retention`, scores and findings stay."""
+
+    span_count: int | None

@@ -4,32 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, get_type_hints
 
-from agenteval_collector.api import problems
-from agenteval_collector.api.agent_documents import AgentDocument, AgentPage
+from agenteval_collector.api import documents, figure_documents, writes
 from agenteval_collector.api.arrivals import ArrivalDocument
-from agenteval_collector.api.collector_document import CollectorDocument
-from agenteval_collector.api.deletion import write_deletion
-from agenteval_collector.api.documents import (
-    ComparisonDocument,
-    DriftDocument,
-    ExchangeDocument,
-    Item,
-    Listing,
-    ReliabilityDocument,
-    SessionDocument,
-    SessionPage,
-    TraceDocument,
-)
-from agenteval_collector.api.judging import write_check, write_judging
-from agenteval_collector.api.labels import write_label
-from agenteval_collector.api.marks import write_muted, write_resolved
-from agenteval_collector.api.problem_documents import ProblemDocument
-from agenteval_collector.api.problems import ID_DIGITS, problem_filter
-from agenteval_collector.api.quality_documents import AgreementDocument, DrawDocument, QualityDocument
+from agenteval_collector.api.documents import Item, Listing
+from agenteval_collector.api.filters import PROBLEM_PARAMETERS, SESSION_PARAMETERS, problem_filter, session_filter
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.sessions import PARAMETERS, session_filter
-from agenteval_collector.api.span_documents import SpanDocument, SpanPage
 from agenteval_collector.api.wire import (
+    PROBLEM_DIGITS,
     choice,
     found,
     hex_id,
@@ -89,77 +70,77 @@ class WriteEndpoint:
         return get_type_hints(self.write)["return"]
 
 
-def read_trace(queries: Queries, asked: Asked) -> TraceDocument:
+def read_trace(queries: Queries, asked: Asked) -> documents.TraceDocument:
     """Return the trace that is asked for."""
     trace_id = trace_id_of(asked.get("trace_id", ""))
     return found(queries.trace(trace_id), f"trace {trace_id}")
 
 
-def read_spans(queries: Queries, asked: Asked) -> SpanPage:
+def read_spans(queries: Queries, asked: Asked) -> documents.SpanPage:
     """Return the spans of the trace that is asked for."""
     limit, cursor = _place(asked)
     return queries.spans.page(read_trace(queries, asked)["trace_id"], limit=limit, cursor=cursor)
 
 
-def read_span(queries: Queries, asked: Asked) -> SpanDocument:
+def read_span(queries: Queries, asked: Asked) -> documents.SpanDocument:
     """Return the span that is asked for."""
     trace_id, span_id = trace_id_of(asked["trace_id"]), hex_id("span_id", asked["span_id"], 16)
     return found(queries.spans.span(trace_id, span_id), f"span {span_id} of trace {trace_id}")
 
 
-def read_session(queries: Queries, asked: Asked) -> SessionDocument:
+def read_session(queries: Queries, asked: Asked) -> documents.SessionDocument:
     """Return the session that is asked for."""
     session_id = asked.get("session_id", "")
     return found(queries.session(session_id), f"session {session_id!r}")
 
 
-def read_sessions(queries: Queries, asked: Asked) -> SessionPage:
+def read_sessions(queries: Queries, asked: Asked) -> documents.SessionPage:
     """Return the sessions that are asked for."""
     limit, cursor = _place(asked)
     page = queries.sessions(session_filter(asked), limit=limit, cursor=cursor)
-    answer: SessionPage = {"items": page.items, "next_cursor": page.next_cursor}
+    answer: documents.SessionPage = {"items": page.items, "next_cursor": page.next_cursor}
     if agent := asked.get("agent"):
         answer["hit_rate"] = queries.hit_rate(agent)
     return answer
 
 
-def read_reliability(queries: Queries, asked: Asked) -> Listing[ReliabilityDocument]:
+def read_reliability(queries: Queries, asked: Asked) -> Listing[figure_documents.ReliabilityDocument]:
     """Return the reliability of the agents' versions that are asked for."""
     limit, cursor = _place(asked)
     agent, version, variant = _texts(asked, "agent", "version", "variant")
     return _listing(queries.reliability(agent=agent, version=version, variant=variant, limit=limit, cursor=cursor))
 
 
-def read_judgements(queries: Queries, asked: Asked) -> Listing[ExchangeDocument]:
+def read_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
     """Return the judge's exchanges about the trace that is asked for."""
     trace_id = trace_id_of(asked["trace_id"])
     return _all(found(queries.judgements(trace_id), f"trace {trace_id}"))
 
 
-def read_session_judgements(queries: Queries, asked: Asked) -> Listing[ExchangeDocument]:
+def read_session_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
     """Return the judge's exchanges about the session that is asked for."""
     session_id = _required(asked, "session_id")
     return _all(found(queries.session_judgements(session_id), f"session {session_id!r}"))
 
 
-def read_agreement(queries: Queries, asked: Asked) -> Listing[AgreementDocument]:
+def read_agreement(queries: Queries, asked: Asked) -> Listing[figure_documents.AgreementDocument]:
     """Return the agreement of scores with labels."""
     return _all(queries.agreement(name=asked.get("name") or None))
 
 
-def read_drift(queries: Queries, asked: Asked) -> Listing[DriftDocument]:
+def read_drift(queries: Queries, asked: Asked) -> Listing[figure_documents.DriftDocument]:
     """Return whether the judge says something else than before."""
     return _all(queries.drifts())
 
 
-def read_quality(queries: Queries, asked: Asked) -> Listing[QualityDocument]:
+def read_quality(queries: Queries, asked: Asked) -> Listing[figure_documents.QualityDocument]:
     """Return the rates of passing that are asked for."""
     limit, cursor = _place(asked)
     agent, version, name = _texts(asked, "agent", "version", "name")
     return _listing(queries.quality(agent=agent, version=version, name=name, limit=limit, cursor=cursor))
 
 
-def read_next_to_label(queries: Queries, asked: Asked) -> DrawDocument:
+def read_next_to_label(queries: Queries, asked: Asked) -> figure_documents.DrawDocument:
     """Return the trace or session that is to be labelled next."""
     name, (agent, version) = _required(asked, "name"), _texts(asked, "agent", "version")
     ids_of, what = (session_ids_of, "session") if name == GOAL_SUCCESS else (trace_ids_of, "trace")
@@ -167,20 +148,20 @@ def read_next_to_label(queries: Queries, asked: Asked) -> DrawDocument:
     return found(drawn, f"a {what} to be labelled next for {name!r}")
 
 
-def read_comparison(queries: Queries, asked: Asked) -> ComparisonDocument:
+def read_comparison(queries: Queries, asked: Asked) -> figure_documents.ComparisonDocument:
     """Return two versions of an agent side by side."""
     before, after = _required(asked, "before"), _required(asked, "after")
     agent, variant, primary = _texts(asked, "agent", "variant", "primary")
     return queries.reliability_comparison(before, after, agent=agent, variant=variant, primary=primary)
 
 
-def read_agents(queries: Queries, asked: Asked) -> AgentPage:
+def read_agents(queries: Queries, asked: Asked) -> figure_documents.AgentPage:
     """Return agents with their figures over time."""
     limit, cursor = _place(asked)
     return queries.agents(range_of(asked), limit=limit, cursor=cursor)
 
 
-def read_agent(queries: Queries, asked: Asked) -> AgentDocument:
+def read_agent(queries: Queries, asked: Asked) -> figure_documents.AgentDocument:
     """Return the agent that is asked for."""
     agent = id_of("agent", asked.get("agent", ""))
     return found(queries.agent(agent, range_of(asked)), f"agent {agent!r}")
@@ -191,19 +172,19 @@ def range_of(asked: Asked) -> Range:
     return choice("range", asked.get("range") or Range.DAY, Range)
 
 
-def read_problems(queries: Queries, asked: Asked) -> Listing[ProblemDocument]:
+def read_problems(queries: Queries, asked: Asked) -> Listing[figure_documents.ProblemDocument]:
     """Return the problems that are asked for."""
     limit, cursor = _place(asked)
     return _listing(queries.problems(problem_filter(asked), limit=limit, cursor=cursor))
 
 
-def read_problem(queries: Queries, asked: Asked) -> ProblemDocument:
+def read_problem(queries: Queries, asked: Asked) -> figure_documents.ProblemDocument:
     """Return the problem that is asked for."""
-    problem_id = hex_id("problem_id", asked.get("problem_id", ""), ID_DIGITS)
+    problem_id = hex_id("problem_id", asked.get("problem_id", ""), PROBLEM_DIGITS)
     return found(queries.problem(problem_id), f"problem {problem_id}")
 
 
-def read_collector(queries: Queries, asked: Asked) -> CollectorDocument:
+def read_collector(queries: Queries, asked: Asked) -> documents.CollectorDocument:
     """Return the collector's versions, and its judge."""
     return queries.collector()
 
@@ -241,7 +222,7 @@ ENDPOINTS: Final = (
     Endpoint("/api/v1/agents/{agent}", "An agent over time", read_agent, ("range",)),
     Endpoint("/api/v1/arrivals", "What the newest traces of each service have", read_arrivals),
     Endpoint("/api/v1/collector", "The collector's versions, and its judge", read_collector),
-    Endpoint("/api/v1/problems", "Problems", read_problems, (*problems.PARAMETERS, *PAGED)),
+    Endpoint("/api/v1/problems", "Problems", read_problems, (*PROBLEM_PARAMETERS, *PAGED)),
     Endpoint("/api/v1/problems/{problem_id}", "A problem", read_problem),
     Endpoint(
         "/api/v1/reliability",
@@ -284,24 +265,28 @@ ENDPOINTS: Final = (
         ("name", "agent", "version", "skip"),
         ("name",),
     ),
-    Endpoint("/api/v1/sessions", "Sessions", read_sessions, (*PARAMETERS, *PAGED)),
+    Endpoint("/api/v1/sessions", "Sessions", read_sessions, (*SESSION_PARAMETERS, *PAGED)),
     Endpoint("/api/v1/sessions/{session_id}", "A session with its traces", read_session),
 )
 """In the order in which they are tried: a session's id may hold anything."""
 
 WRITE_ENDPOINTS: Final = (
     WriteEndpoint(
-        "/api/v1/labels", "Say what a score should have been; answered with the trace or the session", write_label
+        "/api/v1/labels",
+        "Say what a score should have been; answered with the trace or the session",
+        writes.write_label,
     ),
-    WriteEndpoint("/api/v1/problems/{problem_id}/resolve", "Mark a problem as resolved", write_resolved),
-    WriteEndpoint("/api/v1/problems/{problem_id}/mute", "Mute a problem until a time, or end that", write_muted),
-    WriteEndpoint("/api/v1/judge", "Have the judge score what it has not", write_judging),
+    WriteEndpoint("/api/v1/problems/{problem_id}/resolve", "Mark a problem as resolved", writes.write_resolved),
+    WriteEndpoint("/api/v1/problems/{problem_id}/mute", "Mute a problem until a time, or end that", writes.write_muted),
+    WriteEndpoint("/api/v1/judge", "Have the judge score what it has not", writes.write_judging),
     WriteEndpoint(
         "/api/v1/delete",
         "Delete a session, a user's sessions, or what is old; or ask how far that is",
-        write_deletion,
+        writes.write_deletion,
         Scope.ADMIN,
     ),
-    WriteEndpoint("/api/v1/judge/check", "Find out whether the judge's endpoint answers, for nothing", write_check),
+    WriteEndpoint(
+        "/api/v1/judge/check", "Find out whether the judge's endpoint answers, for nothing", writes.write_check
+    ),
 )
 """Those that only requests with a token or a key may use (`api/writing.py`)."""

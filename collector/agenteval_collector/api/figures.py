@@ -1,38 +1,40 @@
-"""Make the documents of figures: the course of a session, hit rates of findings, agreement with labels."""
+"""Make the documents of figures: over a session, over an agent's traces and runs, and of the worth of scores."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
-from agenteval_collector.api.documents import (
-    FailureRateDocument,
-    HitRateDocument,
-    InteractionsDocument,
-    PosteriorDocument,
-)
-from agenteval_collector.api.quality_documents import AgreementDocument, HalfDocument, LabellerDocument, QualityDocument
+from agenteval_collector.api import documents, figure_documents
+from agenteval_collector.api.ports import RecordSnapshot
 from agenteval_collector.api.rendering import document
 from agenteval_collector.findings.hit_rate import HitRate
+from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, Range, SeenAgent, quantile
 from agenteval_collector.model.labelled import LabelledEvaluator
 from agenteval_collector.model.quality import VersionRate
+from agenteval_collector.problems import ProblemState
+from agenteval_collector.problems.problem import Problem
+from agenteval_collector.reliability.reports import VersionComparison, VersionReport
+from agenteval_collector.reliability.runs import AssembledRun
 from agenteval_collector.runtime.times import rfc3339
-from otel_agenteval.metrics import (
-    Half,
-    agreement,
-    conversation_correctness,
-    pass_at_k,
-    pass_hat_k,
-    pass_k_posterior,
-)
+from otel_agenteval import metrics
+from otel_agenteval.finding import Severity
 from otel_agenteval.metrics.conversation import DEFAULT_THRESHOLD
 from otel_agenteval.metrics.pass_k import Estimator
 
 MAX_K: Final = 10
 """pass@k and pass^k of a conversation are given for k up to this, and up to its interactions."""
 
+WORST: Final = 5
+"""Tasks that are named for each figure that they drag down, and runs that are named with a violation."""
+
+BY_TASK: Final = ("success_rate", "C_out", "C_traj_d", "C_traj_s", "C_conf", "C_res")
+_PUT_OFF: Final = (ProblemState.MUTED, ProblemState.RESOLVED)
+_DIGITS: Final = 6
+"""Of sums of floats, which have a rest far behind the point."""
 ESTIMATORS: Final[tuple[Estimator, ...]] = ("plugin", "unbiased")
 
 
-def interactions_document(correctness: Sequence[float]) -> InteractionsDocument | None:
+def interactions_document(correctness: Sequence[float]) -> documents.InteractionsDocument | None:
     """Return pass@k and pass^k over the interactions of a session, by both estimators and by the Beta posterior; None
     where there is no interaction.
 
@@ -46,27 +48,27 @@ def interactions_document(correctness: Sequence[float]) -> InteractionsDocument 
         "interactions": n,
         "correct": c,
         "threshold": DEFAULT_THRESHOLD,
-        "conversation_correct": conversation_correctness(correctness).score == 1.0,
-        "pass_at_k": {each: {str(k): pass_at_k(n, c, k, each) for k in ks} for each in ESTIMATORS},
-        "pass_hat_k": {each: {str(k): pass_hat_k(n, c, k, each) for k in ks} for each in ESTIMATORS},
-        "posterior": {str(k): document(PosteriorDocument, pass_k_posterior(n, c, k)) for k in ks},
+        "conversation_correct": metrics.conversation_correctness(correctness).score == 1.0,
+        "pass_at_k": {each: {str(k): metrics.pass_at_k(n, c, k, each) for k in ks} for each in ESTIMATORS},
+        "pass_hat_k": {each: {str(k): metrics.pass_hat_k(n, c, k, each) for k in ks} for each in ESTIMATORS},
+        "posterior": {str(k): document(documents.PosteriorDocument, metrics.pass_k_posterior(n, c, k)) for k in ks},
     }
 
 
-def hit_rate_document(found: HitRate) -> HitRateDocument:
+def hit_rate_document(found: HitRate) -> documents.HitRateDocument:
     """Return the failures among an agent's sessions with an error finding, and among those without one."""
     return {
-        "with_error": document(FailureRateDocument, found.with_error),
-        "without_error": document(FailureRateDocument, found.without_error),
+        "with_error": document(documents.FailureRateDocument, found.with_error),
+        "without_error": document(documents.FailureRateDocument, found.without_error),
     }
 
 
-def agreement_document(evaluator: LabelledEvaluator) -> AgreementDocument:
+def agreement_document(evaluator: LabelledEvaluator) -> figure_documents.AgreementDocument:
     """Return the agreement of an evaluator's scores with labels."""
-    found = agreement(evaluator.scores)
+    found = metrics.agreement(evaluator.scores)
     older, newer = map(_half, found.halves or (None, None))
     return document(
-        AgreementDocument,
+        figure_documents.AgreementDocument,
         found,
         name=evaluator.name,
         method=evaluator.method,
@@ -74,20 +76,215 @@ def agreement_document(evaluator: LabelledEvaluator) -> AgreementDocument:
         model=evaluator.model,
         source=evaluator.source,
         labels=found.n,
-        labelled_by=[document(LabellerDocument, each) for each in evaluator.labelled_by],
+        labelled_by=[document(figure_documents.LabellerDocument, each) for each in evaluator.labelled_by],
         older=older,
         newer=newer,
     )
 
 
-def quality_document(found: VersionRate) -> QualityDocument:
-    """Return the rate at which an agent's version passes an evaluator."""
+def _half(half: metrics.Half | None) -> figure_documents.HalfDocument | None:
+    if half is None:
+        return None
     return document(
-        QualityDocument, found.rate, **found.rated._asdict(), models=list(found.models), unscored=found.unscored
+        figure_documents.HalfDocument, half, labels=half.n, first=rfc3339(half.first), last=rfc3339(half.last)
     )
 
 
-def _half(half: Half | None) -> HalfDocument | None:
-    if half is None:
+def quality_document(found: VersionRate) -> figure_documents.QualityDocument:
+    """Return the rate at which an agent's version passes an evaluator."""
+    return document(
+        figure_documents.QualityDocument,
+        found.rate,
+        **found.rated._asdict(),
+        models=list(found.models),
+        unscored=found.unscored,
+    )
+
+
+def reliability_document(found: VersionReport) -> figure_documents.ReliabilityDocument:
+    """Return an item of `/api/v1/reliability`."""
+    version, report = found.runs, found.report
+    return document(
+        figure_documents.ReliabilityDocument,
+        report,
+        agent=version.agent,
+        version=version.version,
+        tasks=report.counts["tasks"],
+        runs=report.counts["runs"],
+        window=found.window,
+        estimator="unbiased",
+        estimated={
+            "outcomes": sum(each.outcome_estimated for each in version.runs),
+            "confidences": sum(each.confidence_estimated for each in version.runs),
+        },
+        without_confidence=Counter(each.no_confidence for each in version.runs if each.no_confidence),
+        left_out={**version.left_out, **found.unmatched},
+        worst_tasks={name: _worst(report, name) for name in BY_TASK},
+        safety=_safety(version.runs),
+    )
+
+
+def comparison_document(compared: VersionComparison) -> figure_documents.ComparisonDocument:
+    """Return the answer of `/api/v1/reliability/comparison`."""
+    comparison = compared.comparison
+    return document(
+        figure_documents.ComparisonDocument,
+        compared,
+        variant=comparison.variant,
+        primary=comparison.primary,
+        tasks=comparison.tasks,
+        runs={"before": comparison.runs_before, "after": comparison.runs_after},
+        figures={name: document(figure_documents.ComparedFigure, each) for name, each in comparison.figures.items()},
+    )
+
+
+def _worst(report: metrics.ReliabilityReport, name: str) -> list[figure_documents.TaskFigure]:
+    """Return the tasks furthest below the mean over tasks, the worst first; of equals the one with more runs."""
+    values = {task: (facts[name], facts["runs"]) for task, facts in report.by_task.items() if facts[name] is not None}
+    if not values:
+        return []
+    mean = sum(value or 0.0 for value, _ in values.values()) / len(values)
+    below = [
+        (value, -(runs or 0), task) for task, (value, runs) in values.items() if value is not None and value < mean
+    ]
+    return [{"task_id": task, "value": value, "runs": int(-runs)} for value, runs, task in sorted(below)[:WORST]]
+
+
+def _safety(runs: Sequence[AssembledRun]) -> figure_documents.SafetyDocument:
+    """Return the basis of the safety figures: the judge, or exact detectors, which find only what they look for."""
+    judged = sum(each.judged for each in runs)
+    analysed = sum(each.run.violations is not None for each in runs)
+    method: Literal["exact", "llm", "mixed"] = "mixed"
+    if judged in (0, analysed):
+        method = "llm" if judged else "exact"
+    violated = sorted((each for each in runs if each.evidence), key=lambda each: each.trace_ids)
+    constraints = Counter(name for each in violated for name in {violation.constraint for violation in each.evidence})
+    return {
+        "method": method if analysed else None,
+        "judged_runs": judged,
+        "violated_runs": dict(sorted(constraints.items())),
+        "examples": [
+            document(
+                figure_documents.ViolatedRun,
+                each.run,
+                trace_ids=list(each.trace_ids),
+                violations=[document(figure_documents.ViolationDocument, violation) for violation in each.evidence],
+            )
+            for each in violated[:WORST]
+        ],
+    }
+
+
+def agent_page(
+    records: RecordSnapshot, chosen: Range, *, now: int, limit: int, cursor: str | None
+) -> figure_documents.AgentPage:
+    """Return a page of agents, those with the newest telemetry first. Raises InvalidRequest for a foreign cursor."""
+    page = records.agents(cursor, limit)
+    items = _items(records, page.items, chosen, now)
+    return {**_range(chosen, now), "items": items, "next_cursor": page.next_cursor}
+
+
+def agent_document(
+    records: RecordSnapshot, agent: str, chosen: Range, *, now: int
+) -> figure_documents.AgentDocument | None:
+    """Return an agent; None where it is unknown."""
+    if (seen := records.agent(agent)) is None:
         return None
-    return document(HalfDocument, half, labels=half.n, first=rfc3339(half.first), last=rfc3339(half.last))
+    [item] = _items(records, [seen], chosen, now)
+    return {**_range(chosen, now), **item}
+
+
+def _items(
+    records: RecordSnapshot, seen: Sequence[SeenAgent], chosen: Range, now: int
+) -> list[figure_documents.AgentItem]:
+    first, problems = chosen.first(now), _open_problems(records, now)
+    histories = [records.agent_history(each.agent, first * chosen.step, chosen.step) for each in seen]
+    return [
+        {
+            **_figures(history.total),
+            "agent": each.agent,
+            "last_seen_at": _time(each.last_seen_at),
+            "problems": problems.get(each.agent, {"error": 0, "warning": 0}),
+            "versions": _versions(history),
+            "points": [_point(history, first + place, chosen.step) for place in range(chosen.points)],
+        }
+        for each, history in zip(seen, histories, strict=True)
+    ]
+
+
+def _open_problems(records: RecordSnapshot, now: int) -> dict[str | None, figure_documents.OpenProblemsDocument]:
+    found: dict[str | None, figure_documents.OpenProblemsDocument] = {}
+    for state, severity, agent, count in records.problem_counts(now):
+        if state not in _PUT_OFF:
+            counts = found.setdefault(agent, {"error": 0, "warning": 0})
+            counts["error" if severity is Severity.ERROR else "warning"] += count
+    return found
+
+
+def _range(chosen: Range, now: int) -> figure_documents.RangeDocument:
+    since = chosen.first(now) * chosen.step * HOUR
+    return {"range": chosen.value, "since": _time(since), "step_seconds": chosen.step * 3600}
+
+
+def _point(history: AgentHistory, number: int, step: int) -> figure_documents.PointDocument:
+    return {**_figures(history.points.get(number, AgentFigures())), "at": _time(number * step * HOUR)}
+
+
+def _versions(history: AgentHistory) -> list[figure_documents.AgentVersionDocument]:
+    """Return the versions, those that began last first."""
+    newest_first = sorted(history.versions, key=lambda version: (history.began[version], version), reverse=True)
+    return [
+        {
+            **_figures(history.versions[version]),
+            "version": version or None,
+            "first_at": _time(history.began[version] * HOUR),
+        }
+        for version in newest_first
+    ]
+
+
+def _figures(found: AgentFigures) -> figure_documents.FiguresDocument:
+    together = found.hours_per_session
+    usd = round(found.usd, _DIGITS) if found.priced else None
+    return {
+        "sessions": found.sessions,
+        "errors": _rate(found.errors, together),
+        "pass_rates": {name: _rate(sums, together) for name, sums in sorted(found.rates.items())},
+        "usd": usd,
+        "usd_per_session": None if usd is None else round(usd / found.sessions, _DIGITS),
+        "unpriced": found.errors.trials - found.priced,
+        "seconds": {"p50": quantile(found.steps, 0.5), "p95": quantile(found.steps, 0.95)},
+    }
+
+
+def _rate(sums: metrics.Clusters, together: float) -> figure_documents.RateDocument:
+    interval = metrics.clustered_interval(sums, together)
+    return {
+        "traces": sums.trials,
+        "count": sums.hits,
+        "rate": sums.hits / sums.trials if sums.trials else None,
+        "interval": None if interval is None else list(interval),
+    }
+
+
+def _time(nanoseconds: int) -> str:
+    return rfc3339(nanoseconds) or ""
+
+
+def problem_document(problem: Problem) -> figure_documents.ProblemDocument:
+    """Return a problem as the API shows it."""
+    key = problem.key
+    return document(
+        figure_documents.ProblemDocument,
+        problem,
+        problem_id=key.problem_id,
+        agent=key.agent,
+        title=key.title,
+        kind=key.kind,
+        tool=key.tool,
+        first_seen=rfc3339(problem.first_seen),
+        last_seen=rfc3339(problem.last_seen),
+        usd=round(problem.usd, _DIGITS),
+        seconds=round(problem.seconds, _DIGITS),
+        muted_until=rfc3339(problem.muted_until),
+    )

@@ -17,6 +17,7 @@ DESCRIPTION_PATH: Final = "/api/v1/openapi.json"
 
 Schemas: TypeAlias = Mapping[Any, dict[str, Any]]
 """The schema of each type of document."""
+Parameters: TypeAlias = list[dict[str, Any]]
 
 
 @cache
@@ -33,9 +34,9 @@ def description() -> dict[str, Any]:
     )
     schemas = {kind: schema for (kind, _), schema in found.items()}
     operations = [
-        *((endpoint.path, "get", _operation(endpoint, schemas)) for endpoint in ENDPOINTS),
-        *((endpoint.path, "post", _write_operation(endpoint, schemas)) for endpoint in WRITE_ENDPOINTS),
-        (TOKEN_PATH, "get", _token_operation(schemas)),
+        *((each.path, "get", _operation(each.summary, _asked(each), each.answer, schemas)) for each in ENDPOINTS),
+        *((each.path, "post", _write_operation(each, schemas)) for each in WRITE_ENDPOINTS),
+        (TOKEN_PATH, "get", _operation("The token that requests to write carry", [], TokenDocument, schemas)),
     ]
     paths: dict[str, dict[str, Any]] = {}
     for path, method, operation in operations:
@@ -48,43 +49,31 @@ def description() -> dict[str, Any]:
     }
 
 
-def _operation(endpoint: Endpoint, schemas: Schemas) -> dict[str, Any]:
+def _operation(summary: str, parameters: Parameters, answer: Any, schemas: Schemas, **more: Any) -> dict[str, Any]:
     return {
-        "summary": endpoint.summary,
-        "parameters": [
-            *_in_path(endpoint),
-            *(_parameter(name, "query", name in endpoint.required) for name in endpoint.parameters),
-        ],
-        "responses": _responses(endpoint.answer, schemas),
+        "summary": summary,
+        "parameters": parameters,
+        **more,
+        "responses": {
+            "200": {"description": "The document", **_content(schemas[answer])},
+            "default": {"description": "Why there is none", **_content(schemas[ErrorDocument])},
+        },
     }
 
 
 def _write_operation(endpoint: WriteEndpoint, schemas: Schemas) -> dict[str, Any]:
-    return {
-        "summary": endpoint.summary,
-        "parameters": [*_in_path(endpoint), _parameter(TOKEN_HEADER, "header", False)],
-        "requestBody": {"required": True, **_content(schemas[endpoint.body])},
-        "responses": _responses(endpoint.answer, schemas),
-    }
+    parameters = [*_in_path(endpoint), _parameter(TOKEN_HEADER, "header", False)]
+    body = {"required": True, **_content(schemas[endpoint.body])}
+    return _operation(endpoint.summary, parameters, endpoint.answer, schemas, requestBody=body)
 
 
-def _token_operation(schemas: Schemas) -> dict[str, Any]:
-    return {
-        "summary": "The token that requests to write carry",
-        "parameters": [],
-        "responses": _responses(TokenDocument, schemas),
-    }
+def _asked(endpoint: Endpoint) -> Parameters:
+    in_query = (_parameter(name, "query", name in endpoint.required) for name in endpoint.parameters)
+    return [*_in_path(endpoint), *in_query]
 
 
-def _in_path(endpoint: Endpoint | WriteEndpoint) -> list[dict[str, Any]]:
+def _in_path(endpoint: Endpoint | WriteEndpoint) -> Parameters:
     return [_parameter(name, "path", True) for name in re.findall(r"{(\w+)}", endpoint.path)]
-
-
-def _responses(answer: Any, schemas: Schemas) -> dict[str, Any]:
-    return {
-        "200": {"description": "The document", **_content(schemas[answer])},
-        "default": {"description": "Why there is none", **_content(schemas[ErrorDocument])},
-    }
 
 
 def _parameter(name: str, place: str, is_required: bool) -> dict[str, Any]:

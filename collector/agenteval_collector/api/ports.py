@@ -29,41 +29,32 @@ class Reports(Protocol):
     def end_session(self, session_id: str) -> bool:
         """Mark that the session has had its last turn. Returns whether it is known: else the mark is not durable, and
         is for traces that are on the way."""
-        ...
 
     def label(self, label: Label) -> None:
         """Keep a label instead of an earlier one of the same author."""
-        ...
 
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
         """Have the judge score what it has not scored: of these traces and sessions, or, without any, of all that
         failed or had no budget since that time (ns). Raises InvalidRequest where there is no judge."""
-        ...
 
     def resolve_problem(self, problem_id: str, by: str | None) -> bool:
         """Mark a problem as resolved. Returns whether it is known."""
-        ...
 
     def mute_problem(self, problem_id: str, until: int | None, by: str | None) -> bool:
         """Mute a problem until that time (ns), None: no longer. Returns whether it is known."""
-        ...
 
     def check_judge(self) -> str | None:
         """Return why the judge's endpoint would not answer, None where it would; it costs nothing. Raises
         InvalidRequest where there is no judge."""
-        ...
 
     def delete(self, doomed: Doomed, by: str | None) -> Receipt:
         """Have this deleted. Durable when it returns; it may go on after that."""
-        ...
 
     def receipt(self, deletion_id: str) -> Receipt:
         """Return what a deletion has removed so far; waits a little for its end. Raises NotFound."""
-        ...
 
     def starts(self, report: StartsReport) -> None:
         """Take note of what runs: not durable but for its findings."""
-        ...
 
 
 class RecordSnapshot(JudgedSnapshot, Protocol):
@@ -71,19 +62,16 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
 
     def agents(self, cursor: str | None, limit: int) -> Page[SeenAgent]:
         """Return the agents, those with the newest telemetry first. Raises InvalidRequest for a foreign cursor."""
-        ...
 
     def agent(self, agent: str) -> SeenAgent | None: ...
 
     def agent_history(self, agent: str, since: int, step: int) -> AgentHistory:
         """Return the figures of an agent since that hour (since the Unix epoch), with a point every `step` hours."""
-        ...
 
     def traces(self, trace_ids: Collection[str]) -> dict[str, TraceView]: ...
 
     def newest_traces(self, limit: int) -> list[tuple[int, TraceView]]:
         """Return the traces that came last, the newest first, each with the time (ns) at which it was scored."""
-        ...
 
     def first_finding(self, trace_id: str) -> Finding | None: ...
 
@@ -93,13 +81,11 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
         self, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN
     ) -> dict[str, ShownFindings]:
         """Return the findings of sessions, at most `limit` of each; `running` has the open traces of each."""
-        ...
 
     def evaluations(self, subject: Subject, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]: ...
 
     def scores(self, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Return, by name, the score of each trace of a session that has one."""
-        ...
 
     def trace_labels(self, trace_ids: Collection[str]) -> dict[str, list[Label]]: ...
 
@@ -119,7 +105,6 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
 
     def members(self, session_id: str) -> list[tuple[str, bool]]:
         """Return the traces of a session by start, each with whether it continues a turn."""
-        ...
 
     def sessions(self, wanted: SessionFilter, cursor: str | None, limit: int) -> Page[SessionRecord]: ...
 
@@ -133,7 +118,6 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
 
     def deaths(self, session_ids: Sequence[str]) -> list[tuple[str, str, str]]:
         """Return the traces in which an agent died, by start: session, trace, and the reason for its end."""
-        ...
 
 
 class Records(Protocol):
@@ -141,7 +125,6 @@ class Records(Protocol):
 
     def snapshot(self) -> AbstractContextManager[RecordSnapshot]:
         """Look at the records as they are at one moment."""
-        ...
 
 
 class RunningTraces(Protocol):

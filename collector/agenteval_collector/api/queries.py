@@ -1,49 +1,26 @@
 """Answer queries: the documents of docs/api.md, from what is stored and from what is running."""
 
+import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from importlib.metadata import version
 from itertools import chain
 from typing import Final
 
-from agenteval_collector.api.agent_documents import AgentDocument, AgentPage
-from agenteval_collector.api.agents import agent_document, agent_page
+from agenteval_collector.api import documents, figure_documents, figures
 from agenteval_collector.api.arrivals import ArrivalDocument, arrivals
-from agenteval_collector.api.collector_document import CollectorDocument, collector_document
-from agenteval_collector.api.documents import (
-    ComparisonDocument,
-    DriftDocument,
-    ExchangeDocument,
-    FlipDocument,
-    HitRateDocument,
-    LabelDocument,
-    OutcomeDocument,
-    ReliabilityDocument,
-    SessionDocument,
-    SessionFields,
-    SessionItem,
-    SessionStatus,
-    TraceDocument,
-    TrendDocument,
-)
-from agenteval_collector.api.figures import (
-    agreement_document,
-    hit_rate_document,
-    interactions_document,
-    quality_document,
-)
 from agenteval_collector.api.ports import JudgeState, Records, RecordSnapshot, RunningTraces
-from agenteval_collector.api.problem_documents import ProblemDocument
-from agenteval_collector.api.problems import problem_document
-from agenteval_collector.api.quality_documents import AgreementDocument, DrawDocument, QualityDocument
-from agenteval_collector.api.reliability import comparison_document, reliability_document
-from agenteval_collector.api.rendering import document, open_span_documents, outcome_document, trace_document
-from agenteval_collector.api.running import (
+from agenteval_collector.api.rendering import (
     by_session,
     death_reasons,
+    document,
     may_be_wanted,
+    open_span_documents,
+    outcome_document,
     running_record,
     session_fields,
     shows,
     told_view,
+    trace_document,
     trace_ids,
 )
 from agenteval_collector.api.spans import SpanQueries
@@ -101,9 +78,15 @@ class Queries:
         self.pass_rates = PassRates(records, clock)
         self.spans = spans or SpanQueries()
 
-    def collector(self) -> CollectorDocument:
+    def collector(self) -> documents.CollectorDocument:
         """Return the versions of this process, and its judge."""
-        return collector_document(self._judge_model, self._judge.trouble)
+        model = self._judge_model
+        return {
+            "version": version("otel-agenteval"),
+            "python": platform.python_version(),
+            "opentelemetry": version("opentelemetry-sdk"),
+            "judge": None if model is None else {"model": model, "trouble": self._judge.trouble},
+        }
 
     def arrivals(self) -> list[ArrivalDocument]:
         """Return what has arrived of each service, among the newest traces."""
@@ -111,11 +94,11 @@ class Queries:
         with self._records.snapshot() as records:
             return arrivals(records, running)
 
-    def trace(self, trace_id: str) -> TraceDocument | None:
+    def trace(self, trace_id: str) -> documents.TraceDocument | None:
         """Return a trace with its outcomes and labels; None where it is unknown."""
         return self.traces([trace_id]).get(trace_id)
 
-    def traces(self, trace_ids: Sequence[str]) -> dict[str, TraceDocument]:
+    def traces(self, trace_ids: Sequence[str]) -> dict[str, documents.TraceDocument]:
         """Return those of the traces that are known, with their outcomes and labels, in the given order."""
         # In this order: what is not running any more by the second look is stored by then.
         running = {trace_id: self._running.trace(trace_id) for trace_id in trace_ids}
@@ -132,7 +115,9 @@ class Queries:
                     trace |= {"status": "running", "complete": False}
         return found
 
-    def _traces(self, records: RecordSnapshot, running: Mapping[str, TraceView | None]) -> dict[str, TraceDocument]:
+    def _traces(
+        self, records: RecordSnapshot, running: Mapping[str, TraceView | None]
+    ) -> dict[str, documents.TraceDocument]:
         ids = list(running)
         stored, found = records.traces(ids), records.found_in_traces(ids)
         # Nothing else has them: who waits for a trace asks many times before it is stored.
@@ -150,35 +135,39 @@ class Queries:
                 documents[trace_id] = trace_document(view, found=found[trace_id])
         return documents
 
-    def judgements(self, trace_id: str) -> list[ExchangeDocument] | None:
+    def judgements(self, trace_id: str) -> list[documents.ExchangeDocument] | None:
         """Return the judge's exchanges about a trace, in the order of asking; None where the trace is unknown."""
         return self._exchanges(Subject.TRACE, trace_id, self.trace)
 
-    def session_judgements(self, session_id: str) -> list[ExchangeDocument] | None:
+    def session_judgements(self, session_id: str) -> list[documents.ExchangeDocument] | None:
         """Return the judge's exchanges about a whole session, in the order of asking; None where it is unknown."""
         return self._exchanges(Subject.SESSION, session_id, self.session)
 
     def _exchanges(
         self, subject: Subject, subject_id: str, known: Callable[[str], object]
-    ) -> list[ExchangeDocument] | None:
+    ) -> list[documents.ExchangeDocument] | None:
         with self._records.snapshot() as records:
             exchanges = records.exchanges(subject, subject_id)
         if not exchanges and known(subject_id) is None:
             return None
-        return [document(ExchangeDocument, exchange) for exchange in exchanges]
+        return [document(documents.ExchangeDocument, exchange) for exchange in exchanges]
 
-    def drifts(self) -> list[DriftDocument]:
+    def drifts(self) -> list[figure_documents.DriftDocument]:
         """Return what the judge says of its canaries now and said before, by evaluator."""
         return [
-            document(DriftDocument, each, flips=[document(FlipDocument, flip) for flip in each.flips])
+            document(
+                figure_documents.DriftDocument,
+                each,
+                flips=[document(figure_documents.FlipDocument, flip) for flip in each.flips],
+            )
             for each in self._drifts()
         ]
 
-    def agreement(self, *, name: str | None = None) -> list[AgreementDocument]:
+    def agreement(self, *, name: str | None = None) -> list[figure_documents.AgreementDocument]:
         """Return the agreement of scores with labels: by name, method, version and model of the evaluator."""
         with self._records.snapshot() as records:
             labelled = records.labelled(name)
-        return [agreement_document(evaluator) for evaluator in labelled]
+        return [figures.agreement_document(evaluator) for evaluator in labelled]
 
     def quality(
         self,
@@ -188,42 +177,44 @@ class Queries:
         name: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[QualityDocument]:
+    ) -> Page[figure_documents.QualityDocument]:
         """Return rates of passing by agent, version and evaluator, those with the newest judgement first. Raises
         InvalidRequest for a cursor of another listing."""
         page = self.pass_rates.page(agent=agent, version=version, name=name, limit=limit, cursor=cursor)
-        return Page(items=[quality_document(each) for each in page.items], next_cursor=page.next_cursor)
+        return Page(items=[figures.quality_document(each) for each in page.items], next_cursor=page.next_cursor)
 
     def problems(
         self, wanted: ProblemFilter = EVERY_PROBLEM, *, limit: int = 50, cursor: str | None = None
-    ) -> Page[ProblemDocument]:
+    ) -> Page[figure_documents.ProblemDocument]:
         """Return the wanted problems: open ones first, of these the worst, of equal ones those that were seen last.
         Raises InvalidRequest for a cursor of another listing."""
         with self._records.snapshot() as records:
             page = records.problems(wanted, now=self._clock.now(), limit=limit, cursor=cursor)
-        return Page(items=[problem_document(each) for each in page.items], next_cursor=page.next_cursor)
+        return Page(items=[figures.problem_document(each) for each in page.items], next_cursor=page.next_cursor)
 
-    def problem(self, problem_id: str) -> ProblemDocument | None:
+    def problem(self, problem_id: str) -> figure_documents.ProblemDocument | None:
         """Return a problem; None where it is unknown."""
         with self._records.snapshot() as records:
             found = records.problem(problem_id, self._clock.now())
-        return None if found is None else problem_document(found)
+        return None if found is None else figures.problem_document(found)
 
     def problem_counts(self) -> list[ProblemCount]:
         """Return the number of problems by state, severity and agent."""
         with self._records.snapshot() as records:
             return records.problem_counts(self._clock.now())
 
-    def agents(self, chosen: Range = Range.DAY, *, limit: int = 50, cursor: str | None = None) -> AgentPage:
+    def agents(
+        self, chosen: Range = Range.DAY, *, limit: int = 50, cursor: str | None = None
+    ) -> figure_documents.AgentPage:
         """Return agents with their figures over time, those with the newest telemetry first. Raises InvalidRequest for
         a cursor of another listing."""
         with self._records.snapshot() as records:
-            return agent_page(records, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
+            return figures.agent_page(records, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
 
-    def agent(self, agent: str, chosen: Range = Range.DAY) -> AgentDocument | None:
+    def agent(self, agent: str, chosen: Range = Range.DAY) -> figure_documents.AgentDocument | None:
         """Return an agent with its figures over time; None where it is unknown."""
         with self._records.snapshot() as records:
-            return agent_document(records, agent, chosen, now=self._clock.now())
+            return figures.agent_document(records, agent, chosen, now=self._clock.now())
 
     def rated(self) -> Sequence[Rated]:
         """Return everything that has a rate of passing, that with the newest judgement first."""
@@ -231,13 +222,13 @@ class Queries:
 
     def next_to_label(
         self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
-    ) -> DrawDocument | None:
+    ) -> figure_documents.DrawDocument | None:
         """Return the trace or session that a person should label next, the ids in `skip` left aside; None where nothing
         is left."""
         found = self.pass_rates.next_draw(name, agent=agent, version=version, skip=skip)
-        return None if found is None else document(DrawDocument, found[1], **found[0]._asdict())
+        return None if found is None else document(figure_documents.DrawDocument, found[1], **found[0]._asdict())
 
-    def session(self, session_id: str) -> SessionDocument | None:
+    def session(self, session_id: str) -> documents.SessionDocument | None:
         """Return a session by itself; None where it is unknown."""
         running = by_session(self._running.traces()).get(session_id, [])
         with self._records.snapshot() as records:
@@ -263,14 +254,16 @@ class Queries:
             "trace_ids": ids,
             "turn_traces": _by_turn(members),
             "signals": signals,
-            "labels": [document(LabelDocument, label) for label in labels],
-            "trend": document(TrendDocument, session_trend([completed.get(each) for each in ids])) if record else None,
-            "interactions": interactions_document([correct[each] for each in ids if each in correct]),
+            "labels": [document(documents.LabelDocument, label) for label in labels],
+            "trend": document(documents.TrendDocument, session_trend([completed.get(each) for each in ids]))
+            if record
+            else None,
+            "interactions": figures.interactions_document([correct[each] for each in ids if each in correct]),
         }
 
     def sessions(
         self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None
-    ) -> Page[SessionItem]:
+    ) -> Page[documents.SessionItem]:
         """Return the wanted sessions in the wanted order. Raises InvalidRequest for a cursor of another listing."""
         running = by_session(self._running.traces())
         with self._records.snapshot() as records:
@@ -287,12 +280,12 @@ class Queries:
             items.sort(key=lambda item: ATTENTION.index(item["worst"]), reverse=True)
         return Page(items=items, next_cursor=page.next_cursor)
 
-    def hit_rate(self, agent: str) -> HitRateDocument | None:
+    def hit_rate(self, agent: str) -> documents.HitRateDocument | None:
         """Return the failure rates of the agent's sessions with an error finding, and without one; None while the ends
         of too few are known."""
         with self._records.snapshot() as records:
             found = hit_rate(records.session_ends(agent))
-        return None if found is None else hit_rate_document(found)
+        return None if found is None else figures.hit_rate_document(found)
 
     def reliability(
         self,
@@ -302,13 +295,13 @@ class Queries:
         variant: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[ReliabilityDocument]:
+    ) -> Page[figure_documents.ReliabilityDocument]:
         """Return reliability over runs, by agent and version, those with the newest trace first.
 
         Raises InvalidRequest for an unknown variant, and for a cursor that is none of ours.
         """
         page = self._reliability.page(agent=agent, version=version, variant=variant, limit=limit, cursor=cursor)
-        return Page(items=[reliability_document(each) for each in page.items], next_cursor=page.next_cursor)
+        return Page(items=[figures.reliability_document(each) for each in page.items], next_cursor=page.next_cursor)
 
     def reliability_comparison(
         self,
@@ -318,18 +311,18 @@ class Queries:
         agent: str | None = None,
         variant: str | None = None,
         primary: str | None = None,
-    ) -> ComparisonDocument:
+    ) -> figure_documents.ComparisonDocument:
         """Return version `after` of an agent beside version `before`; figure `primary` decides whether they differ.
 
         Raises NotFound where one of them has no runs, InvalidRequest for an unknown variant or figure and where several
         agents have these versions.
         """
         compared = self._reliability.comparison(before, after, agent=agent, variant=variant, primary=primary)
-        return comparison_document(compared)
+        return figures.comparison_document(compared)
 
     def _unknown(
         self, records: RecordSnapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]
-    ) -> list[SessionItem]:
+    ) -> list[documents.SessionItem]:
         """Return the wanted sessions of which nothing is stored, as items of the listing, the newest first."""
         candidates = {each for each, traces in running.items() if may_be_wanted(wanted, traces)}
         ids = sorted(
@@ -342,7 +335,7 @@ class Queries:
 
     def _outcomes(
         self, records: RecordSnapshot, subject: Subject, ids: Sequence[str]
-    ) -> Mapping[str, list[OutcomeDocument]]:
+    ) -> Mapping[str, list[documents.OutcomeDocument]]:
         trouble = self._judge.trouble
         return {
             subject_id: [outcome_document(evaluation, trouble) for evaluation in evaluations]
@@ -355,7 +348,7 @@ class Queries:
         sessions: Sequence[SessionRecord],
         running: Mapping[str, Sequence[RunningTrace]],
         found: Mapping[str, ShownFindings],
-    ) -> list[SessionFields]:
+    ) -> list[documents.SessionFields]:
         """Return the fields of stored sessions that a listing has as well."""
         ids = [session.session_id for session in sessions]
         deaths = death_reasons(records.deaths(ids), chain.from_iterable(running.values()))
@@ -375,7 +368,7 @@ class Queries:
             for each in sessions
         ]
 
-    def _status(self, session: SessionRecord) -> SessionStatus:
+    def _status(self, session: SessionRecord) -> documents.SessionStatus:
         if session.ended_at is not None and session.ended_at >= session.last_seen_at:
             return "ended"
         return "idle" if self._clock.now() - session.last_seen_at >= self._idle else "active"

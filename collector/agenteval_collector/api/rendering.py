@@ -1,31 +1,19 @@
-"""Make the documents of traces: from the view of a trace, its outcomes, its findings, its labels."""
+"""Make the documents of traces and sessions: of what is stored, and of what runs and is not complete."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypeVar, cast
 
-from agenteval_collector.api.documents import (
-    JUDGE_TROUBLE,
-    CallDocument,
-    ClosingDocument,
-    EffortDocument,
-    FindingDocument,
-    FoundDocument,
-    LabelDocument,
-    OpenSpanDocument,
-    OutcomeDocument,
-    SeenDocument,
-    TraceDocument,
-    TraceStatus,
-    TurnDocument,
-)
+from agenteval_collector.api import documents
 from agenteval_collector.model.judging import waits_for_judge
 from agenteval_collector.model.reports import Label
-from agenteval_collector.model.running import OpenSpan
+from agenteval_collector.model.running import OpenSpan, RunningTrace
+from agenteval_collector.model.session_filter import SessionFilter
+from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.shown_findings import ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.times import rfc3339
-from otel_agenteval.finding import Severity
+from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.outcome import Evaluation, Failure, Score, Status
 
 NOTHING_FOUND: Final = ShownFindings((), dict.fromkeys(Severity, 0))
@@ -61,35 +49,36 @@ def _plain(value: Any) -> Any:
 
 def trace_document(
     view: TraceView,
-    outcomes: Sequence[OutcomeDocument] = (),
+    outcomes: Sequence[documents.OutcomeDocument] = (),
     labels: Sequence[Label] = (),
     found: ShownFindings = NOTHING_FOUND,
-) -> TraceDocument:
+) -> documents.TraceDocument:
     """Return a trace; its status follows from its outcomes once it is complete."""
-    calls = [[document(CallDocument, call) for call in turn.tool_calls] for turn in view.turns]
+    calls = [[document(documents.CallDocument, call) for call in turn.tool_calls] for turn in view.turns]
     return document(
-        TraceDocument,
+        documents.TraceDocument,
         view,
         agent=view.agents[0] if view.agents else None,
         input=view.turns[0].input if view.turns else None,
         output=view.turns[-1].output if view.turns else None,
         turns=[
-            document(TurnDocument, turn, tools_called=called) for turn, called in zip(view.turns, calls, strict=True)
+            document(documents.TurnDocument, turn, tools_called=called)
+            for turn, called in zip(view.turns, calls, strict=True)
         ],
-        closing=None if view.closing is None else document(ClosingDocument, view.closing),
+        closing=None if view.closing is None else document(documents.ClosingDocument, view.closing),
         status=trace_status(outcome["status"] for outcome in outcomes) if view.complete else "running",
         tools_called=[call for called in calls for call in called],
-        effort=None if view.effort is None else document(EffortDocument, view.effort.rounded),
+        effort=None if view.effort is None else document(documents.EffortDocument, view.effort.rounded),
         available_tools=[{"name": name} for name in view.available_tools],
         outcomes=list(outcomes),
-        labels=[document(LabelDocument, label) for label in labels],
-        seen=document(SeenDocument, view.seen),
+        labels=[document(documents.LabelDocument, label) for label in labels],
+        seen=document(documents.SeenDocument, view.seen),
         open_spans=open_span_documents(view.open_spans),
         **found_document(found),
     )
 
 
-def trace_status(statuses: Iterable[str]) -> TraceStatus:
+def trace_status(statuses: Iterable[str]) -> documents.TraceStatus:
     """Return the status of a complete trace: pending while an outcome is, else the best that any outcome reached."""
     seen = set(statuses)
     if Status.PENDING in seen:
@@ -99,14 +88,14 @@ def trace_status(statuses: Iterable[str]) -> TraceStatus:
     return "failed" if Status.FAILED in seen else "unscored"
 
 
-def outcome_document(evaluation: Evaluation, trouble: str | None = None) -> OutcomeDocument:
+def outcome_document(evaluation: Evaluation, trouble: str | None = None) -> documents.OutcomeDocument:
     """Return an outcome; one that waits for the judge, or rests on traces that do, says what is wrong with it now."""
     outcome = evaluation.outcome
     reason, metadata = outcome.reason, outcome.metadata
     if trouble is not None and waits_for_judge(outcome):
-        reason, metadata = f"{reason}; {trouble}", {**metadata, JUDGE_TROUBLE: trouble}
+        reason, metadata = f"{reason}; {trouble}", {**metadata, documents.JUDGE_TROUBLE: trouble}
     return document(
-        OutcomeDocument,
+        documents.OutcomeDocument,
         evaluation,
         status=outcome.status,
         score=outcome.value if isinstance(outcome, Score) else None,
@@ -118,10 +107,10 @@ def outcome_document(evaluation: Evaluation, trouble: str | None = None) -> Outc
     )
 
 
-def found_document(found: ShownFindings) -> FoundDocument:
+def found_document(found: ShownFindings) -> documents.FoundDocument:
     """Return the fields that say what was found in a trace or a session."""
     return {
-        "findings": [document(FindingDocument, finding) for finding in found.findings],
+        "findings": [document(documents.FindingDocument, finding) for finding in found.findings],
         "findings_count": {
             "error": found.counts[Severity.ERROR],
             "warning": found.counts[Severity.WARNING],
@@ -131,6 +120,118 @@ def found_document(found: ShownFindings) -> FoundDocument:
     }
 
 
-def open_span_documents(spans: Iterable[OpenSpan]) -> list[OpenSpanDocument]:
+def open_span_documents(spans: Iterable[OpenSpan]) -> list[documents.OpenSpanDocument]:
     """Return spans that have begun and not ended."""
-    return [document(OpenSpanDocument, span) for span in spans]
+    return [document(documents.OpenSpanDocument, span) for span in spans]
+
+
+NOT_TOLD_AGAIN = "no process has told of it since this collector was started, and none of its spans has arrived"
+"""Used for a trace that is known by its findings alone."""
+
+
+def by_session(running: Iterable[RunningTrace]) -> dict[str, list[RunningTrace]]:
+    """Group running traces by session, each by their start."""
+    found: dict[str, list[RunningTrace]] = {}
+    for trace in sorted(running, key=lambda trace: trace.started_at):
+        found.setdefault(trace.session_id, []).append(trace)
+    return found
+
+
+def trace_ids(running: Mapping[str, Sequence[RunningTrace]]) -> dict[str, list[str]]:
+    """Return the ids of running traces, by session."""
+    return {session_id: [trace.trace_id for trace in traces] for session_id, traces in running.items()}
+
+
+def running_record(session_id: str, running: Sequence[RunningTrace], now: int) -> SessionRecord:
+    """Return a session none of whose traces is complete, as if it were stored."""
+    return SessionRecord(
+        session_id=session_id,
+        user_id=next((trace.user_id for trace in running if trace.user_id), None),
+        agent=None,
+        services=list(dict.fromkeys(trace.service for trace in running if trace.service)),
+        started_at=running[0].started_at,
+        last_seen_at=now,
+        trace_count=0,
+        is_blind=False,
+    )
+
+
+def session_fields(
+    session: SessionRecord,
+    running: Sequence[RunningTrace],
+    found: ShownFindings,
+    *,
+    status: documents.SessionStatus = "running",
+    death: str | None = None,
+    outcomes: Sequence[documents.OutcomeDocument] = (),
+    flagged_traces: Sequence[str] = (),
+    judged_failures: int = 0,
+) -> documents.SessionFields:
+    """Return the fields that a session has in a listing and by itself. `status` is its own while none of its traces
+    runs, `death` says why its agent has ended."""
+    return document(
+        documents.SessionFields,
+        session,
+        # The spans that have arrived may name no agent, while those that still run do.
+        agent=session.agent or next((trace.agent for trace in running if trace.agent), None),
+        status="running" if running else status,
+        status_reason=stop_reason(running) or death,
+        effort=document(documents.EffortDocument, session.effort.rounded),
+        blind=session.is_blind,
+        running_traces=[trace.trace_id for trace in running],
+        outcomes=list(outcomes),
+        flagged_traces=list(flagged_traces),
+        judged_failures=judged_failures,
+        **found_document(found),
+    )
+
+
+def stop_reason(running: Iterable[RunningTrace]) -> str | None:
+    """Return why the first stopped trace will not go on; None where all may."""
+    return next((f"trace {trace.trace_id}: {trace.stopped}" for trace in running if trace.stopped), None)
+
+
+def death_reasons(deaths: Iterable[tuple[str, str, str]], running: Iterable[RunningTrace]) -> dict[str, str]:
+    """Return by session why its newest trace in which an agent died has ended. A trace that goes on is left out: its
+    process was heard of again."""
+    going_on = {trace.trace_id for trace in running if trace.stopped is None}
+    return {
+        session_id: f"trace {trace_id}: {reason}" for session_id, trace_id, reason in deaths if trace_id not in going_on
+    }
+
+
+def told_view(finding: Finding) -> TraceView:
+    """Return the view of a trace that is known only by findings sent ahead of it, of which this is the first."""
+    return TraceView(
+        trace_id=finding.trace_id,
+        session_id=finding.session_id,
+        names_session=True,
+        service=finding.service,
+        agents=() if finding.agent is None else (finding.agent,),
+        started_at=finding.found_at,
+        ended_at=finding.found_at,
+        revision=0,
+        complete=False,
+        status_reason=NOT_TOLD_AGAIN,
+    )
+
+
+def may_be_wanted(wanted: SessionFilter, running: Sequence[RunningTrace]) -> bool:
+    """Return whether a session of which nothing is stored may be wanted, by its running traces. They tell no version,
+    no score and no text."""
+    if wanted.version is not None or wanted.below is not None or wanted.text is not None or wanted.until is not None:
+        return False
+    asked = {"agent": wanted.agent, "service": wanted.service, "user_id": wanted.user}
+    return all(
+        value is None or any(getattr(trace, name) == value for trace in running) for name, value in asked.items()
+    )
+
+
+def shows(item: documents.SessionFields, wanted: SessionFilter) -> bool:
+    """Return whether a session of which nothing is stored shows the wanted finding."""
+    if wanted.finding is None and wanted.severity is None:
+        return True
+    return any(
+        wanted.finding in (None, each["kind"]) and wanted.severity in (None, each["severity"])
+        for each in item["findings"]
+    )

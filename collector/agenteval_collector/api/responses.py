@@ -1,10 +1,23 @@
-"""HTTP answers that every app of the collector gives in the same shape."""
+"""HTTP answers that every app of the collector gives in the same shape, and answers to errors."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
-from starlette.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
 
 from agenteval_collector.api.wire import encode
+from agenteval_collector.runtime.errors import (
+    CollectorError,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    RequestTooLarge,
+    RetryableError,
+    UnsupportedMedia,
+)
 
 SECURITY_HEADERS: Mapping[str, str] = {
     # A page without a script of ours runs none; small drawings are SVG attributes, so styles come from our files only.
@@ -26,3 +39,51 @@ def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | N
 def error_response(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return an error in the contract's shape: `{error: {code, message}}`."""
     return json_response(encode({"error": {"code": code, "message": message}}), status, headers)
+
+
+_ERRORS: Sequence[tuple[type[CollectorError], int, str]] = (
+    (Forbidden, 403, "forbidden"),
+    (NotFound, 404, "not_found"),
+    (RequestTooLarge, 413, "too_large"),
+    (UnsupportedMedia, 415, "unsupported_media_type"),
+    (InvalidRequest, 400, "invalid_argument"),
+    (Overloaded, 429, "overloaded"),
+    (RetryableError, 503, "unavailable"),
+    (CollectorError, 500, "internal"),
+)
+
+
+class Refusals:
+    """Starlette's exception handlers. They answer in JSON of the contract's shape, or by a page where a browser asks
+    for one, which `page(status, message)` renders."""
+
+    def __init__(self, page: Callable[[int, str], str]) -> None:
+        self._page = page
+
+    async def collector_error(self, request: Request, error: Exception) -> Response:
+        """Answer an error that the collector itself has raised."""
+        status, code = next((status, code) for kind, status, code in _ERRORS if isinstance(error, kind))
+        headers = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, RetryableError) else None
+        return self._answer(request, status, code, str(error), headers)
+
+    async def http_error(self, request: Request, error: Exception) -> Response:
+        """Answer an error that the router has raised."""
+        assert isinstance(error, HTTPException)
+        code, message = {
+            404: ("not_found", f"there is nothing at {request.url.path}"),
+            405: ("method_not_allowed", f"this address takes {(error.headers or {}).get('Allow', 'GET')}"),
+        }.get(error.status_code, ("refused", error.detail))
+        return self._answer(request, error.status_code, code, message, error.headers)
+
+    async def internal_error(self, request: Request, error: Exception) -> Response:
+        """Answer a defect of ours."""
+        message = "the collector failed on this request; its log has the reason"
+        return self._answer(request, 500, "internal", message, None)
+
+    def _answer(
+        self, request: Request, status: int, code: str, message: str, headers: Mapping[str, str] | None
+    ) -> Response:
+        is_api = request.url.path.startswith("/api/")
+        if not is_api and "text/html" in request.headers.get("accept", ""):
+            return HTMLResponse(self._page(status, message), status, headers)
+        return error_response(status, code, message, headers)

@@ -8,30 +8,12 @@ from urllib.parse import quote
 import grpc
 from google.protobuf.message import Message
 
-from agenteval_collector.api.deletion import delete
-from agenteval_collector.api.endpoints import (
-    Asked,
-    read_agreement,
-    read_comparison,
-    read_drift,
-    read_judgements,
-    read_next_to_label,
-    read_problem,
-    read_problems,
-    read_quality,
-    read_reliability,
-    read_session,
-    read_session_judgements,
-    read_sessions,
-    read_trace,
-)
-from agenteval_collector.api.judging import judge_again
-from agenteval_collector.api.labels import keep_label, said
+from agenteval_collector.api import endpoints, writes
+from agenteval_collector.api.endpoints import Asked
 from agenteval_collector.api.ports import Reports
-from agenteval_collector.api.problems import mute_problem, resolve_problem
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.starts import starts_report
-from agenteval_collector.api.wire import LATEST, encode, id_of, trace_id_of
+from agenteval_collector.api.wire import LATEST, encode, id_of, optional_id, trace_id_of
 from agenteval_collector.doors.rpc import caller_of
 from agenteval_collector.doors.shares import SHARER, Shares
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
@@ -118,20 +100,20 @@ class EvaluationService(EvaluationServiceServicer):
         self._feed = feed
         self._watchers = watchers
 
-    GetTrace = _document(read_trace)
-    GetProblem = _document(read_problem)
-    GetAgreement = _document(read_agreement)
-    GetDrift = _document(read_drift)
-    CompareReliability = _document(read_comparison)
-    ListSessions = _listing(read_sessions, pb.ListSessionsResponse)
-    ListProblems = _listing(read_problems, pb.ListProblemsResponse)
-    ListReliability = _listing(read_reliability, pb.ListReliabilityResponse)
-    ListQuality = _listing(read_quality, pb.ListQualityResponse)
+    GetTrace = _document(endpoints.read_trace)
+    GetProblem = _document(endpoints.read_problem)
+    GetAgreement = _document(endpoints.read_agreement)
+    GetDrift = _document(endpoints.read_drift)
+    CompareReliability = _document(endpoints.read_comparison)
+    ListSessions = _listing(endpoints.read_sessions, pb.ListSessionsResponse)
+    ListProblems = _listing(endpoints.read_problems, pb.ListProblemsResponse)
+    ListReliability = _listing(endpoints.read_reliability, pb.ListReliabilityResponse)
+    ListQuality = _listing(endpoints.read_quality, pb.ListQualityResponse)
 
     @_answering
     def GetSession(self, request: pb.GetSessionRequest) -> pb.Document:  # noqa: N802
         id_of("session_id", request.session_id)
-        return pb.Document(json=encode(read_session(self.queries, _asked(request))))
+        return pb.Document(json=encode(endpoints.read_session(self.queries, _asked(request))))
 
     @_answering
     def ReportRun(self, request: pb.ReportRunRequest) -> pb.ReportRunResponse:  # noqa: N802
@@ -145,63 +127,53 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def LabelTrace(self, request: pb.LabelTraceRequest) -> pb.LabelTraceResponse:  # noqa: N802
-        keep_label(self.queries, self._reports, _label(request))
+        label = Label(trace_id=trace_id_of(request.trace_id), drawn=request.drawn, **_said(request))
+        writes.keep_label(self.queries, self._reports, label)
         return pb.LabelTraceResponse()
 
     @_answering
     def LabelSession(self, request: pb.LabelSessionRequest) -> pb.LabelSessionResponse:  # noqa: N802
-        session_id = id_of("session_id", request.session_id)
-        label = Label(session_id=session_id, drawn=request.drawn, **_said(request))
-        keep_label(self.queries, self._reports, label)
+        label = Label(session_id=id_of("session_id", request.session_id), drawn=request.drawn, **_said(request))
+        writes.keep_label(self.queries, self._reports, label)
         return pb.LabelSessionResponse()
 
     @_answering
     def ReportFeedback(self, request: pb.ReportFeedbackRequest) -> pb.ReportFeedbackResponse:  # noqa: N802
-        self._reports.label(_feedback(request))
+        trace_id = None if _is_about_session(request) else trace_id_of(request.trace_id)
+        session_id = optional_id("session_id", request.session_id)
+        self._reports.label(Label(trace_id=trace_id, session_id=session_id, source=LabelSource.USER, **_said(request)))
         return pb.ReportFeedbackResponse()
 
     @_answering
     def ResolveProblem(self, request: pb.ResolveProblemRequest) -> pb.ResolveProblemResponse:  # noqa: N802
-        resolve_problem(self._reports, request.problem_id, by=_optional_id("author", request.author))
+        writes.resolve_problem(self._reports, request.problem_id, by=request.author)
         return pb.ResolveProblemResponse()
 
     @_answering
     def MuteProblem(self, request: pb.MuteProblemRequest) -> pb.MuteProblemResponse:  # noqa: N802
-        if (until := request.until_unix_nano) > LATEST:
-            raise InvalidRequest(f"until_unix_nano is {until}, after the year 2262")
-        by = _optional_id("author", request.author)
-        mute_problem(self._reports, request.problem_id, until=until or None, by=by)
+        until = _time(request, "until_unix_nano")
+        writes.mute_problem(self._reports, request.problem_id, until=until, by=request.author)
         return pb.MuteProblemResponse()
 
     @_answering
     def JudgeTraces(self, request: pb.JudgeTracesRequest) -> pb.JudgeTracesResponse:  # noqa: N802
-        if (since := request.failed_since_unix_nano) > LATEST:
-            raise InvalidRequest(f"failed_since_unix_nano is {since}, after the year 2262")
-        found = judge_again(self._reports, request.trace_ids, request.session_ids, since)
-        return pb.JudgeTracesResponse(traces=found.traces, more=found.more)
+        since = _time(request, "failed_since_unix_nano")
+        waiting = writes.judge_again(self._reports, request.trace_ids, request.session_ids, since)
+        return pb.JudgeTracesResponse(traces=waiting.traces, more=waiting.more)
 
     @_answering
     def Delete(self, request: pb.DeleteRequest) -> pb.Document:  # noqa: N802
-        if (before := request.before_unix_nano) > LATEST:
-            raise InvalidRequest(f"before_unix_nano is {before}, after the year 2262")
-        said = delete(
-            self._reports,
-            session_id=request.session_id or None,
-            user_id=request.user_id or None,
-            before=before or None,
-            deletion_id=request.deletion_id or None,
-            author=request.author or None,
-        )
-        return pb.Document(json=encode(said))
+        deleted = writes.delete(self._reports, _asked(request), _time(request, "before_unix_nano"))
+        return pb.Document(json=encode(deleted))
 
     @_answering
     def NextToLabel(self, request: pb.NextToLabelRequest) -> pb.Document:  # noqa: N802
         skip = ",".join(quote(each, safe="") for each in request.skip)
-        return pb.Document(json=encode(read_next_to_label(self.queries, {**_asked(request), "skip": skip})))
+        return pb.Document(json=encode(endpoints.read_next_to_label(self.queries, {**_asked(request), "skip": skip})))
 
     @_answering
     def GetJudgements(self, request: pb.GetJudgementsRequest) -> pb.Document:  # noqa: N802
-        read = read_session_judgements if _is_about_session(request) else read_judgements
+        read = endpoints.read_session_judgements if _is_about_session(request) else endpoints.read_judgements
         return pb.Document(json=encode(read(self.queries, _asked(request))))
 
     @_answering
@@ -210,10 +182,11 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def _subscription(self, request: pb.WatchRequest) -> Subscription:
-        missed = _missed_seconds(request)
-        return self._feed.subscribe(
-            request.session_id or None, tuple(request.names), request.process_id or None, missed
-        )
+        missed: float = request.missed_seconds
+        if not 0.0 <= missed <= MAX_MISSED_SECONDS:
+            raise InvalidRequest(f"missed_seconds is {missed}, not a number from 0 to {MAX_MISSED_SECONDS:g}")
+        process_id = request.process_id or None
+        return self._feed.subscribe(request.session_id or None, tuple(request.names), process_id, missed)
 
     def Watch(  # noqa: N802
         self, request: pb.WatchRequest, context: grpc.ServicerContext
@@ -289,13 +262,6 @@ def _message(kind: type[Sent], source: object, **said: Any) -> Sent:
     return kind(**{name: said[name] if name in said else getattr(source, name) for name in names})
 
 
-def _missed_seconds(request: pb.WatchRequest) -> float:
-    seconds: float = request.missed_seconds
-    if not 0.0 <= seconds <= MAX_MISSED_SECONDS:
-        raise InvalidRequest(f"missed_seconds is {seconds}, not a number from 0 to {MAX_MISSED_SECONDS:g}")
-    return seconds
-
-
 def _run_report(request: pb.ReportRunRequest) -> RunReport:
     condition = request.condition or CONDITIONS[0]
     if condition not in CONDITIONS:
@@ -305,31 +271,16 @@ def _run_report(request: pb.ReportRunRequest) -> RunReport:
         raise InvalidRequest(f"confidence is {confidence}, not a number from 0 to 1")
     if not (request.HasField("success") or request.HasField("confidence")):
         raise InvalidRequest("the report says nothing: give success, confidence, or both")
-    if request.reported_at_unix_nano > LATEST:
-        raise InvalidRequest(f"reported_at_unix_nano is {request.reported_at_unix_nano}, after the year 2262")
     return RunReport(
         task_id=id_of("task_id", request.task_id),
         run_id=id_of("run_id", request.run_id),
         condition=condition,
         success=_optional(request, "success"),
         confidence=confidence,
-        agent=_optional_id("agent", request.agent),
-        service_version=_optional_id("service_version", request.service_version),
-        session_id=_optional_id("session_id", request.session_id),
-        reported_at=request.reported_at_unix_nano or None,
-    )
-
-
-def _label(request: pb.LabelTraceRequest) -> Label:
-    return Label(trace_id=trace_id_of(request.trace_id), drawn=request.drawn, **_said(request))
-
-
-def _feedback(request: pb.ReportFeedbackRequest) -> Label:
-    return Label(
-        trace_id=None if _is_about_session(request) else trace_id_of(request.trace_id),
-        session_id=_optional_id("session_id", request.session_id),
-        source=LabelSource.USER,
-        **_said(request),
+        agent=optional_id("agent", request.agent),
+        service_version=optional_id("service_version", request.service_version),
+        session_id=optional_id("session_id", request.session_id),
+        reported_at=_time(request, "reported_at_unix_nano"),
     )
 
 
@@ -341,7 +292,7 @@ def _is_about_session(request: pb.ReportFeedbackRequest | pb.GetJudgementsReques
 
 
 def _said(request: pb.LabelTraceRequest | pb.LabelSessionRequest | pb.ReportFeedbackRequest) -> dict[str, Any]:
-    return said(request.name, _optional(request, "value"), request.author, request.note)
+    return writes.said(request.name, _optional(request, "value"), request.author, request.note)
 
 
 def _asked(request: Message) -> Asked:
@@ -353,5 +304,9 @@ def _optional(request: Message, field: str) -> Any:
     return getattr(request, field) if request.HasField(field) else None
 
 
-def _optional_id(field: str, value: str) -> str | None:
-    return id_of(field, value) if value else None
+def _time(request: Message, field: str) -> int | None:
+    """Return the time in a field, in nanoseconds since the Unix epoch; None where it is not set."""
+    time: int = getattr(request, field)
+    if time > LATEST:
+        raise InvalidRequest(f"{field} is {time}, after the year 2262")
+    return time or None

@@ -18,6 +18,8 @@ MAX_LIMIT = 500
 MAX_ID_LENGTH = 1024
 LATEST = 2**63 - 1
 """The last nanosecond that the store's integers hold."""
+PROBLEM_DIGITS = 16
+"""Hexadecimal digits of a problem's id."""
 TOKEN_HEADER = "X-Agenteval-Token"
 TOKEN_PATH = "/api/v1/token"
 """Where a program asks for the token that requests to write carry in that header."""
@@ -89,6 +91,11 @@ def id_of(field: str, text: str) -> str:
     if len(text) > MAX_ID_LENGTH:
         raise InvalidRequest(f"{field} has {len(text)} characters, more than {MAX_ID_LENGTH}")
     return text
+
+
+def optional_id(field: str, text: str | None) -> str | None:
+    """Return the same; None for none."""
+    return id_of(field, text) if text else None
 
 
 def limit_of(text: str | None) -> int:

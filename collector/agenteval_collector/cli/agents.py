@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import typer
 from rich.text import Text
 
-from agenteval_collector.api.agent_documents import AgentPage, RateDocument
+from agenteval_collector.api.figure_documents import AgentPage, RateDocument
 from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, answer
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.model.agents import Range

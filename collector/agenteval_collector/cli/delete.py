@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from agenteval_collector.api.deletion import DeletionDocument
+from agenteval_collector.api.documents import DeletionDocument
 from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, tell
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
 from agenteval_collector.runtime.clock import SystemClock

@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from agenteval_collector.api.documents import Listing
-from agenteval_collector.api.problem_documents import ProblemDocument
+from agenteval_collector.api.figure_documents import ProblemDocument
 from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, answer, tell
 from agenteval_collector.cli.tables import severity as severity_text
 from agenteval_collector.cli.terminal import clean, console, content, fail, table

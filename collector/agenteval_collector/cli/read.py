@@ -10,8 +10,9 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from agenteval_collector.api.documents import Listing, ReliabilityDocument
+from agenteval_collector.api.documents import Listing
 from agenteval_collector.api.explanation import about_outcomes, about_trace
+from agenteval_collector.api.figure_documents import ReliabilityDocument
 from agenteval_collector.cli.client import ApiError, UnknownError, get, post
 from agenteval_collector.cli.reliability_tables import show_agents, show_comparison, show_reliability
 from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.documents import ComparedFigure, ComparisonDocument, ReliabilityDocument
+from agenteval_collector.api.figure_documents import ComparedFigure, ComparisonDocument, ReliabilityDocument
 from agenteval_collector.cli.terminal import clean, console, content, table
 from agenteval_collector.web.figures import (
     DECIDABLE_TASKS,

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from agenteval_collector.api.documents import ReplayDocument
+from agenteval_collector.api.figure_documents import ReplayDocument
 from agenteval_collector.cli.reliability_tables import show_reliability
 from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.tables import session_table, trace_table

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.documents import DriftDocument, ExchangeDocument, SessionDocument, TraceDocument
-from agenteval_collector.api.quality_documents import AgreementDocument
+from agenteval_collector.api.documents import ExchangeDocument, SessionDocument, TraceDocument
+from agenteval_collector.api.figure_documents import AgreementDocument, DriftDocument
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.formats import cost, moment, number, oneline, p_value, seconds
 

@@ -3,7 +3,7 @@
 from rich.text import Text
 
 from agenteval_collector.api.documents import Interval, Listing
-from agenteval_collector.api.quality_documents import QualityDocument
+from agenteval_collector.api.figure_documents import QualityDocument
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.formats import believed, number, rate_notes
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from agenteval_collector.api.documents import ReplayDocument
+from agenteval_collector.api.figure_documents import ReplayDocument
 from agenteval_collector.config import EvaluatorsConfig
 from agenteval_collector.model.runs import Unmatched
 from agenteval_collector.runtime.errors import InvalidRequest

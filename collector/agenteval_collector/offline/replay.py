@@ -7,8 +7,8 @@ from pathlib import Path
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.api.documents import ReplayDocument, RunName
-from agenteval_collector.api.reliability import reliability_document
+from agenteval_collector.api.figure_documents import ReplayDocument, RunName
+from agenteval_collector.api.figures import reliability_document
 from agenteval_collector.api.rendering import document
 from agenteval_collector.api.wire import found
 from agenteval_collector.assembly import Assembler, Senders, Unconnected

@@ -20,7 +20,6 @@ class Labels(Protocol):
 
     def label(self, *said: Label) -> None:
         """Keep each instead of an earlier one of the same author. Durable when it returns; raises RetryableError."""
-        ...
 
 
 class Memory(Protocol):
@@ -28,7 +27,6 @@ class Memory(Protocol):
 
     def room(self, size: int) -> AbstractContextManager[None]:
         """Do work that takes `size` bytes while it lasts. Raises Overloaded where there is no room for it now."""
-        ...
 
 
 class Admission(Protocol):

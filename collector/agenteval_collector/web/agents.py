@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agenteval_collector.api.agent_documents import AgentDocument, AgentItem, AgentVersionDocument, RateDocument
 from agenteval_collector.api.endpoints import range_of
+from agenteval_collector.api.figure_documents import AgentDocument, AgentItem, AgentVersionDocument, RateDocument
 from agenteval_collector.api.wire import found
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.problems.problem import ProblemFilter

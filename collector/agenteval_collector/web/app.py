@@ -15,8 +15,7 @@ from starlette.types import ASGIApp
 
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.refusals import Refusals
-from agenteval_collector.api.responses import SECURITY_HEADERS, error_response, json_response
+from agenteval_collector.api.responses import SECURITY_HEADERS, Refusals, error_response, json_response
 from agenteval_collector.api.routes import api_routes, write_routes
 from agenteval_collector.api.security import Keys, LoopbackHost, SecurityHeaders
 from agenteval_collector.api.threads import BoundedThreads, WebThreads

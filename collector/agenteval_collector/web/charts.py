@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final, Literal
 
-from agenteval_collector.api.agent_documents import AgentItem, PointDocument, RateDocument
+from agenteval_collector.api.figure_documents import AgentItem, PointDocument, RateDocument
 
 Unit = Literal["share", "usd", "seconds", "count"]
 WIDTH: Final = 100.0

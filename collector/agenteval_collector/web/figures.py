@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from agenteval_collector.api.documents import ComparisonDocument, ReliabilityDocument
+from agenteval_collector.api.figure_documents import ComparisonDocument, ReliabilityDocument
 from agenteval_collector.web.formats import number
 
 LABELS: Mapping[str, str] = {

@@ -5,7 +5,7 @@ from math import sqrt
 from typing import Final
 
 from agenteval_collector.api.documents import SessionDocument
-from agenteval_collector.api.quality_documents import DrawDocument, QualityDocument
+from agenteval_collector.api.figure_documents import DrawDocument, QualityDocument
 from agenteval_collector.web.formats import believed, number
 
 BEFORE: Final = 5

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agenteval_collector.api.documents import TraceDocument
+from agenteval_collector.api.figure_documents import ProblemDocument
+from agenteval_collector.api.filters import PROBLEM_PARAMETERS, problem_filter
 from agenteval_collector.api.ports import Reports
-from agenteval_collector.api.problem_documents import ProblemDocument
-from agenteval_collector.api.problems import PARAMETERS, mute_problem, problem_filter, resolve_problem
 from agenteval_collector.api.wire import found
+from agenteval_collector.api.writes import mute_problem, resolve_problem
 from agenteval_collector.problems import ProblemState
 from agenteval_collector.problems.problem import problem_of_finding
 from agenteval_collector.runtime.clock import Clock
@@ -29,7 +30,7 @@ class Example(NamedTuple):
 
 def problems(site: Site, given: Given) -> str:
     """Return the problems that are asked for."""
-    asked, cursor = chosen(given, PARAMETERS), given.get("cursor") or None
+    asked, cursor = chosen(given, PROBLEM_PARAMETERS), given.get("cursor") or None
     page = site.queries.problems(problem_filter(asked), cursor=cursor)
     return site.render(
         "problems.html",

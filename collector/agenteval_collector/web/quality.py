@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agenteval_collector.api.documents import DriftDocument
-from agenteval_collector.api.quality_documents import AgreementDocument, QualityDocument
+from agenteval_collector.api.figure_documents import AgreementDocument, DriftDocument, QualityDocument
 from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Given, Site, page_links
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agenteval_collector.api.documents import ReliabilityDocument
+from agenteval_collector.api.figure_documents import ReliabilityDocument
 from agenteval_collector.web import formats
 from agenteval_collector.web.figures import LABELS, SHOWN_K, figure_words, notes, remarks, shown_figures, verdict, whose
 from agenteval_collector.web.site import Given, Site, chosen, page_links

@@ -6,11 +6,11 @@ from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qsl
 
 from agenteval_collector.api.documents import OutcomeDocument, TraceDocument
-from agenteval_collector.api.labels import keep_label, said
+from agenteval_collector.api.figure_documents import DrawDocument, QualityDocument
 from agenteval_collector.api.ports import Reports
-from agenteval_collector.api.quality_documents import DrawDocument, QualityDocument
 from agenteval_collector.api.queries import COMPLETED, Queries
 from agenteval_collector.api.wire import MAX_LIMIT, trace_id_of, trace_ids_of
+from agenteval_collector.api.writes import keep_label, said
 from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.model.quality import Rated
 from agenteval_collector.model.reports import Label, LabelSource

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from agenteval_collector.api.documents import SessionDocument, SessionItem, TraceDocument
 from agenteval_collector.api.explanation import about_standing, judge_trouble
-from agenteval_collector.api.sessions import PARAMETERS, session_filter
+from agenteval_collector.api.filters import SESSION_PARAMETERS, session_filter
 from agenteval_collector.api.wire import found, trace_id_of
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.problems import ProblemState
@@ -64,7 +64,7 @@ def start(site: Site, given: Given) -> str:
 
 def sessions(site: Site, given: Given) -> str:
     """Return the sessions that are asked for, those to look at first unless the order is said."""
-    asked, cursor = chosen(given, PARAMETERS), given.get("cursor") or None
+    asked, cursor = chosen(given, SESSION_PARAMETERS), given.get("cursor") or None
     wanted = session_filter({"order": Order.ATTENTION, **asked})
     page = site.queries.sessions(wanted, cursor=cursor)
     return site.render(

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
-from agenteval_collector.api.documents import FindingDocument
-from agenteval_collector.api.span_documents import SpanItem
-from agenteval_collector.api.span_tree import SpanTree, has_failed
-from agenteval_collector.api.spans import SpanQueries
+from agenteval_collector.api.documents import FindingDocument, SpanItem
+from agenteval_collector.api.spans import SpanQueries, SpanTree, has_failed
 from agenteval_collector.api.wire import hex_id
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.conventions.tree import Node

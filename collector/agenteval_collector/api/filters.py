@@ -1,4 +1,4 @@
-"""The parameters of a listing of sessions: the same over HTTP, over gRPC and on the page."""
+"""The parameters of listings of sessions and of problems: the same over HTTP, over gRPC and on the page."""
 
 import math
 from collections.abc import Mapping
@@ -6,13 +6,17 @@ from typing import Final
 
 from agenteval_collector.api.wire import choice, time_of
 from agenteval_collector.model.session_filter import Below, Order, SessionFilter
+from agenteval_collector.problems import ProblemState
+from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.text import storable
 
 _NAMES: Final = ("agent", "service", "version", "user")
-PARAMETERS: Final = (*_NAMES, "finding", "severity", "below", "text", "since", "until", "order")
+SESSION_PARAMETERS: Final = (*_NAMES, "finding", "severity", "below", "text", "since", "until", "order")
+
+PROBLEM_PARAMETERS: Final = ("agent", "state", "severity", "version")
 
 MAX_TEXT: Final = 1024
 """Characters of a parameter."""
@@ -24,7 +28,7 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
 
     Raises InvalidRequest naming the parameter that is wrong.
     """
-    asked = {name: given[name] for name in PARAMETERS if given.get(name)}
+    asked = {name: given[name] for name in SESSION_PARAMETERS if given.get(name)}
     for name, text in asked.items():
         if len(text) > MAX_TEXT:
             raise InvalidRequest(f"{name} has {len(text)} characters, more than {MAX_TEXT}")
@@ -42,6 +46,18 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
         since=since,
         until=until,
         order=choice("order", asked.get("order", Order.NEWEST), Order),
+    )
+
+
+def problem_filter(given: Mapping[str, str]) -> ProblemFilter:
+    """Return the filter that these parameters ask for; an empty parameter asks for nothing. Raises InvalidRequest
+    naming the parameter that is wrong."""
+    state, severity = given.get("state"), given.get("severity")
+    return ProblemFilter(
+        agent=given.get("agent") or None,
+        state=choice("state", state, ProblemState) if state else None,
+        severity=choice("severity", severity, Severity) if severity else None,
+        version=given.get("version") or None,
     )
 
 

@@ -1,0 +1,324 @@
+"""The JSON documents of figures: agents over time, problems, rates of passing, agreement, reliability over runs."""
+
+from typing import Literal
+
+# Pydantic makes the description of the API from these; before Python 3.12 it cannot from those of `typing`.
+from typing_extensions import TypedDict
+
+from agenteval_collector.api.documents import Interval, Listing, SessionDocument, TraceDocument
+
+
+class RateDocument(TypedDict):
+    """The share `count` of `traces`, with its 95 % interval; null where fewer than two sessions tell how it
+    spreads."""
+
+    traces: int
+    count: int
+    rate: float | None
+    interval: Interval | None
+
+
+class SecondsDocument(TypedDict):
+    """The time in the turns of a trace, in seconds, that half and 95 % of the traces did not exceed."""
+
+    p50: float | None
+    p95: float | None
+
+
+class FiguresDocument(TypedDict):
+    """Sums over traces. `errors` counts those with an error finding, `pass_rates` those that the judge passes, by
+    evaluator, of the ones drawn at random. `usd` is null where no price is known; `unpriced` traces have none."""
+
+    sessions: int
+    errors: RateDocument
+    pass_rates: dict[str, RateDocument]
+    usd: float | None
+    usd_per_session: float | None
+    unpriced: int
+    seconds: SecondsDocument
+
+
+class PointDocument(FiguresDocument):
+    """The traces that began from `at` on, up to the next point."""
+
+    at: str
+
+
+class AgentVersionDocument(FiguresDocument):
+    """A version of an agent; `first_at` is the hour in which its first trace began, however long ago."""
+
+    version: str | None
+    first_at: str
+
+
+class OpenProblemsDocument(TypedDict):
+    """The numbers of problems that are neither resolved nor muted, by severity."""
+
+    error: int
+    warning: int
+
+
+class AgentItem(FiguresDocument):
+    """An agent over time. `versions` begin with the one that began last, `points` end with the present one."""
+
+    agent: str
+    last_seen_at: str
+    problems: OpenProblemsDocument
+    versions: list[AgentVersionDocument]
+    points: list[PointDocument]
+
+
+class RangeDocument(TypedDict):
+    """The time that figures are about: from `since` up to now, with a point every `step_seconds`."""
+
+    range: Literal["24h", "7d", "30d"]
+    since: str
+    step_seconds: int
+
+
+class AgentDocument(AgentItem, RangeDocument):
+    """An agent by itself."""
+
+
+class AgentPage(Listing[AgentItem], RangeDocument):
+    """A page of agents."""
+
+
+class ProblemDocument(TypedDict):
+    """A failure that recurs, with what the traces add up to in which it occurred.
+
+    `kind` is that of its findings, or the name of the evaluator that fails its traces. `trend` counts traces by hour,
+    the present hour last. `examples` are trace ids, the newest first.
+    """
+
+    problem_id: str
+    agent: str | None
+    title: str
+    kind: str
+    severity: Literal["error", "warning"]
+    tool: str | None
+    state: Literal["new", "ongoing", "resolved", "regressed", "muted"]
+    first_seen: str
+    last_seen: str
+    traces: int
+    sessions: int
+    versions: dict[str, int]
+    first_version: str | None
+    usd: float
+    seconds: float
+    trend: list[int]
+    examples: list[str]
+    resolved_at: str | None
+    resolved_by: str | None
+    muted_until: str | None
+    muted_by: str | None
+
+
+class HalfDocument(TypedDict):
+    """The older or the newer half of the scores with a label."""
+
+    labels: int
+    first: str | None
+    last: str | None
+    mean_score: float
+    mean_label: float
+
+
+class LabellerDocument(TypedDict):
+    """An author of labels, and the number of traces with a score of the evaluator that they labelled."""
+
+    author: str | None
+    labels: int
+
+
+class AgreementDocument(TypedDict):
+    """The agreement of an evaluator's scores with labels."""
+
+    name: str
+    method: str
+    evaluator_version: str
+    model: str | None
+    source: str
+    labels: int
+    labelled_by: list[LabellerDocument]
+    metrics: dict[str, float | None]
+    intervals: dict[str, Interval]
+    reasons: dict[str, str]
+    older: HalfDocument | None
+    newer: HalfDocument | None
+
+
+class QualityDocument(TypedDict):
+    """The rate at which an agent's version passes an evaluator; `reason` says why there is no interval. `unscored` were
+    drawn at random and judged in vain; `models` are the judge's, newest first."""
+
+    agent: str | None
+    version: str | None
+    name: str
+    estimate: float | None
+    interval: Interval | None
+    estimator: Literal["ppi", "labels", "uncorrected"]
+    judged: int
+    unscored: int
+    labelled: int
+    models: list[str]
+    sensitivity: float | None
+    sensitivity_interval: Interval | None
+    specificity: float | None
+    specificity_interval: Interval | None
+    reason: str | None
+
+
+class DrawDocument(TypedDict):
+    """A trace, or a session (`trace_id` is null), that was drawn to be labelled. `probability` is the chance of those
+    with its verdict to be labelled, once it is."""
+
+    subject: Literal["trace", "session"]
+    trace_id: str | None
+    session_id: str
+    name: str
+    agent: str | None
+    version: str | None
+    probability: float
+    judged: int
+    labelled: int
+
+
+class EstimatedDocument(TypedDict):
+    """The numbers of runs whose outcome or confidence was not reported."""
+
+    outcomes: int
+    confidences: int
+
+
+class TaskFigure(TypedDict):
+    """A task that drags a figure down."""
+
+    task_id: str
+    value: float
+    runs: int
+
+
+class ViolationDocument(TypedDict):
+    """A constraint that was broken, how badly, and what shows it."""
+
+    constraint: str
+    severity: str
+    evidence: str
+
+
+class ViolatedRun(TypedDict):
+    """A run that broke constraints."""
+
+    task_id: str
+    run_id: str
+    trace_ids: list[str]
+    violations: list[ViolationDocument]
+
+
+class SafetyDocument(TypedDict):
+    """The basis of the figures of safety; `violated_runs` by constraint."""
+
+    method: Literal["exact", "llm", "mixed"] | None
+    judged_runs: int
+    violated_runs: dict[str, int]
+    examples: list[ViolatedRun]
+
+
+class ReliabilityDocument(TypedDict):
+    """The figures over the runs of one agent's version."""
+
+    agent: str | None
+    version: str | None
+    variant: str
+    tasks: int
+    runs: int
+    window: int
+    estimator: Literal["unbiased"]
+    metrics: dict[str, float | None]
+    intervals: dict[str, Interval | None]
+    pass_at_k: dict[str, float]
+    pass_hat_k: dict[str, float]
+    reasons: dict[str, str]
+    coverage: dict[str, float | None]
+    parts: dict[str, list[str]]
+    tasks_used: dict[str, int]
+    counts: dict[str, int]
+    estimated: EstimatedDocument
+    without_confidence: dict[str, int]
+    left_out: dict[str, int]
+    worst_tasks: dict[str, list[TaskFigure]]
+    safety: SafetyDocument
+
+
+class ComparedFigure(TypedDict):
+    """A figure of two versions."""
+
+    before: float | None
+    after: float | None
+    difference: float | None
+    interval: Interval | None
+    p_value: float | None
+    decided: bool | None
+    reason: str | None
+
+
+class ComparedRuns(TypedDict):
+    """The runs of two versions."""
+
+    before: int
+    after: int
+
+
+class ComparisonDocument(TypedDict):
+    """Two versions of an agent over the tasks that they have in common."""
+
+    agent: str | None
+    before: str
+    after: str
+    variant: str
+    primary: str
+    tasks: int
+    runs: ComparedRuns
+    figures: dict[str, ComparedFigure]
+
+
+class FlipDocument(TypedDict):
+    """A trace that the judge passed before and fails now, or the other way round."""
+
+    trace_id: str
+    before: float
+    after: float
+    reason: str
+
+
+class DriftDocument(TypedDict):
+    """The judge's newest answers for one evaluator beside earlier ones on the same traces."""
+
+    name: str
+    version: str
+    model: str
+    was: str
+    traces: int
+    higher: int
+    lower: int
+    p_value: float | None
+    drifted: bool
+    flips: list[FlipDocument]
+
+
+class RunName(TypedDict):
+    """A run, by what names it."""
+
+    task_id: str
+    run_id: str
+    condition: str
+
+
+class ReplayDocument(TypedDict):
+    """The results of a replay; `reports_without_traces` are runs of the dataset that no trace belongs to."""
+
+    traces: list[TraceDocument]
+    sessions: list[SessionDocument]
+    reliability: list[ReliabilityDocument]
+    reports_without_traces: list[RunName]

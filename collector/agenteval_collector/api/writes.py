@@ -1,0 +1,217 @@
+"""What the API takes: labels, marks of problems, requests to the judge, deletions; the same over HTTP and over gRPC."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NotRequired
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
+
+from agenteval_collector.api.documents import DeletionDocument, JudgingDocument, SessionDocument, TraceDocument
+from agenteval_collector.api.figure_documents import ProblemDocument
+from agenteval_collector.api.ports import Reports
+from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.rendering import document
+from agenteval_collector.api.wire import (
+    MAX_LIMIT,
+    PROBLEM_DIGITS,
+    found,
+    hex_id,
+    id_of,
+    optional_id,
+    time_of,
+    trace_id_of,
+)
+from agenteval_collector.model.deletion import Doomed
+from agenteval_collector.model.reports import Label, Rejudging
+from agenteval_collector.runtime.errors import InvalidRequest
+
+MAX_NOTE_LENGTH: Final = 10_000
+
+_strict = with_config(ConfigDict(strict=True, extra="forbid"))
+"""Of bodies: a misspelt field, or one of another type, is refused."""
+
+
+@_strict
+class LabelRequest(TypedDict):
+    """A person's label of a trace, or else of a session: the right `value` of the score `name`, from 0 (fail) to 1
+    (pass). `drawn`: it came from `/api/v1/review/next`, so that the label speaks for others."""
+
+    trace_id: NotRequired[str | None]
+    session_id: NotRequired[str | None]
+    name: str
+    value: float
+    author: NotRequired[str | None]
+    note: NotRequired[str | None]
+    drawn: NotRequired[bool]
+
+
+def said(name: str, value: float | None, author: str, note: str) -> dict[str, Any]:
+    """Return the fields of a label that say what somebody said. Raises InvalidRequest naming what cannot be taken."""
+    if value is None or not 0.0 <= value <= 1.0:
+        raise InvalidRequest(f"value is {'absent' if value is None else value}, not a number from 0 to 1")
+    if len(note) > MAX_NOTE_LENGTH:
+        raise InvalidRequest(f"note has {len(note)} characters, more than {MAX_NOTE_LENGTH}")
+    return {
+        "name": id_of("name", name),
+        "value": value,
+        "author": optional_id("author", author),
+        "note": note or None,
+    }
+
+
+def keep_label(queries: Queries, reports: Reports, label: Label) -> None:
+    """Keep a label of a trace, or of a session. Raises NotFound for an unknown one, and InvalidRequest where it has no
+    outcome of that name: a misspelt label would never be compared with anything."""
+    names = sorted({outcome["name"] for outcome in _labelled(queries, label)["outcomes"]})
+    if label.name not in names:
+        subject, which = "session" if label.trace_id is None else "trace", ", ".join(names) or "no outcome yet"
+        raise InvalidRequest(f"name is {label.name[:64]!r}; the {subject} has {which}")
+    reports.label(label)
+
+
+def write_label(queries: Queries, reports: Reports, body: LabelRequest) -> TraceDocument | SessionDocument:
+    """Keep the label that is asked for; return the trace or the session with it, and with what the judge says."""
+    trace_id, session_id = body.get("trace_id"), body.get("session_id")
+    if bool(trace_id) == bool(session_id):
+        raise InvalidRequest("give either trace_id or session_id")
+    label = Label(
+        trace_id=trace_id_of(trace_id) if trace_id else None,
+        session_id=id_of("session_id", session_id) if session_id else None,
+        drawn=body.get("drawn", False),
+        **said(body["name"], body["value"], body.get("author") or "", body.get("note") or ""),
+    )
+    keep_label(queries, reports, label)
+    return _labelled(queries, label)
+
+
+def _labelled(queries: Queries, label: Label) -> TraceDocument | SessionDocument:
+    """Return what a label is about."""
+    if label.trace_id is not None:
+        return found(queries.trace(label.trace_id), f"trace {label.trace_id}")
+    return found(queries.session(label.session_id or ""), f"session {label.session_id!r}")
+
+
+@_strict
+class ResolveRequest(TypedDict):
+    """The name of the person who says that a problem is resolved, where known."""
+
+    author: NotRequired[str | None]
+
+
+@_strict
+class MuteRequest(TypedDict):
+    """The time until which no alert tells of a problem, in RFC 3339; null ends the muting."""
+
+    until: str | None
+    author: NotRequired[str | None]
+
+
+def write_resolved(queries: Queries, reports: Reports, body: ResolveRequest, problem_id: str) -> ProblemDocument:
+    """Mark the problem as resolved; return it."""
+    resolve_problem(reports, problem_id, by=body.get("author"))
+    return _problem(queries, problem_id)
+
+
+def write_muted(queries: Queries, reports: Reports, body: MuteRequest, problem_id: str) -> ProblemDocument:
+    """Mute the problem, or end that; return it."""
+    until = None if body["until"] is None else time_of("until", body["until"])
+    mute_problem(reports, problem_id, until=until, by=body.get("author"))
+    return _problem(queries, problem_id)
+
+
+def _problem(queries: Queries, problem_id: str) -> ProblemDocument:
+    return found(queries.problem(problem_id.lower()), f"problem {problem_id}")
+
+
+def resolve_problem(reports: Reports, problem_id: str, *, by: str | None) -> None:
+    """Mark a problem as resolved. Raises InvalidRequest for what is no id, NotFound for an unknown one."""
+    known = reports.resolve_problem(_problem_id(problem_id), optional_id("author", by))
+    found(known or None, f"problem {problem_id}")
+
+
+def mute_problem(reports: Reports, problem_id: str, *, until: int | None, by: str | None) -> None:
+    """Mute a problem until that time (ns), None: no longer. Raises InvalidRequest for what is no id, NotFound for an
+    unknown one."""
+    known = reports.mute_problem(_problem_id(problem_id), until, optional_id("author", by))
+    found(known or None, f"problem {problem_id}")
+
+
+def _problem_id(text: str) -> str:
+    return hex_id("problem_id", text, PROBLEM_DIGITS)
+
+
+@_strict
+class JudgeRequest(TypedDict):
+    """The traces and sessions that the judge is to score where it has not; or else all that failed, or had no budget,
+    since a time in RFC 3339."""
+
+    trace_ids: NotRequired[list[str]]
+    session_ids: NotRequired[list[str]]
+    failed_since: NotRequired[str | None]
+
+
+@_strict
+class CheckRequest(TypedDict):
+    """An empty body."""
+
+
+class CheckDocument(TypedDict):
+    """The reason why the judge's endpoint would not answer; null where none is known."""
+
+    trouble: str | None
+
+
+def judge_again(
+    reports: Reports, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int | None
+) -> Rejudging:
+    """Have the judge score what it has not: of these traces and sessions, or of all that failed since that time (ns).
+    Raises InvalidRequest for both and for none, and where there is no judge."""
+    given = len(trace_ids) + len(session_ids)
+    if bool(given) == bool(failed_since) or given > MAX_LIMIT:
+        raise InvalidRequest(f"give either traces and sessions, at most {MAX_LIMIT}, or a time since which they failed")
+    return reports.judge_again(list(map(trace_id_of, trace_ids)), list(session_ids), failed_since or 0)
+
+
+def write_judging(queries: Queries, reports: Reports, body: JudgeRequest) -> JudgingDocument:
+    """Have the judge score what the request names."""
+    since = body.get("failed_since")
+    failed_since = time_of("failed_since", since) if since else None
+    waiting = judge_again(reports, body.get("trace_ids", []), body.get("session_ids", []), failed_since)
+    return document(JudgingDocument, waiting)
+
+
+def write_check(queries: Queries, reports: Reports, body: CheckRequest) -> CheckDocument:
+    """Find out whether the judge's endpoint answers."""
+    return {"trouble": reports.check_judge()}
+
+
+@_strict
+class DeleteRequest(TypedDict):
+    """What is to be deleted: a session, all sessions of a user, or the traces that were scored before a time in RFC
+    3339. Or else the id of a deletion, whose receipt is answered. `author` says who wants it."""
+
+    session_id: NotRequired[str | None]
+    user_id: NotRequired[str | None]
+    before: NotRequired[str | None]
+    deletion_id: NotRequired[str | None]
+    author: NotRequired[str | None]
+
+
+def write_deletion(queries: Queries, reports: Reports, body: DeleteRequest) -> DeletionDocument:
+    """Delete what the request names, or answer how far a deletion is."""
+    before = body.get("before")
+    return delete(reports, body, None if before is None else time_of("before", before))
+
+
+def delete(reports: Reports, asked: Mapping[str, Any], before: int | None) -> DeletionDocument:
+    """Delete what the fields of a `DeleteRequest` name, or what was scored before that time (ns); or return the receipt
+    of a deletion. Raises InvalidRequest, unless one of these is given, and NotFound for an unknown deletion."""
+    named = ("session_id", "user_id", "deletion_id")
+    given: dict[str, str] = {name: asked[name] for name in named if asked.get(name) is not None}
+    if len(given) + (before is not None) != 1:
+        raise InvalidRequest("give one of session_id, user_id, before and deletion_id")
+    if (deletion_id := given.get("deletion_id")) is not None:
+        return document(DeletionDocument, reports.receipt(hex_id("deletion_id", deletion_id, 32)))
+    doomed = Doomed(**{name: id_of(name, text) for name, text in given.items()}, before=before)
+    author = asked.get("author")
+    return document(DeletionDocument, reports.delete(doomed, None if author is None else id_of("author", author)))

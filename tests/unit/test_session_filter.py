@@ -1,7 +1,7 @@
 """The parameters of a listing of sessions."""
 
 import pytest
-from agenteval_collector.api.filters import MAX_TEXT, session_filter
+from agenteval_collector.api.filters import MAX_TEXT, SESSION_PARAMETERS, session_filter
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
 

@@ -1,18 +1,17 @@
 """The command `agents`."""
 
 from typing import Annotated
-from urllib.parse import urlencode
 
 import typer
 from rich.text import Text
 
 from agenteval_collector.api.figure_documents import AgentPage, RateDocument
-from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, answer
+from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.model.agents import Range
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.web.charts import main_evaluator
-from agenteval_collector.web.formats import ago, interval, money, percent, quantity, words
+from agenteval_collector.web.formats import ago, interval, money, percent, quantity, query, words
 
 
 def agents(
@@ -23,8 +22,7 @@ def agents(
     as_json: AsJson = False,
 ) -> None:
     """List the agents: how often they pass and fail, what they cost, how long they take, in which versions."""
-    query = urlencode({"range": time.value, "limit": limit})
-    answer(_show, f"/api/v1/agents?{query}", url, api_key, as_json)
+    answer(_show, "/api/v1/agents" + query({"range": time.value, "limit": limit}), url, api_key, as_json)
 
 
 def _show(page: AgentPage) -> None:

@@ -29,7 +29,7 @@ COMMANDS: Final = {
     "check": "data",
     "repair": "data",
     "config": "settings",
-    "key": "key",
+    "key": "settings",
 }
 """The module of each command; `run` is carried out by the client (`otel_agenteval.command`)."""
 

@@ -1,9 +1,26 @@
-"""Ask a collector over its API, and tell it something; errors say in one sentence why that failed."""
+"""Ask a collector over its API, and tell it something: options that say which one, errors in one sentence."""
 
+import json
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Final
 
+import typer
+
+from agenteval_collector.cli.terminal import clean, console, fail
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.doctor.web import NoAnswer, Web
+from otel_agenteval.loops.setting_values import seconds
+
+DEFAULT_URL: Final = "http://127.0.0.1:4319"
+Url = Annotated[str, typer.Option("--url", envvar="AGENTEVAL_URL", help="The collector's web port.")]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key", envvar="AGENTEVAL_API_KEY", help="The collector's key, where it wants one.", show_envvar=True
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the API's JSON.")]
 
 
 class ApiError(Exception):
@@ -25,6 +42,51 @@ def get(url: str, path: str, key: str | None) -> Any:
 def post(url: str, path: str, document: object, key: str | None) -> Any:
     """Post a JSON document to `path` of the collector at `url`; return what it answers. Raises ApiError."""
     return _answer(url, key, lambda web: web.post(path, document))
+
+
+def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:
+    """Print the collector's answer, as JSON or as `show` does; of a listing also whether there is more."""
+    document = fetch(url, path, key)
+    if as_json:
+        typer.echo(json.dumps(document))
+    else:
+        show(document)
+        if document.get("next_cursor"):
+            console().print("There are more: raise --limit, or follow next_cursor in the API.", style="dim")
+
+
+def fetch(url: str, path: str, key: str | None) -> Any:
+    """Return the collector's answer; end the command with a sentence where it cannot be asked."""
+    try:
+        return get(url, path, key)
+    except ApiError as error:
+        fail(clean(str(error)))
+
+
+def fetch_known(url: str, path: str, key: str | None) -> Any:
+    """Return the same; None where the collector does not know such a thing."""
+    try:
+        return get(url, path, key)
+    except UnknownError:
+        return None
+    except ApiError as error:
+        fail(clean(str(error)))
+
+
+def tell(url: str, path: str, document: object, key: str | None) -> Any:
+    """Return what the collector answers to this document; end the command with a sentence where it does not take it."""
+    try:
+        return post(url, path, document, key)
+    except ApiError as error:
+        fail(clean(str(error)))
+
+
+def time_of(text: str | None) -> str | None:
+    """Return a time for the API; `30m` and the like are that long ago. What is no time, the collector will refuse."""
+    try:
+        return rfc3339(SystemClock().now() - round(seconds(text) * 1e9)) if text else None
+    except ValueError:
+        return text
 
 
 def _answer(url: str, key: str | None, ask: Callable[[Web], tuple[int, Any]]) -> Any:

@@ -9,11 +9,8 @@ import typer
 from rich.text import Text
 
 from agenteval_collector.api.documents import DeletionDocument
-from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, tell
+from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, tell, time_of
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
-from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.runtime.times import rfc3339
-from otel_agenteval.loops.setting_values import seconds
 
 ASK_EVERY = 0.5
 """Seconds between two questions how far it is; the collector waits for its end with each, too."""
@@ -43,12 +40,7 @@ def delete(
         fail("give one of --session, --user and --before")
     [(name, value)] = given.items()
     _confirm(f"{name} {value}", confirmed=yes)
-    asked = {
-        "session_id": session_id,
-        "user_id": user_id,
-        "before": None if before is None else _time(before),
-        "author": by,
-    }
+    asked = {"session_id": session_id, "user_id": user_id, "before": time_of(before), "author": by}
     document: DeletionDocument = tell(url, PATH, {key: each for key, each in asked.items() if each}, api_key)
     document = _done(document, url, api_key)
     if as_json:
@@ -87,12 +79,3 @@ def _confirm(what: str, *, confirmed: bool) -> None:
         fail("nobody is there to agree: give --yes")
     if not typer.confirm(f"Delete {clean(what)}? Nothing brings it back.", err=True):
         fail("nothing was deleted")
-
-
-def _time(text: str) -> str:
-    """Return a time in RFC 3339, or text that the collector will refuse."""
-    try:
-        ago = seconds(text)
-    except ValueError:
-        return text
-    return str(rfc3339(SystemClock().now() - round(ago * 1e9)))

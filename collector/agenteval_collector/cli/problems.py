@@ -1,19 +1,19 @@
 """Commands about problems: `problems`, `resolve` and `mute`."""
 
 from typing import Annotated
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import typer
 from rich.text import Text
 
 from agenteval_collector.api.documents import Listing
 from agenteval_collector.api.figure_documents import ProblemDocument
-from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, answer, tell
+from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, tell
 from agenteval_collector.cli.tables import severity as severity_text
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
-from agenteval_collector.web.formats import ago, cost
+from agenteval_collector.web.formats import ago, cost, query
 from otel_agenteval.loops.setting_values import seconds
 
 ProblemId = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem's id: 16 hexadecimal digits.")]
@@ -36,9 +36,8 @@ def problems(
     as_json: AsJson = False,
 ) -> None:
     """List what goes wrong again and again: each failure once, with how often, since when, in which versions."""
-    asked = {"agent": agent, "state": state, "severity": severity, "version": version}
-    query = {"limit": str(limit), **{name: value for name, value in asked.items() if value}}
-    answer(_show, f"/api/v1/problems?{urlencode(query)}", url, api_key, as_json)
+    asked = query({"limit": limit, "agent": agent, "state": state, "severity": severity, "version": version})
+    answer(_show, "/api/v1/problems" + asked, url, api_key, as_json)
 
 
 def resolve(problem_id: ProblemId, by: By = "", url: Url = DEFAULT_URL, api_key: Key = None) -> None:

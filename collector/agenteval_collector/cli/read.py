@@ -2,45 +2,25 @@
 `reliability`."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any
-from urllib.parse import quote, urlencode
+from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
 from agenteval_collector.api.documents import Listing
 from agenteval_collector.api.explanation import about_outcomes, about_trace
 from agenteval_collector.api.figure_documents import ReliabilityDocument
-from agenteval_collector.cli.client import ApiError, UnknownError, get, post
+from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch, time_of
 from agenteval_collector.cli.reliability_tables import show_agents, show_comparison, show_reliability
 from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
-from agenteval_collector.cli.show_judging import show_agreement, show_drifts, show_judgements
-from agenteval_collector.cli.show_quality import show_quality
-from agenteval_collector.cli.terminal import clean, console, fail
+from agenteval_collector.cli.show_judging import show_agreement, show_judgements, show_quality
+from agenteval_collector.cli.terminal import fail
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.runtime.times import rfc3339
-from otel_agenteval.loops.setting_values import seconds
+from agenteval_collector.web.formats import query
 
-Url = Annotated[
-    str,
-    typer.Option(
-        "--url",
-        envvar="AGENTEVAL_URL",
-        help="The collector's web port.",
-    ),
-]
-Key = Annotated[
-    str | None,
-    typer.Option(
-        "--api-key", envvar="AGENTEVAL_API_KEY", help="The collector's key, where it wants one.", show_envvar=True
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the API's JSON.")]
 TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="A trace id: 32 hexadecimal digits.")]
-
-DEFAULT_URL = "http://127.0.0.1:4319"
 
 
 def sessions(
@@ -74,13 +54,11 @@ def sessions(
         "severity": severity,
         "below": below,
         "text": text,
-        "since": _time(since),
-        "until": _time(until),
+        "since": time_of(since),
+        "until": time_of(until),
     }
-    asked = {name: value for name, value in wanted.items() if value}
-    query = {"limit": str(limit), "order": order, **asked}
-    show = partial(show_sessions, now=SystemClock().now(), filtered=bool(asked))
-    answer(show, f"/api/v1/sessions?{urlencode(query)}", url, api_key, as_json)
+    show = partial(show_sessions, now=SystemClock().now(), filtered=any(wanted.values()))
+    answer(show, "/api/v1/sessions" + query({"limit": limit, "order": order, **wanted}), url, api_key, as_json)
 
 
 def session(
@@ -114,23 +92,18 @@ def why(
         fail("give TRACE, or --session ID")
     if session_id:
         path = f"/api/v1/sessions/{quote(session_id, safe='')}"
-        asked = f"/api/v1/judgements?{urlencode({'session_id': session_id})}"
+        asked = "/api/v1/judgements" + query({"session_id": session_id})
     else:
         path = f"/api/v1/traces/{quote(trace_id, safe='')}"
         asked = f"{path}/judgements"
-    document = _fetch(url, path, api_key)
-    judgements = _fetch(url, asked, api_key)["items"]
+    document = fetch(url, path, api_key)
+    judgements = fetch(url, asked, api_key)["items"]
     notes = [*(() if session_id else about_trace(document)), *about_outcomes(document)]
     if as_json:
         typer.echo(json.dumps({**document, "explanation": list(map(asdict, notes)), "judgements": judgements}))
     else:
         show_explanation(notes)
         show_judgements(document, judgements, full=full)
-
-
-def judge_drift(url: str, api_key: str | None, as_json: bool) -> None:
-    """Show whether the judge says something else than before."""
-    answer(lambda page: show_drifts(page["items"]), "/api/v1/judge", url, api_key, as_json)
 
 
 def quality(
@@ -143,9 +116,8 @@ def quality(
     as_json: AsJson = False,
 ) -> None:
     """Show the rates at which traces pass, with 95 % intervals where people have labelled enough of them."""
-    wanted = {"agent": agent, "version": version, "name": name}
-    query = {"limit": str(limit), **{key: value for key, value in wanted.items() if value}}
-    answer(show_quality, f"/api/v1/quality?{urlencode(query)}", url, api_key, as_json)
+    asked = query({"limit": limit, "agent": agent, "version": version, "name": name})
+    answer(show_quality, "/api/v1/quality" + asked, url, api_key, as_json)
 
 
 def agreement(
@@ -155,7 +127,7 @@ def agreement(
     as_json: AsJson = False,
 ) -> None:
     """Compare scores with the labels that people gave (`agenteval label`): kappa, correlation and drift."""
-    path = f"/api/v1/agreement?{urlencode({'name': name} if name else {})}"
+    path = "/api/v1/agreement" + query({"name": name})
     answer(lambda page: show_agreement(page["items"]), path, url, api_key, as_json)
 
 
@@ -178,66 +150,20 @@ def reliability(
     as_json: AsJson = False,
 ) -> None:
     """Show how reliable agents are over repeated runs of their tasks."""
-    query = {"variant": variant, **({"agent": agent} if agent else {})}
+    path, asked = "/api/v1/reliability", {"variant": variant, "agent": agent}
     if compare is not None:
         if version is not None:
             raise typer.BadParameter("give the two versions with --compare alone", param_hint="--version")
-        query |= {"before": compare[0], "after": compare[1], **({"primary": primary} if primary else {})}
-        answer(show_comparison, f"/api/v1/reliability/comparison?{urlencode(query)}", url, api_key, as_json)
+        asked |= {"before": compare[0], "after": compare[1], "primary": primary}
+        answer(show_comparison, f"{path}/comparison{query(asked)}", url, api_key, as_json)
         return
     if primary is not None:
         raise typer.BadParameter("it says which figure decides a comparison: give --compare", param_hint="--primary")
-    query |= {"limit": str(limit), **({"version": version} if version else {})}
 
     def show(page: Listing[ReliabilityDocument]) -> None:
         if page["items"] or not (agent or version):
             show_reliability(page["items"])
         else:
-            answer(lambda others: show_agents(others["items"]), "/api/v1/reliability", url, api_key, False)
+            answer(lambda others: show_agents(others["items"]), path, url, api_key, False)
 
-    answer(show, f"/api/v1/reliability?{urlencode(query)}", url, api_key, as_json)
-
-
-def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:
-    """Print the collector's answer, as JSON or as `show` does; of a listing also whether there is more."""
-    document = _fetch(url, path, key)
-    if as_json:
-        typer.echo(json.dumps(document))
-    else:
-        show(document)
-        if document.get("next_cursor"):
-            console().print("There are more: raise --limit, or follow next_cursor in the API.", style="dim")
-
-
-def fetch_known(url: str, path: str, key: str | None) -> Any:
-    """Return the collector's answer, None where it does not know such a thing; end the command for other errors."""
-    try:
-        return get(url, path, key)
-    except UnknownError:
-        return None
-    except ApiError as error:
-        fail(clean(str(error)))
-
-
-def tell(url: str, path: str, document: object, key: str | None) -> Any:
-    """Return what the collector answers to this document; end the command with a sentence where it does not take it."""
-    try:
-        return post(url, path, document, key)
-    except ApiError as error:
-        fail(clean(str(error)))
-
-
-def _fetch(url: str, path: str, key: str | None) -> Any:
-    """Return the collector's answer; end the command with a sentence where it cannot be asked."""
-    try:
-        return get(url, path, key)
-    except ApiError as error:
-        fail(clean(str(error)))
-
-
-def _time(text: str | None) -> str | None:
-    """Return a time for the API; `30m` and the like are that long ago."""
-    try:
-        return rfc3339(SystemClock().now() - round(seconds(text) * 1e9)) if text else None
-    except ValueError:
-        return text
+    answer(show, path + query({**asked, "limit": limit, "version": version}), url, api_key, as_json)

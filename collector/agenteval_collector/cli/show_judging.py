@@ -1,4 +1,4 @@
-"""Print what the judge was asked, and how its scores agree with people."""
+"""Print what the judge was asked, how its scores agree with people, and the rates of passing that rest on it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,10 @@ from typing import Literal, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.documents import ExchangeDocument, SessionDocument, TraceDocument
-from agenteval_collector.api.figure_documents import AgreementDocument, DriftDocument
+from agenteval_collector.api.documents import ExchangeDocument, Interval, Listing, SessionDocument, TraceDocument
+from agenteval_collector.api.figure_documents import AgreementDocument, DriftDocument, QualityDocument
 from agenteval_collector.cli.terminal import console, content, table
-from agenteval_collector.web.formats import cost, moment, number, oneline, p_value, seconds
+from agenteval_collector.web.formats import believed, cost, moment, number, oneline, p_value, rate_notes, seconds
 
 _FIGURES = {
     "kappa": "kappa",
@@ -22,6 +22,8 @@ _FIGURES = {
 }
 _SHOWN = ("kappa", "sensitivity", "specificity", "pearson")
 """The figures that the table has room for; `--json` has all."""
+_WIDTH = 20
+"""Characters for the rates from 0 to 1."""
 _Text: TypeAlias = Literal["instructions", "data", "reply", "problem"]
 _TEXTS: Mapping[str, _Text] = {
     "told": "instructions",
@@ -153,3 +155,57 @@ def _drift(item: AgreementDocument, key: Literal["mean_score", "mean_label"]) ->
     """Return the mean of the older half and of the newer one."""
     older, newer = item["older"], item["newer"]
     return "–" if older is None or newer is None else f"{number(older[key])} → {number(newer[key])}"
+
+
+def show_quality(page: Listing[QualityDocument]) -> None:
+    """Print a table with a bar for each interval; below it, row by row, what it does not say."""
+    out = console()
+    if not page["items"]:
+        out.print("No rates: no judge has scored a trace that was drawn at random, or none is asked for.")
+        return
+    figures = ("rate", "95 %", "judged", "labels", "sensitivity", "specificity")
+    rates = table("evaluator", "agent", "version", *figures[:2], "", "by", *figures[2:], right=figures)
+    for item in page["items"]:
+        rates.add_row(
+            content(item["name"]),
+            content(item["agent"] or "unnamed", "" if item["agent"] else "dim"),
+            content(item["version"] or "–"),
+            _number(item["estimate"]),
+            "–" if item["interval"] is None else "–".join(map(number, item["interval"])),
+            Text(interval_bar(item), "cyan"),
+            believed(item["estimator"]),
+            str(item["judged"]),
+            str(item["labelled"]),
+            _with_interval(item["sensitivity"], item["sensitivity_interval"]),
+            _with_interval(item["specificity"], item["specificity_interval"]),
+        )
+    out.print(rates)
+    for item in page["items"]:
+        if notes := rate_notes(item):
+            row = f"{item['name']}, {item['agent'] or 'unnamed'} {item['version'] or ''}".rstrip()
+            out.print(content(f"{row}: {'; '.join(notes)}.", "dim"))
+
+
+def interval_bar(item: QualityDocument) -> str:
+    """Draw the estimate as a dot on its interval, in the range from 0 to 1."""
+    if item["estimate"] is None:
+        return ""
+    low, high = map(_column, item["interval"] or (item["estimate"],) * 2)
+    line = "".join("━" if low <= at <= high else "·" for at in range(_WIDTH))
+    at = _column(item["estimate"])
+    return f"{line[:at]}●{line[at + 1 :]}"
+
+
+def _column(rate: float) -> int:
+    return min(_WIDTH - 1, int(rate * _WIDTH))
+
+
+def _with_interval(value: float | None, interval: Interval | None) -> str:
+    if value is None or interval is None:
+        return "–"
+    low, high = interval
+    return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else number(value)

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from agenteval_collector.api.documents import JudgingDocument
-from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, fetch_known, judge_drift, tell
+from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch_known, tell
 from agenteval_collector.cli.review import review
 from agenteval_collector.cli.settings import ConfigFile
+from agenteval_collector.cli.show_judging import show_drifts
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
@@ -103,27 +104,26 @@ def judge(
         check_judge(file, data_dir, limit=limit, seed=seed, confirmed=yes, as_json=as_json)
         return
     if not named and not failed:
-        judge_drift(url, api_key, as_json)
+        answer(lambda page: show_drifts(page["items"]), "/api/v1/judge", url, api_key, as_json)
         return
     if as_json:
         fail("--json is for the judge's drift and for --check: give no traces")
     back = rfc3339(_before(since)) if failed else None
     asked = {"trace_ids": trace_ids or [], "session_ids": session_ids or [], "failed_since": back}
-    answer: JudgingDocument = tell(url, "/api/v1/judge", asked, api_key)
+    waiting: JudgingDocument = tell(url, "/api/v1/judge", asked, api_key)
     if failed or (trace_ids and session_ids):
-        _say_what_waits(answer, "trace or session", "traces and sessions")
+        _say_what_waits(waiting, "trace or session", "traces and sessions")
     else:
-        _say_what_waits(answer, *(("session", "sessions") if session_ids else ("trace", "traces")))
+        _say_what_waits(waiting, *(("session", "sessions") if session_ids else ("trace", "traces")))
 
 
-def _say_what_waits(answer: JudgingDocument, one: str, several: str) -> None:
-    if not answer["traces"]:
-        there_is = "there is no room (judge.backlog)" if answer["more"] else "the judge has left out nothing there"
+def _say_what_waits(waiting: JudgingDocument, one: str, several: str) -> None:
+    if not (count := waiting["traces"]):
+        there_is = "there is no room (judge.backlog)" if waiting["more"] else "the judge has left out nothing there"
         typer.echo(f"No {one} waits for the judge by that: {there_is}.")
         return
-    count = answer["traces"]
     typer.echo(f"{count} {f'{one} waits' if count == 1 else f'{several} wait'} for the judge.")
-    if answer["more"]:
+    if waiting["more"]:
         typer.echo("There are more: call it again when these are judged.")
 
 

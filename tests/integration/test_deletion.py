@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agenteval_collector.cli.app import command_line
 from agenteval_collector.cli.client import ApiError, post
-from agenteval_collector.cli.delete import PATH
+from agenteval_collector.cli.tell import DELETE_PATH
 from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.stores.erasing import OF_SESSIONS, OF_TRACES
@@ -227,7 +227,7 @@ def test_every_table_is_erased_by_trace_or_session_or_holds_nothing_of_them() ->
 )
 def test_a_request_that_is_wrong_deletes_nothing(collector: RunningCollector, body: Any, says: str) -> None:
     with pytest.raises(ApiError, match=says):
-        post(f"http://{collector.addresses['web']}", PATH, body, None)
+        post(f"http://{collector.addresses['web']}", DELETE_PATH, body, None)
 
 
 def test_the_command_over_http_and_the_call_over_grpc_delete(collector: RunningCollector, tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from agenteval_collector.doors.connections import Connections
-from agenteval_collector.doors.http import HttpPort
-from agenteval_collector.receiver.bodies import Bodies
+from agenteval_collector.doors.http import Connections, HttpPort
+from agenteval_collector.receiver.http import Bodies
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded
 from starlette.applications import Starlette

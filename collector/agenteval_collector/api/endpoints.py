@@ -4,22 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, get_type_hints
 
-from agenteval_collector.api import documents, figure_documents, writes
+from agenteval_collector.api import documents, figure_documents, wire, writes
 from agenteval_collector.api.arrivals import ArrivalDocument
 from agenteval_collector.api.documents import Item, Listing
 from agenteval_collector.api.filters import PROBLEM_PARAMETERS, SESSION_PARAMETERS, problem_filter, session_filter
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.wire import (
-    PROBLEM_DIGITS,
-    choice,
-    found,
-    hex_id,
-    id_of,
-    limit_of,
-    session_ids_of,
-    trace_id_of,
-    trace_ids_of,
-)
 from agenteval_collector.model.agents import Range
 from agenteval_collector.model.callers import Scope
 from agenteval_collector.model.cursors import Page
@@ -72,8 +61,8 @@ class WriteEndpoint:
 
 def read_trace(queries: Queries, asked: Asked) -> documents.TraceDocument:
     """Return the trace that is asked for."""
-    trace_id = trace_id_of(asked.get("trace_id", ""))
-    return found(queries.trace(trace_id), f"trace {trace_id}")
+    trace_id = wire.trace_id_of(asked.get("trace_id", ""))
+    return wire.found(queries.trace(trace_id), f"trace {trace_id}")
 
 
 def read_spans(queries: Queries, asked: Asked) -> documents.SpanPage:
@@ -84,14 +73,14 @@ def read_spans(queries: Queries, asked: Asked) -> documents.SpanPage:
 
 def read_span(queries: Queries, asked: Asked) -> documents.SpanDocument:
     """Return the span that is asked for."""
-    trace_id, span_id = trace_id_of(asked["trace_id"]), hex_id("span_id", asked["span_id"], 16)
-    return found(queries.spans.span(trace_id, span_id), f"span {span_id} of trace {trace_id}")
+    trace_id, span_id = wire.trace_id_of(asked["trace_id"]), wire.hex_id("span_id", asked["span_id"], 16)
+    return wire.found(queries.spans.span(trace_id, span_id), f"span {span_id} of trace {trace_id}")
 
 
 def read_session(queries: Queries, asked: Asked) -> documents.SessionDocument:
     """Return the session that is asked for."""
     session_id = asked.get("session_id", "")
-    return found(queries.session(session_id), f"session {session_id!r}")
+    return wire.found(queries.session(session_id), f"session {session_id!r}")
 
 
 def read_sessions(queries: Queries, asked: Asked) -> documents.SessionPage:
@@ -113,14 +102,14 @@ def read_reliability(queries: Queries, asked: Asked) -> Listing[figure_documents
 
 def read_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
     """Return the judge's exchanges about the trace that is asked for."""
-    trace_id = trace_id_of(asked["trace_id"])
-    return _all(found(queries.judgements(trace_id), f"trace {trace_id}"))
+    trace_id = wire.trace_id_of(asked["trace_id"])
+    return _all(wire.found(queries.judgements(trace_id), f"trace {trace_id}"))
 
 
 def read_session_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
     """Return the judge's exchanges about the session that is asked for."""
     session_id = _required(asked, "session_id")
-    return _all(found(queries.session_judgements(session_id), f"session {session_id!r}"))
+    return _all(wire.found(queries.session_judgements(session_id), f"session {session_id!r}"))
 
 
 def read_agreement(queries: Queries, asked: Asked) -> Listing[figure_documents.AgreementDocument]:
@@ -143,9 +132,9 @@ def read_quality(queries: Queries, asked: Asked) -> Listing[figure_documents.Qua
 def read_next_to_label(queries: Queries, asked: Asked) -> figure_documents.DrawDocument:
     """Return the trace or session that is to be labelled next."""
     name, (agent, version) = _required(asked, "name"), _texts(asked, "agent", "version")
-    ids_of, what = (session_ids_of, "session") if name == GOAL_SUCCESS else (trace_ids_of, "trace")
+    ids_of, what = (wire.session_ids_of, "session") if name == GOAL_SUCCESS else (wire.trace_ids_of, "trace")
     drawn = queries.next_to_label(name, agent=agent, version=version, skip=ids_of(asked.get("skip", "")))
-    return found(drawn, f"a {what} to be labelled next for {name!r}")
+    return wire.found(drawn, f"a {what} to be labelled next for {name!r}")
 
 
 def read_comparison(queries: Queries, asked: Asked) -> figure_documents.ComparisonDocument:
@@ -163,13 +152,13 @@ def read_agents(queries: Queries, asked: Asked) -> figure_documents.AgentPage:
 
 def read_agent(queries: Queries, asked: Asked) -> figure_documents.AgentDocument:
     """Return the agent that is asked for."""
-    agent = id_of("agent", asked.get("agent", ""))
-    return found(queries.agent(agent, range_of(asked)), f"agent {agent!r}")
+    agent = wire.id_of("agent", asked.get("agent", ""))
+    return wire.found(queries.agent(agent, range_of(asked)), f"agent {agent!r}")
 
 
 def range_of(asked: Asked) -> Range:
     """Return the time that figures are to be about, a day where nothing is said. Raises InvalidRequest."""
-    return choice("range", asked.get("range") or Range.DAY, Range)
+    return wire.choice("range", asked.get("range") or Range.DAY, Range)
 
 
 def read_problems(queries: Queries, asked: Asked) -> Listing[figure_documents.ProblemDocument]:
@@ -180,8 +169,8 @@ def read_problems(queries: Queries, asked: Asked) -> Listing[figure_documents.Pr
 
 def read_problem(queries: Queries, asked: Asked) -> figure_documents.ProblemDocument:
     """Return the problem that is asked for."""
-    problem_id = hex_id("problem_id", asked.get("problem_id", ""), PROBLEM_DIGITS)
-    return found(queries.problem(problem_id), f"problem {problem_id}")
+    problem_id = wire.hex_id("problem_id", asked.get("problem_id", ""), wire.PROBLEM_DIGITS)
+    return wire.found(queries.problem(problem_id), f"problem {problem_id}")
 
 
 def read_collector(queries: Queries, asked: Asked) -> documents.CollectorDocument:
@@ -196,7 +185,7 @@ def read_arrivals(queries: Queries, asked: Asked) -> Listing[ArrivalDocument]:
 
 def _place(asked: Asked) -> tuple[int, str | None]:
     """Return the size of the page that is asked for, and the cursor that it begins at."""
-    return limit_of(asked.get("limit")), asked.get("cursor") or None
+    return wire.limit_of(asked.get("limit")), asked.get("cursor") or None
 
 
 def _texts(asked: Asked, *names: str) -> list[str | None]:

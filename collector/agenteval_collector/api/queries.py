@@ -6,23 +6,10 @@ from importlib.metadata import version
 from itertools import chain
 from typing import Final
 
-from agenteval_collector.api import documents, figure_documents, figures
+from agenteval_collector.api import documents, figure_documents, figures, rendering
 from agenteval_collector.api.arrivals import ArrivalDocument, arrivals
 from agenteval_collector.api.ports import JudgeState, Records, RecordSnapshot, RunningTraces
-from agenteval_collector.api.rendering import (
-    by_session,
-    death_reasons,
-    document,
-    may_be_wanted,
-    open_span_documents,
-    outcome_document,
-    running_record,
-    session_fields,
-    shows,
-    told_view,
-    trace_document,
-    trace_ids,
-)
+from agenteval_collector.api.rendering import document
 from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.findings.hit_rate import hit_rate
 from agenteval_collector.judge.quality import PassRates
@@ -108,7 +95,7 @@ class Queries:
         for trace_id, trace in found.items():
             open_spans, reason = going_on[trace_id]
             if open_spans:
-                trace |= {"open_spans": open_span_documents(open_spans), "status_reason": reason}
+                trace |= {"open_spans": rendering.open_span_documents(open_spans), "status_reason": reason}
                 if reason is None:
                     # It was complete as far as was known, and goes on: until it is complete again its scores are
                     # provisional.
@@ -123,17 +110,17 @@ class Queries:
         # Nothing else has them: who waits for a trace asks many times before it is stored.
         outcomes = self._outcomes(records, Subject.TRACE, list(stored)) if stored else {}
         labels = records.trace_labels(stored) if stored else {}
-        documents = {}
+        shown = {}
         for trace_id, open_trace in running.items():
             kept, view = stored.get(trace_id), open_trace
             if kept is not None and (view is None or kept.revision >= view.revision):
-                documents[trace_id] = trace_document(kept, outcomes[trace_id], labels[trace_id], found[trace_id])
+                shown[trace_id] = rendering.trace_document(kept, outcomes[trace_id], labels[trace_id], found[trace_id])
                 continue
             if view is None and (first := records.first_finding(trace_id)) is not None:
-                view = told_view(first)
+                view = rendering.told_view(first)
             if view is not None:
-                documents[trace_id] = trace_document(view, found=found[trace_id])
-        return documents
+                shown[trace_id] = rendering.trace_document(view, found=found[trace_id])
+        return shown
 
     def judgements(self, trace_id: str) -> list[documents.ExchangeDocument] | None:
         """Return the judge's exchanges about a trace, in the order of asking; None where the trace is unknown."""
@@ -230,14 +217,14 @@ class Queries:
 
     def session(self, session_id: str) -> documents.SessionDocument | None:
         """Return a session by itself; None where it is unknown."""
-        running = by_session(self._running.traces()).get(session_id, [])
+        running = rendering.by_session(self._running.traces()).get(session_id, [])
         with self._records.snapshot() as records:
             record = records.session(session_id)
-            found = records.found_in_sessions(trace_ids({session_id: running}))[session_id]
+            found = records.found_in_sessions(rendering.trace_ids({session_id: running}))[session_id]
             if record is not None:
                 fields = self._fields(records, [record], {session_id: running}, {session_id: found})[0]
             elif running:
-                fields = session_fields(running_record(session_id, running, self._clock.now()), running, found)
+                fields = rendering.running_fields(session_id, running, found, self._clock.now())
             else:
                 return None
             members = records.members(session_id)
@@ -265,13 +252,13 @@ class Queries:
         self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None
     ) -> Page[documents.SessionItem]:
         """Return the wanted sessions in the wanted order. Raises InvalidRequest for a cursor of another listing."""
-        running = by_session(self._running.traces())
+        running = rendering.by_session(self._running.traces())
         with self._records.snapshot() as records:
             # They are newer than all others, and become those when their first trace is complete.
             new = self._unknown(records, wanted, running)[:limit] if cursor is None else []
             page = records.sessions(wanted, cursor, limit - len(new))
             own = {record.session_id: running.get(record.session_id, []) for record in page.items}
-            found = records.found_in_sessions(trace_ids(own), MAX_LISTED)
+            found = records.found_in_sessions(rendering.trace_ids(own), MAX_LISTED)
             listed = self._fields(records, page.items, running, found)
         items = new + [
             {**fields, "trace_count": record.trace_count} for record, fields in zip(page.items, listed, strict=True)
@@ -324,21 +311,21 @@ class Queries:
         self, records: RecordSnapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]
     ) -> list[documents.SessionItem]:
         """Return the wanted sessions of which nothing is stored, as items of the listing, the newest first."""
-        candidates = {each for each, traces in running.items() if may_be_wanted(wanted, traces)}
+        candidates = {each for each, traces in running.items() if rendering.may_be_wanted(wanted, traces)}
         ids = sorted(
             candidates - records.known_sessions(candidates), key=lambda each: running[each][0].started_at, reverse=True
         )
-        found = records.found_in_sessions(trace_ids({each: running[each] for each in ids}))
+        found = records.found_in_sessions(rendering.trace_ids({each: running[each] for each in ids}))
         now = self._clock.now()
-        items = [session_fields(running_record(each, running[each], now), running[each], found[each]) for each in ids]
-        return [{**fields, "trace_count": 0} for fields in items if shows(fields, wanted)]
+        items = [rendering.running_fields(each, running[each], found[each], now) for each in ids]
+        return [{**fields, "trace_count": 0} for fields in items if rendering.shows(fields, wanted)]
 
     def _outcomes(
         self, records: RecordSnapshot, subject: Subject, ids: Sequence[str]
     ) -> Mapping[str, list[documents.OutcomeDocument]]:
         trouble = self._judge.trouble
         return {
-            subject_id: [outcome_document(evaluation, trouble) for evaluation in evaluations]
+            subject_id: [rendering.outcome_document(evaluation, trouble) for evaluation in evaluations]
             for subject_id, evaluations in records.evaluations(subject, ids).items()
         }
 
@@ -351,11 +338,11 @@ class Queries:
     ) -> list[documents.SessionFields]:
         """Return the fields of stored sessions that a listing has as well."""
         ids = [session.session_id for session in sessions]
-        deaths = death_reasons(records.deaths(ids), chain.from_iterable(running.values()))
+        deaths = rendering.death_reasons(records.deaths(ids), chain.from_iterable(running.values()))
         outcomes = self._outcomes(records, Subject.SESSION, ids)
         flagged, failures = records.flagged_traces(ids), records.judged_failures(ids)
         return [
-            session_fields(
+            rendering.session_fields(
                 each,
                 running.get(each.session_id, ()),
                 found[each.session_id],

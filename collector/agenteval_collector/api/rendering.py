@@ -142,9 +142,11 @@ def trace_ids(running: Mapping[str, Sequence[RunningTrace]]) -> dict[str, list[s
     return {session_id: [trace.trace_id for trace in traces] for session_id, traces in running.items()}
 
 
-def running_record(session_id: str, running: Sequence[RunningTrace], now: int) -> SessionRecord:
-    """Return a session none of whose traces is complete, as if it were stored."""
-    return SessionRecord(
+def running_fields(
+    session_id: str, running: Sequence[RunningTrace], found: ShownFindings, now: int
+) -> documents.SessionFields:
+    """Return the fields of a session none of whose traces is complete."""
+    as_if_stored = SessionRecord(
         session_id=session_id,
         user_id=next((trace.user_id for trace in running if trace.user_id), None),
         agent=None,
@@ -154,6 +156,7 @@ def running_record(session_id: str, running: Sequence[RunningTrace], now: int) -
         trace_count=0,
         is_blind=False,
     )
+    return session_fields(as_if_stored, running, found)
 
 
 def session_fields(

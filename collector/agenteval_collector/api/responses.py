@@ -8,16 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from agenteval_collector.api.wire import encode
-from agenteval_collector.runtime.errors import (
-    CollectorError,
-    Forbidden,
-    InvalidRequest,
-    NotFound,
-    Overloaded,
-    RequestTooLarge,
-    RetryableError,
-    UnsupportedMedia,
-)
+from agenteval_collector.runtime import errors
 
 SECURITY_HEADERS: Mapping[str, str] = {
     # A page without a script of ours runs none; small drawings are SVG attributes, so styles come from our files only.
@@ -41,15 +32,15 @@ def error_response(status: int, code: str, message: str, headers: Mapping[str, s
     return json_response(encode({"error": {"code": code, "message": message}}), status, headers)
 
 
-_ERRORS: Sequence[tuple[type[CollectorError], int, str]] = (
-    (Forbidden, 403, "forbidden"),
-    (NotFound, 404, "not_found"),
-    (RequestTooLarge, 413, "too_large"),
-    (UnsupportedMedia, 415, "unsupported_media_type"),
-    (InvalidRequest, 400, "invalid_argument"),
-    (Overloaded, 429, "overloaded"),
-    (RetryableError, 503, "unavailable"),
-    (CollectorError, 500, "internal"),
+_ERRORS: Sequence[tuple[type[errors.CollectorError], int, str]] = (
+    (errors.Forbidden, 403, "forbidden"),
+    (errors.NotFound, 404, "not_found"),
+    (errors.RequestTooLarge, 413, "too_large"),
+    (errors.UnsupportedMedia, 415, "unsupported_media_type"),
+    (errors.InvalidRequest, 400, "invalid_argument"),
+    (errors.Overloaded, 429, "overloaded"),
+    (errors.RetryableError, 503, "unavailable"),
+    (errors.CollectorError, 500, "internal"),
 )
 
 
@@ -63,7 +54,9 @@ class Refusals:
     async def collector_error(self, request: Request, error: Exception) -> Response:
         """Answer an error that the collector itself has raised."""
         status, code = next((status, code) for kind, status, code in _ERRORS if isinstance(error, kind))
-        headers = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, RetryableError) else None
+        headers = (
+            {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, errors.RetryableError) else None
+        )
         return self._answer(request, status, code, str(error), headers)
 
     async def http_error(self, request: Request, error: Exception) -> Response:

@@ -1,5 +1,6 @@
 """Our own gRPC service: the documents of the HTTP API, the watch stream, and reports from outside."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, Final, TypeVar
@@ -12,13 +13,14 @@ from agenteval_collector.api import endpoints, writes
 from agenteval_collector.api.endpoints import Asked
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.starts import starts_report
-from agenteval_collector.api.wire import LATEST, encode, id_of, optional_id, trace_id_of
+from agenteval_collector.api.wire import LATEST, encode, hex_id, id_of, optional_id, trace_id_of
 from agenteval_collector.doors.rpc import caller_of
 from agenteval_collector.doors.shares import SHARER, Shares
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
 from agenteval_collector.model.callers import Scope
+from agenteval_collector.model.reported import reported_finding
 from agenteval_collector.model.reports import Label, LabelSource, RunReport
+from agenteval_collector.model.running import SpanStart, StartsReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, NotAllowed, Overloaded, Unavailable
 from agenteval_collector.runtime.rpc import abort
 from otel_agenteval.finding import Finding
@@ -29,6 +31,11 @@ from otel_agenteval.text import storable
 
 CONDITIONS = ("baseline", "fault", "structural", "prompt")
 MAX_MISSED_SECONDS = 1e9
+MAX_STARTS = 10_000
+"""Starts in one report; our processor sends far fewer."""
+MAX_FINDINGS = 1000
+MAX_CHARACTERS = 1024
+"""Characters of an id or a name that are kept."""
 _WAKE_SECONDS = 1.0
 
 _SCOPES: Final[Mapping[tuple[Scope, ...], Sequence[str]]] = {
@@ -122,7 +129,7 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def ReportStarts(self, request: pb.ReportStartsRequest) -> pb.ReportStartsResponse:  # noqa: N802
-        self._reports.starts(starts_report(request))
+        self._reports.starts(_starts_report(request))
         return pb.ReportStartsResponse()
 
     @_answering
@@ -281,6 +288,53 @@ def _run_report(request: pb.ReportRunRequest) -> RunReport:
         service_version=optional_id("service_version", request.service_version),
         session_id=optional_id("session_id", request.session_id),
         reported_at=_time(request, "reported_at_unix_nano"),
+    )
+
+
+def _starts_report(request: pb.ReportStartsRequest) -> StartsReport:
+    """Read the report. Raises InvalidRequest naming what cannot be taken."""
+    if not request.process_id or len(request.process_id) > MAX_CHARACTERS:
+        raise InvalidRequest(f"process_id has {len(request.process_id)} characters, not 1 to {MAX_CHARACTERS}")
+    if len(request.starts) > MAX_STARTS or len(request.findings) > MAX_FINDINGS:
+        raise InvalidRequest(
+            f"{len(request.starts)} starts and {len(request.findings)} findings, more than {MAX_STARTS} and "
+            f"{MAX_FINDINGS}; report them in several messages"
+        )
+    findings = (_finding(each) for each in request.findings)
+    return StartsReport(
+        process_id=request.process_id,
+        service=request.service[:MAX_CHARACTERS] or None,
+        starts=[_span_start(each) for each in request.starts],
+        findings=[finding for finding in findings if finding is not None],
+        all_open=request.all_open,
+    )
+
+
+def _span_start(start: pb.SpanStart) -> SpanStart:
+    return SpanStart(
+        trace_id=trace_id_of(start.trace_id),
+        span_id=hex_id("span_id", start.span_id, 16),
+        name=start.name[:MAX_CHARACTERS],
+        session_id=start.session_id[:MAX_CHARACTERS] or None,
+        agent=start.agent[:MAX_CHARACTERS] or None,
+        started_at=start.started_at_unix_nano,
+    )
+
+
+def _finding(told: pb.Finding) -> Finding | None:
+    """Return the finding; None where its kind or mode is unknown, as a newer client may send one."""
+    trace_id = trace_id_of(told.trace_id)
+    try:
+        metadata = json.loads(told.metadata_json) if told.metadata_json else {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"metadata_json is no JSON: {error}") from error
+    fields = {name: getattr(told, name) for name in ("kind", "mode", "reason", "agent", "tool")}
+    return reported_finding(
+        {**fields, "metadata": metadata},
+        trace_id=trace_id,
+        span_id=hex_id("span_id", told.span_id, 16),
+        session_id=told.session_id[:MAX_CHARACTERS] or trace_id,
+        found_at=told.found_at_unix_nano,
     )
 
 

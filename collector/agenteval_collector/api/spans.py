@@ -12,15 +12,7 @@ from typing import Final, TypeAlias
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.api.documents import (
-    EventDocument,
-    MessageDocument,
-    RequestDocument,
-    SpanDocument,
-    SpanFields,
-    SpanItem,
-    SpanPage,
-)
+from agenteval_collector.api import documents
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
 from agenteval_collector.model.resources import resource_of
@@ -108,7 +100,7 @@ LoadSpans: TypeAlias = Callable[[str], AssembledTrace | None]
 Pricing: TypeAlias = Callable[[str | None, int, int], float | None]
 """Returns what input and output tokens of a model cost, in US dollars; None where that is not known."""
 
-FORGOTTEN: Final[SpanPage] = {"items": [], "next_cursor": None, "span_count": None}
+FORGOTTEN: Final[documents.SpanPage] = {"items": [], "next_cursor": None, "span_count": None}
 
 
 class SpanQueries:
@@ -124,7 +116,7 @@ class SpanQueries:
         assembled = self._load(trace_id)
         return None if assembled is None else SpanTree(assembled)
 
-    def page(self, trace_id: str, *, limit: int = 50, cursor: str | None = None) -> SpanPage:
+    def page(self, trace_id: str, *, limit: int = 50, cursor: str | None = None) -> documents.SpanPage:
         """Return spans of a trace, each before those under it. Raises InvalidRequest for a foreign cursor."""
         tree, start = self.tree(trace_id), 0 if cursor is None else _start(cursor)
         if tree is None:
@@ -137,17 +129,17 @@ class SpanQueries:
             "span_count": len(nodes),
         }
 
-    def span(self, trace_id: str, span_id: str) -> SpanDocument | None:
+    def span(self, trace_id: str, span_id: str) -> documents.SpanDocument | None:
         """Return a span with all that was recorded on it; None where it is unknown, or not kept any more."""
         tree = self.tree(trace_id)
         node = None if tree is None else tree.nodes.get(span_id)
         return None if tree is None or node is None else self.whole(tree, node)
 
-    def item(self, tree: SpanTree, node: Node) -> SpanItem:
+    def item(self, tree: SpanTree, node: Node) -> documents.SpanItem:
         """Return a span as a listing has it."""
-        return SpanItem(**self._fields(tree, node, tree.read(node)))
+        return documents.SpanItem(**self._fields(tree, node, tree.read(node)))
 
-    def whole(self, tree: SpanTree, node: Node) -> SpanDocument:
+    def whole(self, tree: SpanTree, node: Node) -> documents.SpanDocument:
         """Return a span with all that was recorded on it."""
         span = tree.read(node)
         record, facts = span.record, span.facts
@@ -162,12 +154,12 @@ class SpanQueries:
             "attributes": dict(record.attributes),
             "resource": dict(record.resource),
             "events": [
-                EventDocument(name=event.name, time=rfc3339(event.time), attributes=dict(event.attributes))
+                documents.EventDocument(name=event.name, time=rfc3339(event.time), attributes=dict(event.attributes))
                 for event in record.events
             ],
         }
 
-    def _fields(self, tree: SpanTree, node: Node, span: ReadSpan) -> SpanFields:
+    def _fields(self, tree: SpanTree, node: Node, span: ReadSpan) -> documents.SpanFields:
         record, facts = span.record, span.facts
         tokens = None if facts.usage is None else (facts.usage.input_tokens, facts.usage.output_tokens)
         failure = (record.status_message or "error") if has_failed(node) else None
@@ -194,16 +186,16 @@ class SpanQueries:
             return self._price(model, input_tokens, output_tokens)
 
 
-def _messages(content: Content | None) -> list[MessageDocument] | None:
+def _messages(content: Content | None) -> list[documents.MessageDocument] | None:
     return None if content is None else [_message(each) for each in content.messages]
 
 
-def _message(message: Message) -> MessageDocument:
+def _message(message: Message) -> documents.MessageDocument:
     return {
         "role": message.role,
         "text": message.text,
         "reasoning": message.reasoning,
-        "requests": [RequestDocument(name=each.name, arguments=each.arguments) for each in message.requests],
+        "requests": [documents.RequestDocument(name=each.name, arguments=each.arguments) for each in message.requests],
         "results": [each.result for each in message.responses],
     }
 

@@ -6,21 +6,12 @@ from typing import Any, Final, NotRequired
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from agenteval_collector.api import wire
 from agenteval_collector.api.documents import DeletionDocument, JudgingDocument, SessionDocument, TraceDocument
 from agenteval_collector.api.figure_documents import ProblemDocument
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.rendering import document
-from agenteval_collector.api.wire import (
-    MAX_LIMIT,
-    PROBLEM_DIGITS,
-    found,
-    hex_id,
-    id_of,
-    optional_id,
-    time_of,
-    trace_id_of,
-)
 from agenteval_collector.model.deletion import Doomed
 from agenteval_collector.model.reports import Label, Rejudging
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -52,9 +43,9 @@ def said(name: str, value: float | None, author: str, note: str) -> dict[str, An
     if len(note) > MAX_NOTE_LENGTH:
         raise InvalidRequest(f"note has {len(note)} characters, more than {MAX_NOTE_LENGTH}")
     return {
-        "name": id_of("name", name),
+        "name": wire.id_of("name", name),
         "value": value,
-        "author": optional_id("author", author),
+        "author": wire.optional_id("author", author),
         "note": note or None,
     }
 
@@ -75,8 +66,8 @@ def write_label(queries: Queries, reports: Reports, body: LabelRequest) -> Trace
     if bool(trace_id) == bool(session_id):
         raise InvalidRequest("give either trace_id or session_id")
     label = Label(
-        trace_id=trace_id_of(trace_id) if trace_id else None,
-        session_id=id_of("session_id", session_id) if session_id else None,
+        trace_id=wire.trace_id_of(trace_id) if trace_id else None,
+        session_id=wire.id_of("session_id", session_id) if session_id else None,
         drawn=body.get("drawn", False),
         **said(body["name"], body["value"], body.get("author") or "", body.get("note") or ""),
     )
@@ -87,8 +78,8 @@ def write_label(queries: Queries, reports: Reports, body: LabelRequest) -> Trace
 def _labelled(queries: Queries, label: Label) -> TraceDocument | SessionDocument:
     """Return what a label is about."""
     if label.trace_id is not None:
-        return found(queries.trace(label.trace_id), f"trace {label.trace_id}")
-    return found(queries.session(label.session_id or ""), f"session {label.session_id!r}")
+        return wire.found(queries.trace(label.trace_id), f"trace {label.trace_id}")
+    return wire.found(queries.session(label.session_id or ""), f"session {label.session_id!r}")
 
 
 @_strict
@@ -114,30 +105,30 @@ def write_resolved(queries: Queries, reports: Reports, body: ResolveRequest, pro
 
 def write_muted(queries: Queries, reports: Reports, body: MuteRequest, problem_id: str) -> ProblemDocument:
     """Mute the problem, or end that; return it."""
-    until = None if body["until"] is None else time_of("until", body["until"])
+    until = None if body["until"] is None else wire.time_of("until", body["until"])
     mute_problem(reports, problem_id, until=until, by=body.get("author"))
     return _problem(queries, problem_id)
 
 
 def _problem(queries: Queries, problem_id: str) -> ProblemDocument:
-    return found(queries.problem(problem_id.lower()), f"problem {problem_id}")
+    return wire.found(queries.problem(problem_id.lower()), f"problem {problem_id}")
 
 
 def resolve_problem(reports: Reports, problem_id: str, *, by: str | None) -> None:
     """Mark a problem as resolved. Raises InvalidRequest for what is no id, NotFound for an unknown one."""
-    known = reports.resolve_problem(_problem_id(problem_id), optional_id("author", by))
-    found(known or None, f"problem {problem_id}")
+    known = reports.resolve_problem(_problem_id(problem_id), wire.optional_id("author", by))
+    wire.found(known or None, f"problem {problem_id}")
 
 
 def mute_problem(reports: Reports, problem_id: str, *, until: int | None, by: str | None) -> None:
     """Mute a problem until that time (ns), None: no longer. Raises InvalidRequest for what is no id, NotFound for an
     unknown one."""
-    known = reports.mute_problem(_problem_id(problem_id), until, optional_id("author", by))
-    found(known or None, f"problem {problem_id}")
+    known = reports.mute_problem(_problem_id(problem_id), until, wire.optional_id("author", by))
+    wire.found(known or None, f"problem {problem_id}")
 
 
 def _problem_id(text: str) -> str:
-    return hex_id("problem_id", text, PROBLEM_DIGITS)
+    return wire.hex_id("problem_id", text, wire.PROBLEM_DIGITS)
 
 
 @_strict
@@ -167,15 +158,17 @@ def judge_again(
     """Have the judge score what it has not: of these traces and sessions, or of all that failed since that time (ns).
     Raises InvalidRequest for both and for none, and where there is no judge."""
     given = len(trace_ids) + len(session_ids)
-    if bool(given) == bool(failed_since) or given > MAX_LIMIT:
-        raise InvalidRequest(f"give either traces and sessions, at most {MAX_LIMIT}, or a time since which they failed")
-    return reports.judge_again(list(map(trace_id_of, trace_ids)), list(session_ids), failed_since or 0)
+    if bool(given) == bool(failed_since) or given > wire.MAX_LIMIT:
+        raise InvalidRequest(
+            f"give either traces and sessions, at most {wire.MAX_LIMIT}, or a time since which they failed"
+        )
+    return reports.judge_again(list(map(wire.trace_id_of, trace_ids)), list(session_ids), failed_since or 0)
 
 
 def write_judging(queries: Queries, reports: Reports, body: JudgeRequest) -> JudgingDocument:
     """Have the judge score what the request names."""
     since = body.get("failed_since")
-    failed_since = time_of("failed_since", since) if since else None
+    failed_since = wire.time_of("failed_since", since) if since else None
     waiting = judge_again(reports, body.get("trace_ids", []), body.get("session_ids", []), failed_since)
     return document(JudgingDocument, waiting)
 
@@ -200,7 +193,7 @@ class DeleteRequest(TypedDict):
 def write_deletion(queries: Queries, reports: Reports, body: DeleteRequest) -> DeletionDocument:
     """Delete what the request names, or answer how far a deletion is."""
     before = body.get("before")
-    return delete(reports, body, None if before is None else time_of("before", before))
+    return delete(reports, body, None if before is None else wire.time_of("before", before))
 
 
 def delete(reports: Reports, asked: Mapping[str, Any], before: int | None) -> DeletionDocument:
@@ -211,7 +204,7 @@ def delete(reports: Reports, asked: Mapping[str, Any], before: int | None) -> De
     if len(given) + (before is not None) != 1:
         raise InvalidRequest("give one of session_id, user_id, before and deletion_id")
     if (deletion_id := given.get("deletion_id")) is not None:
-        return document(DeletionDocument, reports.receipt(hex_id("deletion_id", deletion_id, 32)))
-    doomed = Doomed(**{name: id_of(name, text) for name, text in given.items()}, before=before)
+        return document(DeletionDocument, reports.receipt(wire.hex_id("deletion_id", deletion_id, 32)))
+    doomed = Doomed(**{name: wire.id_of(name, text) for name, text in given.items()}, before=before)
     author = asked.get("author")
-    return document(DeletionDocument, reports.delete(doomed, None if author is None else id_of("author", author)))
+    return document(DeletionDocument, reports.delete(doomed, None if author is None else wire.id_of("author", author)))

@@ -7,30 +7,17 @@ from typing import Final
 
 import typer
 
-COMMANDS: Final = {
-    "collector": "collector",
-    "demo": "demo",
-    "replay": "replay",
-    "sessions": "read",
-    "session": "read",
-    "trace": "read",
-    "why": "read",
-    "agents": "agents",
-    "problems": "problems",
-    "resolve": "problems",
-    "mute": "problems",
-    "quality": "read",
-    "label": "tell",
-    "judge": "tell",
-    "agreement": "read",
-    "reliability": "read",
-    "delete": "delete",
-    "backup": "data",
-    "check": "data",
-    "repair": "data",
-    "config": "settings",
-    "key": "settings",
+_MODULES: Final = {
+    "collector": ("collector",),
+    "demo": ("demo",),
+    "replay": ("replay",),
+    "read": ("sessions", "session", "trace", "why", "quality", "agreement", "reliability"),
+    "agents": ("agents", "problems", "resolve", "mute"),
+    "tell": ("label", "judge", "delete"),
+    "data": ("backup", "check", "repair"),
+    "settings": ("config", "key"),
 }
+COMMANDS: Final = {name: module for module, names in _MODULES.items() for name in names}
 """The module of each command; `run` is carried out by the client (`otel_agenteval.command`)."""
 
 

@@ -6,16 +6,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.documents import (
-    CallDocument,
-    FindingDocument,
-    FoundDocument,
-    LabelDocument,
-    OutcomeDocument,
-    SessionDocument,
-    SessionPage,
-    TraceDocument,
-)
+from agenteval_collector.api import documents
 from agenteval_collector.api.explanation import (
     Note,
     about_label,
@@ -33,7 +24,7 @@ from agenteval_collector.web.formats import between, hit_rate_words, moment, num
 from otel_agenteval.outcome import Status
 
 
-def show_sessions(page: SessionPage, *, now: int, filtered: bool = False) -> None:
+def show_sessions(page: documents.SessionPage, *, now: int, filtered: bool = False) -> None:
     """Print a page of sessions; `now` in nanoseconds since the Unix epoch. `filtered`: not all were asked for."""
     out = console()
     if not page["items"]:
@@ -55,7 +46,7 @@ def _no_sessions(filtered: bool) -> str:
     return "No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`."
 
 
-def show_session(session: SessionDocument, *, now: int) -> None:
+def show_session(session: documents.SessionDocument, *, now: int) -> None:
     """Print the scores of a session, and its traces with their signals; `now` in nanoseconds since the Unix epoch."""
     out = console()
     out.print(session_table([session], now=now, width=out.width))
@@ -82,7 +73,7 @@ def show_session(session: SessionDocument, *, now: int) -> None:
         out.print(Text(red, "dim"))
 
 
-def show_trace(trace: TraceDocument) -> None:
+def show_trace(trace: documents.TraceDocument) -> None:
     """Show what was found, said and done in a trace, and its outcomes."""
     out = console()
     facts = Table.grid(padding=(0, 2))
@@ -117,7 +108,7 @@ def show_trace(trace: TraceDocument) -> None:
     _show_outcomes(trace["outcomes"], trace["labels"])
 
 
-def show_conversation(trace: TraceDocument) -> None:
+def show_conversation(trace: documents.TraceDocument) -> None:
     """Print what was said in a trace, and which tools were called; nothing that anybody thinks of it."""
     for turn in trace["turns"]:
         console().print()
@@ -141,7 +132,7 @@ def show_explanation(notes: Sequence[Note]) -> None:
             out.print(Padding(content(note.advice, "dim"), (0, 0, 0, 2)))
 
 
-def _show_course(session: SessionDocument) -> None:
+def _show_course(session: documents.SessionDocument) -> None:
     """Print whether the session gets anywhere, and how often it was correct by ground truth."""
     trend, interactions = session["trend"], session["interactions"]
     # A session of which no trace is complete has neither.
@@ -159,7 +150,7 @@ def _show_course(session: SessionDocument) -> None:
         console().print(Text(f"{correct} by ground truth: {chances} (plug-in)", "dim"))
 
 
-def _show_groups(session: SessionDocument) -> None:
+def _show_groups(session: documents.SessionDocument) -> None:
     """Print the findings of a session by kind, the worst first, with the traces that have them."""
     out = console()
     if not session["findings"]:
@@ -179,7 +170,7 @@ def _show_groups(session: SessionDocument) -> None:
     _show_more(session)
 
 
-def _show_finding(finding: FindingDocument) -> None:
+def _show_finding(finding: documents.FindingDocument) -> None:
     places = [
         *([f"turn {finding['turn'] + 1}"] if finding["turn"] is not None else []),
         *([finding["tool"]] if finding["tool"] is not None else []),
@@ -191,7 +182,7 @@ def _show_finding(finding: FindingDocument) -> None:
     console().print(severity(finding["severity"]).append_text(text))
 
 
-def _show_more(document: FoundDocument) -> None:
+def _show_more(document: documents.FoundDocument) -> None:
     rest = unshown(document)
     if rest > 0:
         console().print(Text(f"{rest} more findings are kept, but not shown.", "dim"))
@@ -207,7 +198,7 @@ def _show_said(who: str, text: str | None, style: str = "") -> None:
     console().print(said)
 
 
-def _show_call(call: CallDocument) -> None:
+def _show_call(call: documents.CallDocument) -> None:
     said = Table.grid(padding=(0, 2))
     said.add_column(width=7)
     said.add_column(width=9)
@@ -219,7 +210,9 @@ def _show_call(call: CallDocument) -> None:
     console().print(said)
 
 
-def _show_outcomes(outcomes: Sequence[OutcomeDocument], labels: Sequence[LabelDocument] = ()) -> None:
+def _show_outcomes(
+    outcomes: Sequence[documents.OutcomeDocument], labels: Sequence[documents.LabelDocument] = ()
+) -> None:
     for label in unscored_labels(outcomes, labels):
         console().print(content(about_label(label).text))
     if not outcomes:
@@ -247,12 +240,12 @@ def _show_outcomes(outcomes: Sequence[OutcomeDocument], labels: Sequence[LabelDo
         console().print(content(f"{note.text} {note.advice}", "dim"))
 
 
-def _said(name: str, labels: Sequence[LabelDocument]) -> Text:
+def _said(name: str, labels: Sequence[documents.LabelDocument]) -> Text:
     """Return the labels of this score."""
     said = (f"{_author(label)} {number(label['value'])}".strip() for label in labels if label["name"] == name)
     return content("\n".join(said))
 
 
-def _author(label: LabelDocument) -> str:
+def _author(label: documents.LabelDocument) -> str:
     """Return the name of the author; where none is given, the sort of author, unless it is a person."""
     return label["author"] or ("" if label["source"] == LabelSource.PERSON else label["source"])

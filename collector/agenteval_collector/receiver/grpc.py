@@ -4,11 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 import grpc
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTracePartialSuccess,
-    ExportTraceServiceResponse,
-)
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from agenteval_collector.model.callers import Scope
 from agenteval_collector.model.telemetry import Signal
@@ -28,12 +25,12 @@ SCOPES: Final = {f"/{service}/Export": (Scope.WRITE,) for service in SERVICES.va
 
 def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | ExportLogsServiceResponse:
     """Return the answer to an accepted request. It has a partial success only where something was rejected."""
-    rejected, reason = checked.rejected, checked.reason
-    if signal is Signal.TRACES:
-        spans = ExportTracePartialSuccess(rejected_spans=rejected, error_message=reason) if rejected else None
-        return ExportTraceServiceResponse(partial_success=spans)
-    records = ExportLogsPartialSuccess(rejected_log_records=rejected, error_message=reason) if rejected else None
-    return ExportLogsServiceResponse(partial_success=records)
+    answer = ExportTraceServiceResponse() if signal is Signal.TRACES else ExportLogsServiceResponse()
+    if checked.rejected:
+        answer.partial_success.error_message = checked.reason
+        field = "rejected_spans" if signal is Signal.TRACES else "rejected_log_records"
+        setattr(answer.partial_success, field, checked.rejected)
+    return answer
 
 
 def otlp_handlers(ingest_of: Callable[[grpc.ServicerContext], Ingest]) -> list[grpc.GenericRpcHandler]:

@@ -1,9 +1,13 @@
-"""OTLP over HTTP: `POST /v1/traces` and `/v1/logs`, protobuf or JSON, plain or gzip."""
+"""OTLP over HTTP: `POST /v1/traces` and `/v1/logs`, protobuf or JSON, plain or gzip.
+
+The memory of all bodies under way is bounded together. All runs on one event loop.
+"""
 
 import asyncio
 import math
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from google.protobuf import json_format
@@ -14,21 +18,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenteval_collector.doors.shares import SHARER
+from agenteval_collector.doors.shares import SHARER, Shares
 from agenteval_collector.model.telemetry import Signal
-from agenteval_collector.receiver.bodies import BODY_SECONDS, Bodies, Body
 from agenteval_collector.receiver.grpc import response
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Checked
-from agenteval_collector.runtime.errors import (
-    CollectorError,
-    InvalidRequest,
-    Overloaded,
-    RequestTooLarge,
-    RetryableError,
-    Unavailable,
-    UnsupportedMedia,
-)
+from agenteval_collector.runtime import errors
+from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.rpc import status_details
 
 PROTOBUF = "application/x-protobuf"
@@ -36,17 +32,85 @@ JSON = "application/json"
 
 
 # The first that fits.
-_STATUSES: Final[Mapping[type[CollectorError], int]] = {
-    UnsupportedMedia: 415,
-    RequestTooLarge: 413,
-    Overloaded: 429,
-    RetryableError: 503,
-    CollectorError: 400,
+_STATUSES: Final[Mapping[type[errors.CollectorError], int]] = {
+    errors.UnsupportedMedia: 415,
+    errors.RequestTooLarge: 413,
+    errors.Overloaded: 429,
+    errors.RetryableError: 503,
+    errors.CollectorError: 400,
 }
 
 
 PIECE_BYTES: Final = 1024 * 1024
 """Decompressed at once, so that a small chunk cannot become a large one before it is counted."""
+
+
+BODY_SECONDS: Final = 60.0
+"""Time in which a body has to come."""
+PRESSED_SECONDS: Final = 10.0
+"""The same while others want its memory."""
+
+
+class Body:
+    """What has come of a body, decompressed."""
+
+    def __init__(self, bodies: "Bodies", who: str, since: float) -> None:
+        self.content = bytearray()
+        self.who = who
+        self.since = since
+        self._bodies = bodies
+
+    def add(self, piece: bytes) -> None:
+        """Raises Overloaded where there is no memory for it, or where the body had to give up what it had."""
+        self._bodies.take(self, len(piece))
+        self.content += piece
+
+    def is_complete(self) -> None:
+        """Keep the memory from now on. Raises Overloaded where the body had to give it up."""
+        self._bodies.complete(self)
+
+
+class Bodies:
+    """All bodies under way, of at most `limit` bytes together, which callers share."""
+
+    def __init__(self, limit: int, clock: Clock) -> None:
+        self._bytes = Shares(limit)
+        self._clock = clock
+        self._coming: dict[Body, None] = {}
+        """By age: the first is the oldest."""
+
+    @contextmanager
+    def one(self, who: str) -> Iterator[Body]:
+        """Give a body that counts for somebody until the end of the `with`."""
+        body = Body(self, who, self._clock.monotonic())
+        self._coming[body] = None
+        try:
+            yield body
+        finally:
+            self._coming.pop(body, None)
+            self._bytes.give_back(who, len(body.content))
+
+    def take(self, body: Body, size: int) -> None:
+        """Count `size` bytes more; where they do not fit, a body that has taken too long gives up its own."""
+        self._must_be_coming(body)
+        while not self._bytes.take(body.who, size):
+            oldest = next(iter(self._coming))
+            if oldest is body or self._clock.monotonic() - oldest.since <= PRESSED_SECONDS:
+                raise errors.Overloaded("the requests under way take too much memory; send it again later")
+            del self._coming[oldest]
+            self._bytes.give_back(oldest.who, len(oldest.content))
+            oldest.content = bytearray()
+
+    def complete(self, body: Body) -> None:
+        """Let nobody take its memory from a body."""
+        self._must_be_coming(body)
+        del self._coming[body]
+
+    def _must_be_coming(self, body: Body) -> None:
+        if body not in self._coming:
+            raise errors.Overloaded(
+                f"the body took more than {PRESSED_SECONDS:g} s, and others came; send it again later"
+            )
 
 
 def otlp_app(ingest: Ingest, bodies: Bodies) -> Starlette:
@@ -66,12 +130,12 @@ async def _export(ingest: Ingest, bodies: Bodies, signal: Signal, request: Reque
     answer_as = JSON if media == JSON else PROTOBUF
     try:
         if media not in (PROTOBUF, JSON):
-            raise UnsupportedMedia(f"content-type {media!r} is not read: send {PROTOBUF} or {JSON}")
+            raise errors.UnsupportedMedia(f"content-type {media!r} is not read: send {PROTOBUF} or {JSON}")
         with bodies.one(SHARER.get()) as body:
             await _fill(body, request, ingest.limits.request)
             body.is_complete()
             checked = await run_in_threadpool(_take, ingest, signal, body, media)
-    except CollectorError as error:
+    except errors.CollectorError as error:
         ingest.refused(error)
         return _refusal(error, answer_as)
     except ClientDisconnect:
@@ -88,19 +152,19 @@ async def _fill(body: Body, request: Request, limit: int) -> None:
     """Read the body, decompressed; never more than `limit` bytes of it are in memory, whatever it claims to be."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", ""):
-        raise UnsupportedMedia(f"content-encoding {encoding!r} is not read: send gzip or none")
+        raise errors.UnsupportedMedia(f"content-encoding {encoding!r} is not read: send gzip or none")
     gunzip = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for chunk in request.stream():
                 for piece in _inflated(gunzip, chunk) if gunzip else (chunk,):
                     if len(body.content) + len(piece) > limit:
-                        raise RequestTooLarge(f"the request has more than {limit} bytes: send smaller batches")
+                        raise errors.RequestTooLarge(f"the request has more than {limit} bytes: send smaller batches")
                     body.add(piece)
     except TimeoutError as error:
-        raise Unavailable(f"the body did not come within {BODY_SECONDS:g} s; send it again") from error
+        raise errors.Unavailable(f"the body did not come within {BODY_SECONDS:g} s; send it again") from error
     if gunzip and not gunzip.eof:
-        raise InvalidRequest("the gzip body ends too early")
+        raise errors.InvalidRequest("the gzip body ends too early")
 
 
 def _inflated(gunzip: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
@@ -108,19 +172,19 @@ def _inflated(gunzip: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
     # A full piece may not be all that the decompressor has, even where nothing is left to give it.
     while chunk or len(piece) == PIECE_BYTES:
         if gunzip.eof and chunk:
-            raise InvalidRequest("there is more behind the end of the gzip body: send one gzip member")
+            raise errors.InvalidRequest("there is more behind the end of the gzip body: send one gzip member")
         try:
             piece = gunzip.decompress(chunk, PIECE_BYTES)
         except zlib.error as error:
-            raise InvalidRequest(f"the body is not gzip: {error}") from error
+            raise errors.InvalidRequest(f"the body is not gzip: {error}") from error
         yield piece
         chunk = gunzip.unconsumed_tail or gunzip.unused_data
 
 
-def _refusal(error: CollectorError, media: str) -> Response:
+def _refusal(error: errors.CollectorError, media: str) -> Response:
     status = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
     answer = _answer(status_details(error), media, status)
-    if isinstance(error, RetryableError):
+    if isinstance(error, errors.RetryableError):
         answer.headers["retry-after"] = str(math.ceil(error.retry_after))
     return answer
 

@@ -6,11 +6,12 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.otlp_json import parse_json
-from agenteval_collector.receiver.ports import Admission, Labels, Log, Memory
+from agenteval_collector.receiver.ports import Admission, Labels, Log
 from agenteval_collector.receiver.redacting import RequestRedaction
 from agenteval_collector.receiver.results import read_results
 from agenteval_collector.receiver.validity import Checked, Limits, check
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
+from agenteval_collector.runtime.memory import MemoryGuard
 
 COMMIT_TIMEOUT = 10.0
 """Seconds to wait for the disk. After that the sender is told to try again."""
@@ -33,7 +34,7 @@ class Ingest:
         labels: Labels,
         limits: Limits,
         telemetry: Telemetry,
-        memory: Memory,
+        memory: MemoryGuard,
         redaction: RequestRedaction | None = None,
     ) -> None:
         """`redaction` replaces in each request what must not be kept; None: nothing."""

@@ -1,7 +1,6 @@
 """The ports to the log, to labels, and to what comes behind the log."""
 
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from typing import Protocol
 
 from agenteval_collector.model.reports import Label
@@ -20,13 +19,6 @@ class Labels(Protocol):
 
     def label(self, *said: Label) -> None:
         """Keep each instead of an earlier one of the same author. Durable when it returns; raises RetryableError."""
-
-
-class Memory(Protocol):
-    """The memory of the process."""
-
-    def room(self, size: int) -> AbstractContextManager[None]:
-        """Do work that takes `size` bytes while it lasts. Raises Overloaded where there is no room for it now."""
 
 
 class Admission(Protocol):

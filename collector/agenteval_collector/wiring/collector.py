@@ -20,9 +20,8 @@ from agenteval_collector.doors.rpc import Door
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.doors.tls import Certificates
 from agenteval_collector.model.callers import DEFAULT_TENANT, Scope
-from agenteval_collector.receiver.bodies import Bodies
 from agenteval_collector.receiver.grpc import SCOPES as OTLP_SCOPES
-from agenteval_collector.receiver.http import otlp_app
+from agenteval_collector.receiver.http import Bodies, otlp_app
 from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.component import health_of

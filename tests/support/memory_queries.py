@@ -108,37 +108,15 @@ class MemoryQueries(Queries):
         counts = {"probability": 0.5, "judged": len(self.judged), "labelled": 0}
         return cast("DrawDocument", {"trace_id": waiting[0], "name": name, "agent": None, "version": None, **counts})
 
-    def quality(
-        self,
-        *,
-        agent: str | None = None,
-        version: str | None = None,
-        name: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page[QualityDocument]:
+    def quality(self, *, limit: int = 50, cursor: str | None = None, **wanted: str | None) -> Page[QualityDocument]:
         return Page(items=[], next_cursor=None)
 
     def reliability(
-        self,
-        *,
-        agent: str | None = None,
-        version: str | None = None,
-        variant: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
+        self, *, limit: int = 50, cursor: str | None = None, **wanted: str | None
     ) -> Page[ReliabilityDocument]:
         return Page(items=[], next_cursor=None)
 
-    def reliability_comparison(
-        self,
-        before: str,
-        after: str,
-        *,
-        agent: str | None = None,
-        variant: str | None = None,
-        primary: str | None = None,
-    ) -> ComparisonDocument:
+    def reliability_comparison(self, before: str, after: str, **wanted: str | None) -> ComparisonDocument:
         raise NotFound(f"a run of version {before!r} is not known to this collector")
 
     def session(self, session_id: str) -> SessionDocument | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
 from agenteval_collector.api import documents, figure_documents, wire, writes
 from agenteval_collector.api.arrivals import ArrivalDocument
@@ -17,7 +17,7 @@ from agenteval_collector.runtime.errors import InvalidRequest
 
 Asked: TypeAlias = Mapping[str, str]
 """The parameters of a request, those in its path included; an empty text stands for none."""
-PAGED: Final = ("limit", "cursor")
+_PAGED: Final = ("limit", "cursor")
 """The parameters of every listing in pages."""
 
 
@@ -59,30 +59,151 @@ class WriteEndpoint:
         return get_type_hints(self.write)["return"]
 
 
+ENDPOINTS: Final[list[Endpoint]] = []
+"""What is read, in the order in which addresses are tried: a session's id may hold anything."""
+
+Read = TypeVar("Read", bound=Callable[[Queries, Asked], object])
+
+
+def _get(path: str, summary: str, *parameters: str, required: Sequence[str] = ()) -> Callable[[Read], Read]:
+    """Make a function answer at this address below `/api/v1/`, which takes these parameters and the `required` ones."""
+
+    def registered(read: Read) -> Read:
+        ENDPOINTS.append(Endpoint(f"/api/v1/{path}", summary, read, (*required, *parameters), required))
+        return read
+
+    return registered
+
+
+@_get("agents", "Agents over time", "range", *_PAGED)
+def read_agents(queries: Queries, asked: Asked) -> figure_documents.AgentPage:
+    """Return agents with their figures over time."""
+    limit, cursor = _place(asked)
+    return queries.agents(range_of(asked), limit=limit, cursor=cursor)
+
+
+@_get("agents/{agent}", "An agent over time", "range")
+def read_agent(queries: Queries, asked: Asked) -> figure_documents.AgentDocument:
+    """Return the agent that is asked for."""
+    agent = wire.id_of("agent", asked.get("agent", ""))
+    return wire.found(queries.agent(agent, range_of(asked)), f"agent {agent!r}")
+
+
+@_get("arrivals", "What the newest traces of each service have")
+def read_arrivals(queries: Queries, asked: Asked) -> Listing[ArrivalDocument]:
+    """Return what has arrived of each service."""
+    return _all(queries.arrivals())
+
+
+@_get("collector", "The collector's versions, and its judge")
+def read_collector(queries: Queries, asked: Asked) -> documents.CollectorDocument:
+    """Return the collector's versions, and its judge."""
+    return queries.collector()
+
+
+@_get("problems", "Problems", *PROBLEM_PARAMETERS, *_PAGED)
+def read_problems(queries: Queries, asked: Asked) -> Listing[figure_documents.ProblemDocument]:
+    """Return the problems that are asked for."""
+    limit, cursor = _place(asked)
+    return _listing(queries.problems(problem_filter(asked), limit=limit, cursor=cursor))
+
+
+@_get("problems/{problem_id}", "A problem")
+def read_problem(queries: Queries, asked: Asked) -> figure_documents.ProblemDocument:
+    """Return the problem that is asked for."""
+    problem_id = wire.hex_id("problem_id", asked.get("problem_id", ""), wire.PROBLEM_DIGITS)
+    return wire.found(queries.problem(problem_id), f"problem {problem_id}")
+
+
+@_get("reliability", "Figures over runs, by agent and version", "agent", "version", "variant", *_PAGED)
+def read_reliability(queries: Queries, asked: Asked) -> Listing[figure_documents.ReliabilityDocument]:
+    """Return the reliability of the agents' versions that are asked for."""
+    limit, cursor = _place(asked)
+    return _listing(queries.reliability(limit=limit, cursor=cursor, **_texts(asked, "agent", "version", "variant")))
+
+
+@_get(
+    "reliability/comparison",
+    "Two versions of an agent side by side",
+    *("agent", "variant", "primary"),
+    required=("before", "after"),
+)
+def read_comparison(queries: Queries, asked: Asked) -> figure_documents.ComparisonDocument:
+    """Return two versions of an agent side by side."""
+    before, after = _required(asked, "before"), _required(asked, "after")
+    return queries.reliability_comparison(before, after, **_texts(asked, "agent", "variant", "primary"))
+
+
+@_get("traces/{trace_id}", "A trace with its outcomes")
 def read_trace(queries: Queries, asked: Asked) -> documents.TraceDocument:
     """Return the trace that is asked for."""
     trace_id = wire.trace_id_of(asked.get("trace_id", ""))
     return wire.found(queries.trace(trace_id), f"trace {trace_id}")
 
 
+@_get("traces/{trace_id}/spans", "The spans of a trace", *_PAGED)
 def read_spans(queries: Queries, asked: Asked) -> documents.SpanPage:
     """Return the spans of the trace that is asked for."""
     limit, cursor = _place(asked)
     return queries.spans.page(read_trace(queries, asked)["trace_id"], limit=limit, cursor=cursor)
 
 
+@_get("traces/{trace_id}/spans/{span_id}", "A span of a trace, with its attributes and messages")
 def read_span(queries: Queries, asked: Asked) -> documents.SpanDocument:
     """Return the span that is asked for."""
     trace_id, span_id = wire.trace_id_of(asked["trace_id"]), wire.hex_id("span_id", asked["span_id"], 16)
     return wire.found(queries.spans.span(trace_id, span_id), f"span {span_id} of trace {trace_id}")
 
 
-def read_session(queries: Queries, asked: Asked) -> documents.SessionDocument:
-    """Return the session that is asked for."""
-    session_id = asked.get("session_id", "")
-    return wire.found(queries.session(session_id), f"session {session_id!r}")
+@_get("traces/{trace_id}/judgements", "The judge's exchanges about a trace")
+def read_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
+    """Return the judge's exchanges about the trace that is asked for."""
+    trace_id = wire.trace_id_of(asked["trace_id"])
+    return _all(wire.found(queries.judgements(trace_id), f"trace {trace_id}"))
 
 
+@_get("judgements", "The judge's exchanges about a session as a whole", required=("session_id",))
+def read_session_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
+    """Return the judge's exchanges about the session that is asked for."""
+    session_id = _required(asked, "session_id")
+    return _all(wire.found(queries.session_judgements(session_id), f"session {session_id!r}"))
+
+
+@_get("agreement", "The agreement of scores with labels", "name")
+def read_agreement(queries: Queries, asked: Asked) -> Listing[figure_documents.AgreementDocument]:
+    """Return the agreement of scores with labels."""
+    return _all(queries.agreement(name=asked.get("name") or None))
+
+
+@_get("judge", "Whether the judge says something else than before")
+def read_drift(queries: Queries, asked: Asked) -> Listing[figure_documents.DriftDocument]:
+    """Return whether the judge says something else than before."""
+    return _all(queries.drifts())
+
+
+@_get("quality", "Rates of passing, by agent, version and evaluator", "agent", "version", "name", *_PAGED)
+def read_quality(queries: Queries, asked: Asked) -> Listing[figure_documents.QualityDocument]:
+    """Return the rates of passing that are asked for."""
+    limit, cursor = _place(asked)
+    return _listing(queries.quality(limit=limit, cursor=cursor, **_texts(asked, "agent", "version", "name")))
+
+
+@_get(
+    "review/next",
+    "The trace or session to be labelled next, drawn at random",
+    *("agent", "version", "skip"),
+    required=("name",),
+)
+def read_next_to_label(queries: Queries, asked: Asked) -> figure_documents.DrawDocument:
+    """Return the trace or session that is to be labelled next."""
+    name = _required(asked, "name")
+    ids_of, what = (wire.session_ids_of, "session") if name == GOAL_SUCCESS else (wire.trace_ids_of, "trace")
+    skip = ids_of(asked.get("skip", ""))
+    drawn = queries.next_to_label(name, skip=skip, **_texts(asked, "agent", "version"))
+    return wire.found(drawn, f"a {what} to be labelled next for {name!r}")
+
+
+@_get("sessions", "Sessions", *SESSION_PARAMETERS, *_PAGED)
 def read_sessions(queries: Queries, asked: Asked) -> documents.SessionPage:
     """Return the sessions that are asked for."""
     limit, cursor = _place(asked)
@@ -93,67 +214,11 @@ def read_sessions(queries: Queries, asked: Asked) -> documents.SessionPage:
     return answer
 
 
-def read_reliability(queries: Queries, asked: Asked) -> Listing[figure_documents.ReliabilityDocument]:
-    """Return the reliability of the agents' versions that are asked for."""
-    limit, cursor = _place(asked)
-    agent, version, variant = _texts(asked, "agent", "version", "variant")
-    return _listing(queries.reliability(agent=agent, version=version, variant=variant, limit=limit, cursor=cursor))
-
-
-def read_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
-    """Return the judge's exchanges about the trace that is asked for."""
-    trace_id = wire.trace_id_of(asked["trace_id"])
-    return _all(wire.found(queries.judgements(trace_id), f"trace {trace_id}"))
-
-
-def read_session_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
-    """Return the judge's exchanges about the session that is asked for."""
-    session_id = _required(asked, "session_id")
-    return _all(wire.found(queries.session_judgements(session_id), f"session {session_id!r}"))
-
-
-def read_agreement(queries: Queries, asked: Asked) -> Listing[figure_documents.AgreementDocument]:
-    """Return the agreement of scores with labels."""
-    return _all(queries.agreement(name=asked.get("name") or None))
-
-
-def read_drift(queries: Queries, asked: Asked) -> Listing[figure_documents.DriftDocument]:
-    """Return whether the judge says something else than before."""
-    return _all(queries.drifts())
-
-
-def read_quality(queries: Queries, asked: Asked) -> Listing[figure_documents.QualityDocument]:
-    """Return the rates of passing that are asked for."""
-    limit, cursor = _place(asked)
-    agent, version, name = _texts(asked, "agent", "version", "name")
-    return _listing(queries.quality(agent=agent, version=version, name=name, limit=limit, cursor=cursor))
-
-
-def read_next_to_label(queries: Queries, asked: Asked) -> figure_documents.DrawDocument:
-    """Return the trace or session that is to be labelled next."""
-    name, (agent, version) = _required(asked, "name"), _texts(asked, "agent", "version")
-    ids_of, what = (wire.session_ids_of, "session") if name == GOAL_SUCCESS else (wire.trace_ids_of, "trace")
-    drawn = queries.next_to_label(name, agent=agent, version=version, skip=ids_of(asked.get("skip", "")))
-    return wire.found(drawn, f"a {what} to be labelled next for {name!r}")
-
-
-def read_comparison(queries: Queries, asked: Asked) -> figure_documents.ComparisonDocument:
-    """Return two versions of an agent side by side."""
-    before, after = _required(asked, "before"), _required(asked, "after")
-    agent, variant, primary = _texts(asked, "agent", "variant", "primary")
-    return queries.reliability_comparison(before, after, agent=agent, variant=variant, primary=primary)
-
-
-def read_agents(queries: Queries, asked: Asked) -> figure_documents.AgentPage:
-    """Return agents with their figures over time."""
-    limit, cursor = _place(asked)
-    return queries.agents(range_of(asked), limit=limit, cursor=cursor)
-
-
-def read_agent(queries: Queries, asked: Asked) -> figure_documents.AgentDocument:
-    """Return the agent that is asked for."""
-    agent = wire.id_of("agent", asked.get("agent", ""))
-    return wire.found(queries.agent(agent, range_of(asked)), f"agent {agent!r}")
+@_get("sessions/{session_id}", "A session with its traces")
+def read_session(queries: Queries, asked: Asked) -> documents.SessionDocument:
+    """Return the session that is asked for."""
+    session_id = asked.get("session_id", "")
+    return wire.found(queries.session(session_id), f"session {session_id!r}")
 
 
 def range_of(asked: Asked) -> Range:
@@ -161,35 +226,13 @@ def range_of(asked: Asked) -> Range:
     return wire.choice("range", asked.get("range") or Range.DAY, Range)
 
 
-def read_problems(queries: Queries, asked: Asked) -> Listing[figure_documents.ProblemDocument]:
-    """Return the problems that are asked for."""
-    limit, cursor = _place(asked)
-    return _listing(queries.problems(problem_filter(asked), limit=limit, cursor=cursor))
-
-
-def read_problem(queries: Queries, asked: Asked) -> figure_documents.ProblemDocument:
-    """Return the problem that is asked for."""
-    problem_id = wire.hex_id("problem_id", asked.get("problem_id", ""), wire.PROBLEM_DIGITS)
-    return wire.found(queries.problem(problem_id), f"problem {problem_id}")
-
-
-def read_collector(queries: Queries, asked: Asked) -> documents.CollectorDocument:
-    """Return the collector's versions, and its judge."""
-    return queries.collector()
-
-
-def read_arrivals(queries: Queries, asked: Asked) -> Listing[ArrivalDocument]:
-    """Return what has arrived of each service."""
-    return _all(queries.arrivals())
-
-
 def _place(asked: Asked) -> tuple[int, str | None]:
     """Return the size of the page that is asked for, and the cursor that it begins at."""
     return wire.limit_of(asked.get("limit")), asked.get("cursor") or None
 
 
-def _texts(asked: Asked, *names: str) -> list[str | None]:
-    return [asked.get(name) or None for name in names]
+def _texts(asked: Asked, *names: str) -> dict[str, str | None]:
+    return {name: asked.get(name) or None for name in names}
 
 
 def _required(asked: Asked, name: str) -> str:
@@ -205,59 +248,6 @@ def _listing(page: Page[Item]) -> Listing[Item]:
 def _all(items: list[Item]) -> Listing[Item]:
     return {"items": items, "next_cursor": None}
 
-
-ENDPOINTS: Final = (
-    Endpoint("/api/v1/agents", "Agents over time", read_agents, ("range", *PAGED)),
-    Endpoint("/api/v1/agents/{agent}", "An agent over time", read_agent, ("range",)),
-    Endpoint("/api/v1/arrivals", "What the newest traces of each service have", read_arrivals),
-    Endpoint("/api/v1/collector", "The collector's versions, and its judge", read_collector),
-    Endpoint("/api/v1/problems", "Problems", read_problems, (*PROBLEM_PARAMETERS, *PAGED)),
-    Endpoint("/api/v1/problems/{problem_id}", "A problem", read_problem),
-    Endpoint(
-        "/api/v1/reliability",
-        "Figures over runs, by agent and version",
-        read_reliability,
-        ("agent", "version", "variant", *PAGED),
-    ),
-    Endpoint(
-        "/api/v1/reliability/comparison",
-        "Two versions of an agent side by side",
-        read_comparison,
-        ("before", "after", "agent", "variant", "primary"),
-        ("before", "after"),
-    ),
-    Endpoint("/api/v1/traces/{trace_id}", "A trace with its outcomes", read_trace),
-    Endpoint("/api/v1/traces/{trace_id}/spans", "The spans of a trace", read_spans, PAGED),
-    Endpoint(
-        "/api/v1/traces/{trace_id}/spans/{span_id}", "A span of a trace, with its attributes and messages", read_span
-    ),
-    Endpoint("/api/v1/traces/{trace_id}/judgements", "The judge's exchanges about a trace", read_judgements),
-    Endpoint(
-        "/api/v1/judgements",
-        "The judge's exchanges about a session as a whole",
-        read_session_judgements,
-        ("session_id",),
-        ("session_id",),
-    ),
-    Endpoint("/api/v1/agreement", "The agreement of scores with labels", read_agreement, ("name",)),
-    Endpoint("/api/v1/judge", "Whether the judge says something else than before", read_drift),
-    Endpoint(
-        "/api/v1/quality",
-        "Rates of passing, by agent, version and evaluator",
-        read_quality,
-        ("agent", "version", "name", *PAGED),
-    ),
-    Endpoint(
-        "/api/v1/review/next",
-        "The trace or session to be labelled next, drawn at random",
-        read_next_to_label,
-        ("name", "agent", "version", "skip"),
-        ("name",),
-    ),
-    Endpoint("/api/v1/sessions", "Sessions", read_sessions, (*SESSION_PARAMETERS, *PAGED)),
-    Endpoint("/api/v1/sessions/{session_id}", "A session with its traces", read_session),
-)
-"""In the order in which they are tried: a session's id may hold anything."""
 
 WRITE_ENDPOINTS: Final = (
     WriteEndpoint(

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -15,8 +14,7 @@ from otel_agenteval.finding import Mode, Visibility
 from otel_agenteval.outcome import Part, Status
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """One sentence about a trace; `advice` says what to do about it where something can be done."""
 
     text: str

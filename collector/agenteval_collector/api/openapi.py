@@ -23,7 +23,8 @@ Parameters: TypeAlias = list[dict[str, Any]]
 @cache
 def description() -> dict[str, Any]:
     """Return the whole description."""
-    answers = [*(endpoint.answer for endpoint in (*ENDPOINTS, *WRITE_ENDPOINTS)), TokenDocument, ErrorDocument]
+    endpoints: list[Endpoint | WriteEndpoint] = [*ENDPOINTS, *WRITE_ENDPOINTS]
+    answers = [*(endpoint.answer for endpoint in endpoints), TokenDocument, ErrorDocument]
     bodies = [endpoint.body for endpoint in WRITE_ENDPOINTS]
     found, shared = TypeAdapter.json_schemas(
         [

@@ -157,17 +157,11 @@ class Queries:
         return [figures.agreement_document(evaluator) for evaluator in labelled]
 
     def quality(
-        self,
-        *,
-        agent: str | None = None,
-        version: str | None = None,
-        name: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
+        self, *, limit: int = 50, cursor: str | None = None, **wanted: str | None
     ) -> Page[figure_documents.QualityDocument]:
-        """Return rates of passing by agent, version and evaluator, those with the newest judgement first. Raises
-        InvalidRequest for a cursor of another listing."""
-        page = self.pass_rates.page(agent=agent, version=version, name=name, limit=limit, cursor=cursor)
+        """Return rates of passing, those with the newest judgement first; `wanted` names agent, version and evaluator
+        (`name`). Raises InvalidRequest for a cursor of another listing."""
+        page = self.pass_rates.page(limit=limit, cursor=cursor, **wanted)
         return Page(items=[figures.quality_document(each) for each in page.items], next_cursor=page.next_cursor)
 
     def problems(
@@ -275,37 +269,25 @@ class Queries:
         return None if found is None else figures.hit_rate_document(found)
 
     def reliability(
-        self,
-        *,
-        agent: str | None = None,
-        version: str | None = None,
-        variant: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
+        self, *, limit: int = 50, cursor: str | None = None, **wanted: str | None
     ) -> Page[figure_documents.ReliabilityDocument]:
-        """Return reliability over runs, by agent and version, those with the newest trace first.
+        """Return reliability over runs, those with the newest trace first; `wanted` names agent, version and variant.
 
         Raises InvalidRequest for an unknown variant, and for a cursor that is none of ours.
         """
-        page = self._reliability.page(agent=agent, version=version, variant=variant, limit=limit, cursor=cursor)
+        page = self._reliability.page(limit=limit, cursor=cursor, **wanted)
         return Page(items=[figures.reliability_document(each) for each in page.items], next_cursor=page.next_cursor)
 
     def reliability_comparison(
-        self,
-        before: str,
-        after: str,
-        *,
-        agent: str | None = None,
-        variant: str | None = None,
-        primary: str | None = None,
+        self, before: str, after: str, **wanted: str | None
     ) -> figure_documents.ComparisonDocument:
-        """Return version `after` of an agent beside version `before`; figure `primary` decides whether they differ.
+        """Return version `after` of an agent beside version `before`; `wanted` names agent, variant, and the figure
+        that decides whether they differ (`primary`).
 
         Raises NotFound where one of them has no runs, InvalidRequest for an unknown variant or figure and where several
         agents have these versions.
         """
-        compared = self._reliability.comparison(before, after, agent=agent, variant=variant, primary=primary)
-        return figures.comparison_document(compared)
+        return figures.comparison_document(self._reliability.comparison(before, after, **wanted))
 
     def _unknown(
         self, records: RecordSnapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]

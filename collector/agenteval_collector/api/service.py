@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import grpc
@@ -58,11 +58,10 @@ SCOPES: Final = {
 
 Response = TypeVar("Response")
 Sent = TypeVar("Sent", pb.Outcome, pb.Finding)
+Method: TypeAlias = Callable[["EvaluationService", Any, grpc.ServicerContext], Response]
 
 
-def _answering(
-    method: Callable[["EvaluationService", Any], Response],
-) -> Callable[["EvaluationService", Any, grpc.ServicerContext], Response]:
+def _answering(method: Callable[["EvaluationService", Any], Response]) -> Method[Response]:
     """Turn the refusals of a method of the service into statuses of gRPC."""
 
     @wraps(method)
@@ -75,16 +74,14 @@ def _answering(
     return answered
 
 
-def _document(
-    read: Callable[[Queries, Asked], object],
-) -> Callable[["EvaluationService", Any, grpc.ServicerContext], pb.Document]:
+def _document(read: Callable[[Queries, Asked], object]) -> Method[pb.Document]:
     """Make a method that answers with the document that `read` returns."""
     return _answering(lambda service, request: pb.Document(json=encode(read(service.queries, _asked(request)))))
 
 
 def _listing(
     read: Callable[[Queries, Asked], Mapping[str, Any]], response: Callable[..., Response]
-) -> Callable[["EvaluationService", Any, grpc.ServicerContext], Response]:
+) -> Method[Response]:
     """Make a method that answers with the page that `read` returns."""
 
     def listed(service: "EvaluationService", request: Any) -> Response:

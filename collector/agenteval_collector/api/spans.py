@@ -6,8 +6,7 @@ Each span is decoded and read when it is asked for: a large trace has thousands.
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -31,8 +30,7 @@ MAX_SPANS: Final = 20_000
 """Spans of a trace that are put in order, the first that came."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSpan:
+class ReadSpan(NamedTuple):
     """A span with all that was recorded on it, and what it says in the terms of agents."""
 
     record: SpanRecord

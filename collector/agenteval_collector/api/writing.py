@@ -13,13 +13,7 @@ from typing_extensions import TypedDict
 from agenteval_collector.api.security import without_port
 from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
 from agenteval_collector.runtime.addresses import is_address, is_loopback
-from agenteval_collector.runtime.errors import (
-    Forbidden,
-    InvalidRequest,
-    RequestTooLarge,
-    Unavailable,
-    UnsupportedMedia,
-)
+from agenteval_collector.runtime.errors import Forbidden, InvalidRequest, RequestTooLarge, Unavailable, UnsupportedMedia
 
 MAX_BODY_BYTES: Final = 256 * 1024
 """Enough for the longest note, each of its characters escaped."""

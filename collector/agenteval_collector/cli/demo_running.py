@@ -91,10 +91,7 @@ def _free(address: str) -> bool:
 def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Console) -> None:
     """Run the sample agents side by side, and show what the collector says of them meanwhile."""
     endpoint, queries = f"http://{addresses['grpc']}", collector.pipeline.queries
-    with (
-        ThreadPoolExecutor(len(SCRIPTS), "sample-agent") as pool,
-        Live(console=out, auto_refresh=False) as live,
-    ):
+    with ThreadPoolExecutor(len(SCRIPTS), "sample-agent") as pool, Live(console=out, auto_refresh=False) as live:
 
         def show() -> None:
             live.update(demo_view(queries, out.width), refresh=True)

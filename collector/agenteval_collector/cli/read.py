@@ -2,7 +2,6 @@
 `reliability`."""
 
 import json
-from dataclasses import asdict
 from functools import partial
 from typing import Annotated
 from urllib.parse import quote
@@ -100,7 +99,9 @@ def why(
     judgements = fetch(url, asked, api_key)["items"]
     notes = [*(() if session_id else about_trace(document)), *about_outcomes(document)]
     if as_json:
-        typer.echo(json.dumps({**document, "explanation": list(map(asdict, notes)), "judgements": judgements}))
+        typer.echo(
+            json.dumps({**document, "explanation": [each._asdict() for each in notes], "judgements": judgements})
+        )
     else:
         show_explanation(notes)
         show_judgements(document, judgements, full=full)

@@ -17,11 +17,7 @@ _VALUES: Final = {word[0]: value for word, value in VALUES.items()}
 
 
 def review(
-    name: str,
-    only: dict[str, str],
-    *,
-    ask: Callable[[str], Any],
-    say: Callable[[str | None, str, str, float], None],
+    name: str, only: dict[str, str], *, ask: Callable[[str], Any], say: Callable[[str | None, str, str, float], None]
 ) -> None:
     """Draw, show and label until the person stops. `ask` returns what the API says at a path, None for 404; `say` keeps
     a label, given the ids of the trace (None: of a session as a whole) and the session, its name and its value."""

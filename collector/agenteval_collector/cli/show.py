@@ -65,7 +65,7 @@ def show_session(session: documents.SessionDocument, *, now: int) -> None:
     for trace_id in session["trace_ids"]:
         signals = session["signals"].get(trace_id, {})
         flagged = trace_id in session["flagged_traces"]
-        values = [number(signals[name]) if name in signals else "–" for name in names]
+        values = [number(signals.get(name)) for name in names]
         signals_of.add_row(content(trace_id, "bold red" if flagged else ""), *values)
     out.print(signals_of)
     if session["flagged_traces"]:
@@ -189,24 +189,26 @@ def _show_more(document: documents.FoundDocument) -> None:
 
 
 def _show_said(who: str, text: str | None, style: str = "") -> None:
-    said = Table.grid(padding=(0, 2))
-    said.add_column(width=7)
-    said.add_column()
-    said.add_row(
-        Text(who, "dim"), Text("not recorded", "dim italic") if text is None else content(readable(text), style)
-    )
-    console().print(said)
+    said = Text("not recorded", "dim italic") if text is None else content(readable(text), style)
+    _show_columns((7, None), (Text(who, "dim"), said))
 
 
 def _show_call(call: documents.CallDocument) -> None:
+    said = [(name, call[name]) for name in ("arguments", "error", "result") if call[name] is not None]
+    _show_columns(
+        (7, 9, None),
+        (Text("tool", "dim"), "", content(call["name"], "bold")),
+        *(("", Text(name, "dim"), content(readable(it), "red" if name == "error" else "")) for name, it in said),
+    )
+
+
+def _show_columns(widths: Sequence[int | None], *rows: Sequence[Text | str]) -> None:
+    """Print rows of columns; the last one, without a width, takes what is left."""
     said = Table.grid(padding=(0, 2))
-    said.add_column(width=7)
-    said.add_column(width=9)
-    said.add_column()
-    said.add_row(Text("tool", "dim"), "", content(call["name"], "bold"))
-    for name in ("arguments", "error", "result"):
-        if call[name] is not None:
-            said.add_row("", Text(name, "dim"), content(readable(call[name]), "red" if name == "error" else ""))
+    for width in widths:
+        said.add_column(width=width)
+    for row in rows:
+        said.add_row(*row)
     console().print(said)
 
 
@@ -227,7 +229,7 @@ def _show_outcomes(
         scores.add_row(
             content(outcome["name"]),
             score(outcome),
-            "–" if outcome["threshold"] is None else number(outcome["threshold"]),
+            number(outcome["threshold"]),
             content(outcome["method"]),
             percent(outcome["coverage"]),
             *([_said(outcome["name"], labels)] if labels else []),

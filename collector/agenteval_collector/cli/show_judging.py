@@ -25,12 +25,7 @@ _SHOWN = ("kappa", "sensitivity", "specificity", "pearson")
 _WIDTH = 20
 """Characters for the rates from 0 to 1."""
 _Text: TypeAlias = Literal["instructions", "data", "reply", "problem"]
-_TEXTS: Mapping[str, _Text] = {
-    "told": "instructions",
-    "data": "data",
-    "reply": "reply",
-    "problem": "problem",
-}
+_TEXTS: Mapping[str, _Text] = {"told": "instructions", "data": "data", "reply": "reply", "problem": "problem"}
 
 
 def show_judgements(
@@ -170,7 +165,7 @@ def show_quality(page: Listing[QualityDocument]) -> None:
             content(item["name"]),
             content(item["agent"] or "unnamed", "" if item["agent"] else "dim"),
             content(item["version"] or "–"),
-            _number(item["estimate"]),
+            number(item["estimate"]),
             "–" if item["interval"] is None else "–".join(map(number, item["interval"])),
             Text(interval_bar(item), "cyan"),
             believed(item["estimator"]),
@@ -205,7 +200,3 @@ def _with_interval(value: float | None, interval: Interval | None) -> str:
         return "–"
     low, high = interval
     return f"{number(value)} [{number(low)}, {number(high)}]"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else number(value)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from agenteval_collector.api.documents import DeletionDocument, JudgingDocument
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch_known, tell, time_of
@@ -193,7 +192,7 @@ def delete(
     out.print(content(f"Deleted {name} {value}: {done}"))
     listed = table("removed", "count")
     for what, count in document["removed"].items():
-        listed.add_row(Text(what), str(count))
+        listed.add_row(what, str(count))
     out.print(listed)
 
 

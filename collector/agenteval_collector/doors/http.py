@@ -1,4 +1,4 @@
-"""An HTTP port: how many connections it takes, how long each may keep us waiting, and which goes when there are too many.
+"""An HTTP port: how many connections it takes, how long each may keep us waiting, which goes when there are too many.
 
 It accepts by itself, so that strangers find a limit before uvicorn knows of them.
 """

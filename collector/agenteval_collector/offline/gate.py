@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import fsum
+from typing import NamedTuple
 
 from agenteval_collector.api.figure_documents import ReplayDocument
 from agenteval_collector.config import EvaluatorsConfig
@@ -18,16 +18,14 @@ TOLERANCE = 1e-9
 """The amount by which a figure may miss its least value: 0.3 as a mean of thirds is a little less in floating point."""
 
 
-@dataclass(frozen=True, slots=True)
-class Least:
+class Least(NamedTuple):
     """`name` has to be at least `value`."""
 
     name: str
     value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
+class Shortfall(NamedTuple):
     """A figure that fell short. `found` is None where it is undefined, and `reason` says why."""
 
     least: Least

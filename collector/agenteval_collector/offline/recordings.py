@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.otlp_json import parse_json
@@ -11,8 +11,7 @@ from agenteval_collector.receiver.validity import Checked
 from agenteval_collector.runtime.errors import InvalidRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """One recorded export request; `place` says in which file, and where in it."""
 
     signal: Signal

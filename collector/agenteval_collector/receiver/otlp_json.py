@@ -3,8 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf import json_format
 from google.protobuf.message import Message
@@ -19,8 +18,7 @@ from otel_agenteval.proto.v1.frame_pb2 import Frame, ResourceFrame, ScopeFrame
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
+class _Level(NamedTuple):
     """A list in a request, and the message that each of its elements is."""
 
     names: tuple[str, ...]

@@ -1,8 +1,7 @@
 """The pages of agents over time: all of them, and one with its charts, versions, problems and worst sessions."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agenteval_collector.api.endpoints import range_of
 from agenteval_collector.api.figure_documents import AgentDocument, AgentItem, AgentVersionDocument, RateDocument
@@ -18,8 +17,7 @@ SHOWN: Final = 5
 """Problems and sessions of an agent that its page shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentRow:
+class AgentRow(NamedTuple):
     """An agent in the listing: the evaluator that says most of it, and the trends of passing and failing."""
 
     agent: AgentItem
@@ -28,8 +26,7 @@ class AgentRow:
     failing: Spark
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRow:
+class ComparedRow(NamedTuple):
     """A figure of two versions. `difference` and its interval are those of shares; `is_worse`: it leaves out 0."""
 
     name: str
@@ -49,8 +46,7 @@ class ComparedRow:
         return f"{points} points ({low} to {high})"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Two versions of an agent side by side."""
 
     before: str

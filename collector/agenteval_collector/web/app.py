@@ -75,9 +75,9 @@ def make_app(
         yield
         threads.close()
 
-    port = Starlette(
-        routes=_health_routes(health), middleware=_middleware(ring, audit, places, loopback=loopback), lifespan=lifespan
-    )
+    middleware = [Middleware(SecurityHeaders), *([Middleware(LoopbackHost)] if loopback else [])]
+    middleware.append(Middleware(Keys, ring=ring, audit=audit, places=places, open_paths=("/healthz", "/readyz")))
+    port = Starlette(routes=_health_routes(health), middleware=middleware, lifespan=lifespan)
     # Not as a mount, whose pattern does not match every id.
     port.router.default, port.router.redirect_slashes = app, False
     return port
@@ -123,13 +123,6 @@ def tenant_app(
     )
     app.router.redirect_slashes = False
     return app
-
-
-def _middleware(ring: KeyRing, audit: Audit, places: Shares, *, loopback: bool) -> list[Middleware]:
-    middleware = [Middleware(SecurityHeaders)]
-    if loopback:
-        middleware.append(Middleware(LoopbackHost))
-    return [*middleware, Middleware(Keys, ring=ring, audit=audit, places=places, open_paths=("/healthz", "/readyz"))]
 
 
 def _health_routes(health: Callable[[], str | None]) -> list[Route]:

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from agenteval_collector.api.figure_documents import AgentItem, PointDocument, RateDocument
 
@@ -15,8 +14,7 @@ HEIGHT: Final = 24.0
 """The size of a small chart, in units of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line of a chart, with a value for each point: None where there is none. `low` and `high` are its interval."""
 
     label: str
@@ -25,8 +23,7 @@ class Line:
     high: Sequence[float | None] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """A chart of an agent over time. `bars`: it has one line, which is drawn as bars."""
 
     title: str
@@ -54,8 +51,7 @@ class Chart:
         return [place for place, _ in enumerate(self.at) if any(line.values[place] is not None for line in self.lines)]
 
 
-@dataclass(frozen=True, slots=True)
-class Spark:
+class Spark(NamedTuple):
     """A small chart of shares of one, as paths in a box of `WIDTH` by `HEIGHT`."""
 
     line: str

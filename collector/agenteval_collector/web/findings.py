@@ -1,7 +1,7 @@
 """Findings as a person looks for them: the worst first, those of one kind together, each where it happened."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agenteval_collector.api.documents import FindingDocument, FoundDocument, TraceDocument
 from otel_agenteval.detectors import LOOP_KINDS
@@ -15,8 +15,7 @@ KINDS = tuple(dict.fromkeys([*map(str, FindingKind), *sorted(LOOP_KINDS)]))
 """Every kind of our own."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingGroup:
+class FindingGroup(NamedTuple):
     """The findings of one kind and severity, in the given order."""
 
     kind: str
@@ -59,8 +58,7 @@ def kind_words(kind: str) -> str:
     return _WORDS.get(kind, kind.replace("_", " "))
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedFindings:
+class PlacedFindings(NamedTuple):
     """The findings of one trace by where they are shown."""
 
     whole: Sequence[FindingDocument]

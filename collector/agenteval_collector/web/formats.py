@@ -97,9 +97,9 @@ def capitalized(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def number(value: float) -> str:
-    """Return a score with two digits."""
-    return f"{value:.2f}"
+def number(value: float | None) -> str:
+    """Return a score with two digits; a dash where there is none."""
+    return "–" if value is None else f"{value:.2f}"
 
 
 def p_value(value: float | None) -> str:
@@ -213,23 +213,8 @@ def tone(outcome: OutcomeDocument) -> str:
 
 
 _FILTERS = (
-    *(
-        ago,
-        believed,
-        between,
-        cost,
-        count,
-        counted,
-        grouped,
-        hit_rate_words,
-        kind_words,
-        moment,
-        named,
-        number,
-        oneline,
-    ),
-    rate_notes,
-    *(capitalized, interval, money, p_value, quantity, signed),
-    *(path, percent, query, readable, seconds, shown, tone, unshown, words, worst_first, worst_kinds),
+    *(ago, believed, between, capitalized, cost, count, counted, grouped, hit_rate_words, interval, kind_words),
+    *(moment, money, named, number, oneline, p_value, path, percent, quantity, query, rate_notes, readable),
+    *(seconds, shown, signed, tone, unshown, words, worst_first, worst_kinds),
 )
 FILTERS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in _FILTERS}

@@ -33,11 +33,6 @@ _ASKED: Final[Mapping[str, Sequence[str]]] = {
 """The questions of the built-in evaluators; others ask one of their own name."""
 
 
-def meaning(name: str) -> str | None:
-    """Return what a score of that name says; None of a user's own evaluator."""
-    return MEANINGS.get(name)
-
-
 def questions(exchanges: Sequence[ExchangeDocument], name: str) -> list[tuple[int, str]]:
     """Return the questions that a score of that name rests on, each with its number among the exchanges, from 1."""
     asked = _ASKED.get(name, (name,))

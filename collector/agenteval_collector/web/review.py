@@ -1,7 +1,6 @@
 """The page of the review queue: draw the next trace for a person to label, and keep the label."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qsl
 
@@ -25,8 +24,7 @@ _FORGOTTEN: Final = 10
 """Drawn traces that may be forgotten before they are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """The choices of the person who labels (`by`): the evaluator, an agent and a version or any, the last traces to
     leave aside (`skip`), and the trace that was labelled before."""
 
@@ -75,8 +73,7 @@ class Verdict(NamedTuple):
         return None if judged is None else judged is self.passes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class Review(NamedTuple):
     """The content of the page; `trace` is None where nothing is left to be labelled."""
 
     asked: Asked
@@ -99,7 +96,7 @@ def next_review(queries: Queries, asked: Asked) -> Review:
     rated = queries.rated()
     choices = _choices(rated)
     if not asked.name and (names := choices["name"]):
-        asked = replace(asked, name=COMPLETED if COMPLETED in names else names[0])
+        asked = asked._replace(name=COMPLETED if COMPLETED in names else names[0])
     drawn, trace = _next(queries, asked)
     return Review(
         asked=asked,

@@ -19,7 +19,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.web import formats
 from agenteval_collector.web.assets import address
 from agenteval_collector.web.labelling import GOALS, about_rate, labels_worth
-from agenteval_collector.web.meanings import meaning, questions
+from agenteval_collector.web.meanings import MEANINGS, questions
 from otel_agenteval.text import storable
 
 Given: TypeAlias = Mapping[str, str]
@@ -92,8 +92,8 @@ def _templates() -> Environment:
     functions = (
         *(explanation.about_label, explanation.about_outcome, explanation.about_unjudged, explanation.goal_words),
         *(explanation.about_visibility, explanation.facts_of, explanation.unscored_labels),
-        *(about_rate, labels_worth, meaning, questions),
+        *(about_rate, labels_worth, questions),
     )
     templates.globals.update({each.__name__: each for each in functions})
-    templates.globals.update(asset_url=address, label_goals=tuple(GOALS), goal_success=GOAL_SUCCESS)
+    templates.globals.update(asset_url=address, label_goals=tuple(GOALS), goal_success=GOAL_SUCCESS, meanings=MEANINGS)
     return templates

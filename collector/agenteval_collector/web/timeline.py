@@ -1,10 +1,9 @@
 """The traces of a session on a time axis, on which long pauses are cut short. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from agenteval_collector.api.documents import TraceDocument
 
@@ -16,8 +15,7 @@ PAUSE: Final = 3.0
 """A pause that lasts longer than so many traces take is cut to that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A trace on the time axis. `pause` is the time in seconds without a trace before it where that is cut short, else
     None."""
 

@@ -5,7 +5,6 @@ spans around them, then level by level. Each row says how many spans under it ar
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
@@ -46,8 +45,7 @@ class Bar(NamedTuple):
     width: float
 
 
-@dataclass(frozen=True, slots=True)
-class SpanRow:
+class SpanRow(NamedTuple):
     """A span as it is shown. `level` is 0 for the outermost of the page, `hidden` the number of spans under it that are
     left out, `closes` how many spans around it end with it. `is_parent`: spans under it are shown."""
 
@@ -60,8 +58,7 @@ class SpanRow:
     bar: Bar
 
 
-@dataclass(frozen=True, slots=True)
-class Waterfall:
+class Waterfall(NamedTuple):
     """The rows of a page. `around` are the spans around what is shown, the outermost first. `next_start` is the number
     of the child to go on with, None where all are shown. `seconds` is the length of the time axis."""
 

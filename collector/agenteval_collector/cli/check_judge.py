@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from agenteval_collector.cli.settings import effective
-from agenteval_collector.cli.terminal import clean, console, content, fail, table
+from agenteval_collector.cli.terminal import clean, console, content, fail, failing_on, table
 from agenteval_collector.config import ConfigError
 from agenteval_collector.model.bias import BiasReport, Change, ChangeEffect, Cost
 from agenteval_collector.runtime.clock import SystemClock
@@ -35,18 +35,17 @@ def check_judge(
 ) -> None:
     """Carry out the command; exits with 1 where not all could be asked."""
     settings = effective(file, {} if data_dir is None else {"data_dir": str(data_dir)})
-    try:
-        with BiasCheck(settings, SystemClock(), limit=limit, seed=seed) as check:
-            if not check.traces:
-                fail(
-                    "no trace can be asked about again: none was judged, or their spans are not kept any more "
-                    "(log.retention), or they were judged by other questions than those of now"
-                )
-            _confirm(check.costs(), check.traces, settings.judge.model, confirmed=confirmed)
-            stopped = _ask(check)
-            report = check.report(stopped)
-    except (ConfigError, CollectorError, OSError) as error:
-        fail(clean(str(error)))
+    with (
+        failing_on(ConfigError, CollectorError, OSError),
+        BiasCheck(settings, SystemClock(), limit=limit, seed=seed) as check,
+    ):
+        if not check.traces:
+            fail(
+                "no trace can be asked about again: none was judged, or their spans are not kept any more "
+                "(log.retention), or they were judged by other questions than those of now"
+            )
+        _confirm(check.costs(), check.traces, settings.judge.model, confirmed=confirmed)
+        report = check.report(_ask(check))
     if as_json:
         typer.echo(json.dumps(asdict(report)))
     else:

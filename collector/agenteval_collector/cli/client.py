@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import typer
 
-from agenteval_collector.cli.terminal import clean, console, fail
+from agenteval_collector.cli.terminal import console, failing_on
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.doctor.web import NoAnswer, Web
@@ -57,28 +58,21 @@ def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as
 
 def fetch(url: str, path: str, key: str | None) -> Any:
     """Return the collector's answer; end the command with a sentence where it cannot be asked."""
-    try:
+    with failing_on(ApiError):
         return get(url, path, key)
-    except ApiError as error:
-        fail(clean(str(error)))
 
 
 def fetch_known(url: str, path: str, key: str | None) -> Any:
     """Return the same; None where the collector does not know such a thing."""
-    try:
+    with failing_on(ApiError), suppress(UnknownError):
         return get(url, path, key)
-    except UnknownError:
-        return None
-    except ApiError as error:
-        fail(clean(str(error)))
+    return None
 
 
 def tell(url: str, path: str, document: object, key: str | None) -> Any:
     """Return what the collector answers to this document; end the command with a sentence where it does not take it."""
-    try:
+    with failing_on(ApiError):
         return post(url, path, document, key)
-    except ApiError as error:
-        fail(clean(str(error)))
 
 
 def time_of(text: str | None) -> str | None:

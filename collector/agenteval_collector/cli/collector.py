@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from agenteval_collector.cli.settings import ConfigFile, effective
-from agenteval_collector.cli.terminal import fail
+from agenteval_collector.cli.terminal import fail, failing_on
 from agenteval_collector.config import ConfigError, Role
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.runtime.machine import share_arenas
@@ -57,10 +57,8 @@ def collector(
     stops: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: stops.append(number))
-    try:
+    with failing_on(ConfigError, CollectorError, OSError):
         service = Collector(settings)
-    except (ConfigError, CollectorError, OSError) as error:
-        fail(str(error))
     try:
         addresses = service.start()
         while not service.ready and not stops:

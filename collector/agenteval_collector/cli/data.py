@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agenteval_collector.cli.settings import ConfigFile, effective
-from agenteval_collector.cli.terminal import clean, fail
+from agenteval_collector.cli.terminal import clean, fail, failing_on
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.wiring.data_files import back_up_data, check_data, check_stores, repair_data
@@ -28,11 +28,9 @@ def backup(
     A collector that starts with --data-dir DIR goes on from there. With store.url the store is not copied: pg_dump does
     that, before this command.
     """
-    try:
+    with failing_on(ConfigError):
         settings = _with_files(_settings(file, data_dir))
         back_up_data(settings.data_dir, folder, settings.store.url)
-    except ConfigError as error:
-        fail(clean(str(error)))
     if settings.store.url is None:
         typer.echo(clean(f"Everything that was acknowledged until now is in {folder}."))
     else:
@@ -41,15 +39,13 @@ def backup(
 
 def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Find out whether the files are whole, and fit together. The collector may run. Exits with 1 where they do not."""
-    try:
+    with failing_on(ConfigError, CollectorError):
         settings = _settings(file, data_dir)
         url, is_elsewhere = settings.store.url, settings.log.url is not None
         if url is not None and is_elsewhere:
             troubles = check_stores(settings.data_dir, url)
         else:
             troubles = check_data(settings.data_dir, url)
-    except (ConfigError, CollectorError) as error:
-        fail(clean(str(error)))
     if as_json:
         typer.echo(json.dumps({"troubles": list(map(asdict, troubles))}))
     elif not troubles:
@@ -67,11 +63,9 @@ def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = 
 
     The next start scores again what the log still holds. With store.url only the log is repaired.
     """
-    try:
+    with failing_on(ConfigError, CollectorError, OSError):
         settings = _with_files(_settings(file, data_dir))
         repairs = repair_data(settings.data_dir, settings.store.url)
-    except (ConfigError, CollectorError, OSError) as error:
-        fail(clean(str(error)))
     if as_json:
         typer.echo(json.dumps({"repairs": list(map(asdict, repairs))}))
         return

@@ -24,7 +24,7 @@ from agenteval_collector.api.documents import FindingDocument, SessionDocument, 
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.tables import finding_table, session_table, trace_table
-from agenteval_collector.cli.terminal import console, fail
+from agenteval_collector.cli.terminal import console, fail, failing_on
 from agenteval_collector.config import ConfigError, ServerConfig
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
@@ -56,10 +56,8 @@ def run(*, once: bool, as_json: bool) -> None:
     out = console(stderr=as_json)
     with tempfile.TemporaryDirectory(prefix="agenteval-demo-") as folder:
         settings = effective(None, {"data_dir": folder, "server": _addresses()})
-        try:
+        with failing_on(ConfigError):
             collector = Collector(settings)
-        except ConfigError as error:
-            fail(str(error))
         try:
             addresses = collector.start()
             _watch_agents(collector, addresses, out)

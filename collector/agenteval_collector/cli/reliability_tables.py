@@ -7,17 +7,7 @@ from rich.text import Text
 
 from agenteval_collector.api.figure_documents import ComparedFigure, ComparisonDocument, ReliabilityDocument
 from agenteval_collector.cli.terminal import clean, console, content, table
-from agenteval_collector.web.figures import (
-    DECIDABLE_TASKS,
-    LABELS,
-    SHOWN_K,
-    figure_words,
-    notes,
-    remarks,
-    shown_figures,
-    verdict,
-    whose,
-)
+from agenteval_collector.web import figures
 from agenteval_collector.web.formats import number, percent
 
 
@@ -32,10 +22,10 @@ def show_reliability(items: Sequence[ReliabilityDocument]) -> None:
         if place:
             out.print()
         out.print(_heading(item))
-        for remark in remarks(item):
+        for remark in figures.remarks(item):
             out.print(content(remark, "dim"))
         out.print(_figures(item))
-        for note in notes(item["reasons"], item["parts"]):
+        for note in figures.notes(item["reasons"], item["parts"]):
             out.print(content(note, "dim"))
         if any(item["worst_tasks"].values()):
             out.print()
@@ -55,18 +45,18 @@ def show_comparison(comparison: ComparisonDocument) -> None:
     out.print(
         content(f"{comparison['tasks']} tasks in common, {runs['before']} and {runs['after']} runs of them", "dim")
     )
-    text, tone = verdict(comparison)
+    text, tone = figures.verdict(comparison)
     out.print(
         content(text, {"good": _style(better=True), "bad": _style(better=False), "plain": "bold"}.get(tone, "yellow"))
     )
     columns = (clean(before), clean(after), "change", "95 %", "p")
     rows = table("figure", *map(Text, columns), right=columns, whole=("figure",))
-    figures = comparison["figures"]
-    shown = shown_figures(comparison)
+    compared = comparison["figures"]
+    shown = figures.shown_figures(comparison)
     for name in shown:
-        figure = figures[name]
+        figure = compared[name]
         rows.add_row(
-            figure_words(name),
+            figures.figure_words(name),
             _number(figure["before"]),
             _number(figure["after"]),
             "–" if figure["difference"] is None else f"{figure['difference']:+.2f}",
@@ -74,15 +64,17 @@ def show_comparison(comparison: ComparisonDocument) -> None:
             _p_value(figure),
         )
     out.print(rows)
-    reasons = {name: reason for name in shown if (reason := figures[name]["reason"])}
-    for note in notes(reasons, {}):
+    reasons = {name: reason for name in shown if (reason := compared[name]["reason"])}
+    for note in figures.notes(reasons, {}):
         out.print(content(note, "dim"))
     out.print(
         Text("p: how often two equal versions would be as far apart. The first figure decides; the p of the", "dim")
     )
     out.print(Text("others is corrected for their number and never below that one. Below 0.05 they differ.", "dim"))
-    if comparison["tasks"] < DECIDABLE_TASKS:
-        out.print(Text(f"Fewer than {DECIDABLE_TASKS} tasks in common cannot tell any two versions apart.", "yellow"))
+    if comparison["tasks"] < figures.DECIDABLE_TASKS:
+        out.print(
+            Text(f"Fewer than {figures.DECIDABLE_TASKS} tasks in common cannot tell any two versions apart.", "yellow")
+        )
 
 
 def show_agents(items: Sequence[ReliabilityDocument]) -> None:
@@ -93,11 +85,11 @@ def show_agents(items: Sequence[ReliabilityDocument]) -> None:
     out = console()
     out.print("No runs of this agent and version. There are runs of:")
     for item in items:
-        out.print(content(f"  {whose(item)}"))
+        out.print(content(f"  {figures.whose(item)}"))
 
 
 def _heading(item: ReliabilityDocument) -> Text:
-    heading = content(whose(item), "bold")
+    heading = content(figures.whose(item), "bold")
     heading.append(f"  {item['runs']} runs of {item['tasks']} tasks", "not bold dim")
     if item["estimated"]["outcomes"]:
         share = percent(item["estimated"]["outcomes"] / item["runs"])
@@ -107,23 +99,23 @@ def _heading(item: ReliabilityDocument) -> Text:
 
 def _figures(item: ReliabilityDocument) -> Table:
     numbers = ("value", "95 %", "tasks", "rests on")
-    figures = table("figure", "", *numbers, right=numbers, whole=("figure", ""))
-    figures.columns[1].style = "dim"
-    for k, chance in list(item["pass_hat_k"].items())[:SHOWN_K]:
+    rows = table("figure", "", *numbers, right=numbers, whole=("figure", ""))
+    rows.columns[1].style = "dim"
+    for k, chance in list(item["pass_hat_k"].items())[: figures.SHOWN_K]:
         name = f"pass^{k}"
-        figures.add_row(figure_words(name), name, number(chance), _interval(item["intervals"][name]),
+        rows.add_row(figures.figure_words(name), name, number(chance), _interval(item["intervals"][name]),
                       str(item["tasks_used"][name]), "")  # fmt: skip
-    for name in LABELS:
+    for name in figures.LABELS:
         value = item["metrics"][name]
-        figures.add_row(
-            figure_words(name),
+        rows.add_row(
+            figures.figure_words(name),
             name,
             Text("undefined", "dim") if value is None else Text(number(value), "bold" if name == "R" else ""),
             _interval(item["intervals"][name]),
             str(item["tasks_used"][name]) if value is not None else "",
             percent(item["coverage"][name]) if value is not None else "",
         )
-    return figures
+    return rows
 
 
 def _worst_tasks(item: ReliabilityDocument) -> Table:
@@ -131,7 +123,7 @@ def _worst_tasks(item: ReliabilityDocument) -> Table:
     for name, tasks in item["worst_tasks"].items():
         if tasks:
             said = ", ".join(f'"{each["task_id"]}" {number(each["value"])} ({each["runs"]} runs)' for each in tasks)
-            worst.add_row(figure_words(name).strip(), content(said))
+            worst.add_row(figures.figure_words(name).strip(), content(said))
     return worst
 
 

@@ -14,7 +14,7 @@ from agenteval_collector.api.figure_documents import ReplayDocument
 from agenteval_collector.cli.reliability_tables import show_reliability
 from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.tables import session_table, trace_table
-from agenteval_collector.cli.terminal import clean, console, content, fail, table
+from agenteval_collector.cli.terminal import clean, console, content, fail, failing_on, table
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.offline.dataset import Dataset, read_dataset
 from agenteval_collector.offline.gate import Shortfall, read_least, refuse_unknown, shortfalls
@@ -37,7 +37,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Carry out the command."""
-    try:
+    with failing_on(InvalidRequest, ConfigError):
         wanted = [read_least(text) for text in fail_under]
         truth = read_dataset(dataset) if dataset is not None else None
         if endpoint is not None:
@@ -47,8 +47,6 @@ def run(
             return
         document = _evaluate(files, effective(settings), truth)
         refuse_unknown(document, wanted)
-    except (InvalidRequest, ConfigError) as error:
-        fail(str(error))
     _show(document, as_json=as_json)
     if missing := document["reports_without_traces"]:
         first = f"run {missing[0]['run_id']!r} of task {missing[0]['task_id']!r}"

@@ -9,7 +9,7 @@ import typer
 import yaml
 from pydantic import ValidationError
 
-from agenteval_collector.cli.terminal import fail
+from agenteval_collector.cli.terminal import fail, failing_on
 from agenteval_collector.config import ConfigError, KeyConfig, Settings, digest_of, load
 from agenteval_collector.model.callers import DEFAULT_TENANT, Scope
 
@@ -18,10 +18,8 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file wit
 
 def effective(file: Path | None, flags: dict[str, Any] | None = None) -> Settings:
     """Return the settings; end the command with what is wrong with them."""
-    try:
+    with failing_on(ConfigError):
         return load(file, os.environ, flags)
-    except ConfigError as error:
-        fail(str(error))
 
 
 def config(

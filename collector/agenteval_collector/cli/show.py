@@ -6,16 +6,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api import documents
-from agenteval_collector.api.explanation import (
-    Note,
-    about_label,
-    about_unjudged,
-    about_visibility,
-    goal_words,
-    judge_trouble,
-    unscored_labels,
-)
+from agenteval_collector.api import documents, explanation
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.model.reports import LabelSource
@@ -36,7 +27,7 @@ def show_sessions(page: documents.SessionPage, *, now: int, filtered: bool = Fal
     for session in page["items"]:
         if session["status_reason"] is not None:
             out.print(content(f"{session['session_id']}: {session['status_reason']}", "bold red"))
-    if trouble := judge_trouble(page["items"]):
+    if trouble := explanation.judge_trouble(page["items"]):
         out.print(content(f"Scores wait: {trouble}.", "yellow"))
 
 
@@ -102,7 +93,7 @@ def show_trace(trace: documents.TraceDocument) -> None:
     for finding in worst_first(trace["findings"]):
         _show_finding(finding)
     _show_more(trace)
-    out.print(content(about_visibility(trace).text, "dim"))
+    out.print(content(explanation.about_visibility(trace).text, "dim"))
     show_conversation(trace)
     out.print()
     _show_outcomes(trace["outcomes"], trace["labels"])
@@ -121,7 +112,7 @@ def show_conversation(trace: documents.TraceDocument) -> None:
             _show_said("agent", turn["output"])
 
 
-def show_explanation(notes: Sequence[Note]) -> None:
+def show_explanation(notes: Sequence[explanation.Note]) -> None:
     """Print each note as a paragraph, its advice below it; the same advice is given once."""
     out = console()
     given = set()
@@ -215,8 +206,8 @@ def _show_columns(widths: Sequence[int | None], *rows: Sequence[Text | str]) -> 
 def _show_outcomes(
     outcomes: Sequence[documents.OutcomeDocument], labels: Sequence[documents.LabelDocument] = ()
 ) -> None:
-    for label in unscored_labels(outcomes, labels):
-        console().print(content(about_label(label).text))
+    for label in explanation.unscored_labels(outcomes, labels):
+        console().print(content(explanation.about_label(label).text))
     if not outcomes:
         console().print("No outcomes yet; `agenteval why` says what is missing.")
         return
@@ -233,12 +224,12 @@ def _show_outcomes(
             content(outcome["method"]),
             percent(outcome["coverage"]),
             *([_said(outcome["name"], labels)] if labels else []),
-            content("\n".join(filter(None, (readable(outcome["reason"] or ""), goal_words(outcome))))),
+            content("\n".join(filter(None, (readable(outcome["reason"] or ""), explanation.goal_words(outcome))))),
         )
     if scores.row_count:
         console().print(scores)
     if unjudged:
-        note = about_unjudged(unjudged)
+        note = explanation.about_unjudged(unjudged)
         console().print(content(f"{note.text} {note.advice}", "dim"))
 
 

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import typer
@@ -47,3 +48,12 @@ def fail(message: str) -> NoReturn:
     """End the command with a sentence on stderr and exit code 1."""
     typer.echo(f"agenteval: {message}", err=True)
     raise typer.Exit(1)
+
+
+@contextmanager
+def failing_on(*errors: type[Exception]) -> Iterator[None]:
+    """End the command in the same way where one of these errors is raised: each is a sentence."""
+    try:
+        yield
+    except errors as error:
+        fail(clean(str(error)))

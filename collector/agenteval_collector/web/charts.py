@@ -38,9 +38,7 @@ class Chart(NamedTuple):
     @property
     def data(self) -> str:
         """The chart as JSON, with times in seconds since the Unix epoch."""
-        lines = [
-            {"label": each.label, "values": each.values, "low": each.low, "high": each.high} for each in self.lines
-        ]
+        lines = [each._asdict() for each in self.lines]
         marks = [{"at": _seconds(at), "label": label} for at, label in self.marks]
         at = [_seconds(each) for each in self.at]
         return json.dumps({"at": at, "unit": self.unit, "bars": self.bars, "lines": lines, "marks": marks})

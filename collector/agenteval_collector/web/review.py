@@ -98,13 +98,17 @@ def next_review(queries: Queries, asked: Asked) -> Review:
     if not asked.name and (names := choices["name"]):
         asked = asked._replace(name=COMPLETED if COMPLETED in names else names[0])
     drawn, trace = _next(queries, asked)
+    rate = None
+    if drawn is not None:
+        rates = queries.quality(name=drawn["name"], agent=drawn["agent"], version=drawn["version"])
+        rate = rate_of(rates.items, drawn)
     return Review(
         asked=asked,
         choices=choices,
         drawn=drawn,
         trace=trace,
         before=[] if trace is None else _before(queries, trace),
-        rate=None if drawn is None else _rate(queries, drawn),
+        rate=rate,
         verdict=_verdict(queries, asked),
     )
 
@@ -145,11 +149,6 @@ def _before(queries: Queries, trace: TraceDocument) -> list[TraceDocument]:
     session = queries.session(trace["session_id"]) if trace["session_id"] is not None else None
     found = map(queries.trace, traces_before(session, trace["trace_id"]))
     return [each for each in found if each is not None]
-
-
-def _rate(queries: Queries, drawn: DrawDocument) -> QualityDocument | None:
-    page = queries.quality(name=drawn["name"], agent=drawn["agent"], version=drawn["version"])
-    return rate_of(page.items, drawn)
 
 
 def _verdict(queries: Queries, asked: Asked) -> Verdict | None:

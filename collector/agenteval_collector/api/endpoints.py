@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
 from agenteval_collector.api import documents, figure_documents, wire, writes
-from agenteval_collector.api.arrivals import ArrivalDocument
 from agenteval_collector.api.documents import Item, Listing
 from agenteval_collector.api.filters import PROBLEM_PARAMETERS, SESSION_PARAMETERS, problem_filter, session_filter
 from agenteval_collector.api.queries import Queries
@@ -90,7 +89,7 @@ def read_agent(queries: Queries, asked: Asked) -> figure_documents.AgentDocument
 
 
 @_get("arrivals", "What the newest traces of each service have")
-def read_arrivals(queries: Queries, asked: Asked) -> Listing[ArrivalDocument]:
+def read_arrivals(queries: Queries, asked: Asked) -> Listing[figure_documents.ArrivalDocument]:
     """Return what has arrived of each service."""
     return _all(queries.arrivals())
 

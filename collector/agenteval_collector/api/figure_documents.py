@@ -322,3 +322,18 @@ class ReplayDocument(TypedDict):
     sessions: list[SessionDocument]
     reliability: list[ReliabilityDocument]
     reports_without_traces: list[RunName]
+
+
+class ArrivalDocument(TypedDict):
+    """Counts of a service's traces, among the newest complete ones: `genai` have GenAI telemetry; of these,
+    `with_content` have an input or an output, and `with_session` the id of a session. `running` ones are not complete.
+    `content_switch` says how its instrumentation records content, where some have none."""
+
+    service: str | None
+    last_seen_at: str | None
+    traces: int
+    genai: int
+    with_content: int
+    with_session: int
+    running: int
+    content_switch: str | None

@@ -1,7 +1,7 @@
 """Make the documents of figures: over a session, over an agent's traces and runs, and of the worth of scores."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from agenteval_collector.api import documents, figure_documents
@@ -11,6 +11,8 @@ from agenteval_collector.findings.hit_rate import HitRate
 from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, Range, SeenAgent, quantile
 from agenteval_collector.model.labelled import LabelledEvaluator
 from agenteval_collector.model.quality import VersionRate
+from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.problems import ProblemState
 from agenteval_collector.problems.problem import Problem
 from agenteval_collector.reliability.reports import VersionComparison, VersionReport
@@ -20,7 +22,10 @@ from otel_agenteval import metrics
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics.conversation import DEFAULT_THRESHOLD
 from otel_agenteval.metrics.pass_k import Estimator
+from otel_agenteval.outcome import Status, Subject
 
+NEWEST: Final = 500
+"""Traces that are looked at for what arrives."""
 MAX_K: Final = 10
 """pass@k and pass^k of a conversation are given for k up to this, and up to its interactions."""
 
@@ -288,3 +293,39 @@ def problem_document(problem: Problem) -> figure_documents.ProblemDocument:
         seconds=round(problem.seconds, _DIGITS),
         muted_until=rfc3339(problem.muted_until),
     )
+
+
+def arrivals(records: RecordSnapshot, running: Iterable[RunningTrace]) -> list[figure_documents.ArrivalDocument]:
+    """Return what has arrived of each service, the one seen last first."""
+    views: dict[str | None, list[tuple[int, TraceView]]] = {}
+    for seen_at, view in records.newest_traces(NEWEST):
+        views.setdefault(view.service, []).append((seen_at, view))
+    open_traces = [trace.service for trace in running]
+    services = [*views, *(each for each in dict.fromkeys(open_traces) if each not in views)]
+    return [_arrival(records, each, views.get(each, []), open_traces.count(each)) for each in services]
+
+
+def _arrival(
+    records: RecordSnapshot, service: str | None, seen: Sequence[tuple[int, TraceView]], running: int
+) -> figure_documents.ArrivalDocument:
+    genai = [view for _, view in seen if view.turns]
+    silent = [view for view in genai if not any(turn.input or turn.output for turn in view.turns)]
+    return {
+        "service": service,
+        "last_seen_at": rfc3339(max((at for at, _ in seen), default=None)),
+        "traces": len(seen),
+        "genai": len(genai),
+        "with_content": len(genai) - len(silent),
+        "with_session": sum(view.names_session for view in genai),
+        "running": running,
+        "content_switch": _switch(records, silent[0].trace_id) if silent else None,
+    }
+
+
+def _switch(records: RecordSnapshot, trace_id: str) -> str | None:
+    """Return the switch that the outcomes of a trace without content name behind their reason."""
+    for evaluation in records.evaluations(Subject.TRACE, [trace_id])[trace_id]:
+        outcome = evaluation.outcome
+        if outcome.status == Status.NO_CONTENT and (switch := outcome.reason.partition("; ")[2]):
+            return switch
+    return None

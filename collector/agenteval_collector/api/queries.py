@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Final
 
 from agenteval_collector.api import documents, figure_documents, figures, rendering
-from agenteval_collector.api.arrivals import ArrivalDocument, arrivals
 from agenteval_collector.api.ports import JudgeState, Records, RecordSnapshot, RunningTraces
 from agenteval_collector.api.rendering import document
 from agenteval_collector.api.spans import SpanQueries
@@ -75,11 +74,11 @@ class Queries:
             "judge": None if model is None else {"model": model, "trouble": self._judge.trouble},
         }
 
-    def arrivals(self) -> list[ArrivalDocument]:
+    def arrivals(self) -> list[figure_documents.ArrivalDocument]:
         """Return what has arrived of each service, among the newest traces."""
         running = self._running.traces()
         with self._records.snapshot() as records:
-            return arrivals(records, running)
+            return figures.arrivals(records, running)
 
     def trace(self, trace_id: str) -> documents.TraceDocument | None:
         """Return a trace with its outcomes and labels; None where it is unknown."""

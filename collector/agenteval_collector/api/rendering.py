@@ -172,13 +172,14 @@ def session_fields(
 ) -> documents.SessionFields:
     """Return the fields that a session has in a listing and by itself. `status` is its own while none of its traces
     runs, `death` says why its agent has ended."""
+    stopped = (f"trace {trace.trace_id}: {trace.stopped}" for trace in running if trace.stopped)
     return document(
         documents.SessionFields,
         session,
         # The spans that have arrived may name no agent, while those that still run do.
         agent=session.agent or next((trace.agent for trace in running if trace.agent), None),
         status="running" if running else status,
-        status_reason=stop_reason(running) or death,
+        status_reason=next(stopped, death),
         effort=document(documents.EffortDocument, session.effort.rounded),
         blind=session.is_blind,
         running_traces=[trace.trace_id for trace in running],
@@ -187,11 +188,6 @@ def session_fields(
         judged_failures=judged_failures,
         **found_document(found),
     )
-
-
-def stop_reason(running: Iterable[RunningTrace]) -> str | None:
-    """Return why the first stopped trace will not go on; None where all may."""
-    return next((f"trace {trace.trace_id}: {trace.stopped}" for trace in running if trace.stopped), None)
 
 
 def death_reasons(deaths: Iterable[tuple[str, str, str]], running: Iterable[RunningTrace]) -> dict[str, str]:

@@ -43,29 +43,26 @@ class RequestRedaction:
         """Return a request that was checked, redacted. What OTLP does not know, or nobody reads, is left out."""
         if signal is Signal.TRACES:
             spans = ExportTraceServiceRequest.FromString(body)
-            spans.DiscardUnknownFields()
-            self._traces(spans)
-            return spans.SerializeToString()
+            return self._redacted(spans, spans.resource_spans)
         records = ExportLogsServiceRequest.FromString(body)
-        records.DiscardUnknownFields()
-        self._logs(records)
-        return records.SerializeToString()
+        return self._redacted(records, records.resource_logs)
 
-    def _traces(self, request: ExportTraceServiceRequest) -> None:
-        for resource in request.resource_spans:
+    def _redacted(self, request: Message, resources: Iterable[ResourceSpans | ResourceLogs]) -> bytes:
+        request.DiscardUnknownFields()
+        for resource in resources:
             self._origin(resource)
-            for scope in resource.scope_spans:
+            for scope in resource.scope_spans if isinstance(resource, ResourceSpans) else resource.scope_logs:
                 self._scope(scope)
-                for span in scope.spans:
-                    self._span(span, self._budget(span.trace_id))
+                for item in scope.spans if isinstance(scope, ScopeSpans) else scope.log_records:
+                    self._item(item, self._budget(item.trace_id))
+        return request.SerializeToString()
 
-    def _logs(self, request: ExportLogsServiceRequest) -> None:
-        for resource in request.resource_logs:
-            self._origin(resource)
-            for scope in resource.scope_logs:
-                self._scope(scope)
-                for record in scope.log_records:
-                    self._record(record, self._budget(record.trace_id))
+    def _item(self, item: Span | LogRecord, budget: Budget) -> None:
+        self._attributes(item.attributes, budget)
+        if isinstance(item, Span):
+            self._span(item, budget)
+        else:
+            self._record(item, budget)
 
     def _origin(self, origin: ResourceSpans | ResourceLogs) -> None:
         self._attributes(origin.resource.attributes, Budget())
@@ -78,7 +75,6 @@ class RequestRedaction:
         self._texts(items, ("schema_url",), Budget())
 
     def _span(self, span: Span, budget: Budget) -> None:
-        self._attributes(span.attributes, budget)
         for event in span.events:
             self._attributes(event.attributes, budget)
             self._texts(event, ("name",), budget)
@@ -89,7 +85,6 @@ class RequestRedaction:
         self._texts(span, ("name", "trace_state"), budget)
 
     def _record(self, record: LogRecord, budget: Budget) -> None:
-        self._attributes(record.attributes, budget)
         body = _json(record.body)
         redacted = self._redact(body, budget)
         if redacted != body:

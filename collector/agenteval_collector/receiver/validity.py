@@ -7,7 +7,7 @@ one costs nothing but itself, and a large request is never decoded as a whole.
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -39,8 +39,7 @@ _REQUESTS: Final[Mapping[Signal, type[Message]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(NamedTuple):
     """Limits in bytes, after decompression."""
 
     request: int

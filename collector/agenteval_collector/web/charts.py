@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
 from agenteval_collector.api.figure_documents import AgentItem, PointDocument, RateDocument
+from agenteval_collector.web.formats import words
 
 Unit = Literal["share", "usd", "seconds", "count"]
 WIDTH: Final = 100.0
@@ -64,7 +65,7 @@ def charts_of(agent: AgentItem, main: str | None) -> list[Chart]:
     marks = [(each["first_at"], each["version"]) for each in agent["versions"] if each["version"] is not None]
     marks = [(began, version) for began, version in reversed(marks) if began >= at[0]]
     rates = [
-        Chart(f"Pass rate: {_words(name)}", "judged traces that pass, with a 95 % interval", "share", at,
+        Chart(f"Pass rate: {words(name)}", "judged traces that pass, with a 95 % interval", "share", at,
               [_rate_line("pass rate", [each["pass_rates"].get(name) for each in points])], marks)
         for name in evaluators(agent, main)
     ]  # fmt: skip
@@ -135,7 +136,3 @@ def _y(share: float) -> float:
 
 def _seconds(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()
-
-
-def _words(identifier: str) -> str:
-    return identifier.replace("_", " ")

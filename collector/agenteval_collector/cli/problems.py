@@ -1,0 +1,99 @@
+"""Commands about problems: `problems`, `resolve` and `mute`."""
+
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+from rich.text import Text
+
+from agenteval_collector.api.documents import Listing
+from agenteval_collector.api.figure_documents import ProblemDocument
+from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, tell
+from agenteval_collector.cli.tables import severity as severity_text
+from agenteval_collector.cli.terminal import clean, console, content, fail, table
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.times import rfc3339
+from agenteval_collector.web.formats import ago, cost, query
+from otel_agenteval.loops.setting_values import seconds
+
+ProblemId = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem's id: 16 hexadecimal digits.")]
+By = Annotated[str, typer.Option(metavar="PERSON", help="Who says so.")]
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_STATES = {"new": "bold red", "regressed": "bold red", "ongoing": "", "muted": "dim", "resolved": "green"}
+
+
+def problems(
+    agent: Annotated[str | None, typer.Option(help="Only those of this agent.")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="Only those in this state: new, ongoing, regressed, muted, resolved.")
+    ] = None,
+    severity: Annotated[str | None, typer.Option(help="Only those of this severity: error, warning.")] = None,
+    version: Annotated[str | None, typer.Option(help="Only those that occurred in this service.version.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many.")] = 50,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what goes wrong again and again: each failure once, with how often, since when, in which versions."""
+    asked = query({"limit": limit, "agent": agent, "state": state, "severity": severity, "version": version})
+    answer(_show_problems, "/api/v1/problems" + asked, url, api_key, as_json)
+
+
+def resolve(problem_id: ProblemId, by: By = "", url: Url = DEFAULT_URL, api_key: Key = None) -> None:
+    """Mark a problem as resolved. If it occurs again it is a regression, and alerts again."""
+    tell(url, f"/api/v1/problems/{quote(problem_id, safe='')}/resolve", {"author": by}, api_key)
+    typer.echo(f"{clean(problem_id)} is resolved; its next occurrence is a regression.")
+
+
+def mute(
+    problem_id: ProblemId,
+    time: Annotated[str, typer.Option("--for", metavar="TIME", help="For how long: 8h, 7d.")] = "1d",
+    end: Annotated[bool, typer.Option("--end", help="Tell of it again from now on.")] = False,
+    by: By = "",
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+) -> None:
+    """Mute a problem for a time: it goes on to be counted, and no alert tells of it."""
+    try:
+        length = seconds(time)
+    except ValueError:
+        fail(f"--for is {clean(time)!r}, not a time such as 8h or 7d")
+    until = None if end else rfc3339(SystemClock().now() + round(length * 1e9))
+    if until is None and not end:
+        fail(f"--for is {clean(time)!r}: no calendar goes so far")
+    tell(url, f"/api/v1/problems/{quote(problem_id, safe='')}/mute", {"until": until, "author": by}, api_key)
+    typer.echo(f"{clean(problem_id)} is {'not muted any more' if end else f'muted for {clean(time)}'}.")
+
+
+def _show_problems(page: Listing[ProblemDocument]) -> None:
+    out = console()
+    if not page["items"]:
+        out.print("No problems: nothing failed, or nothing by that filter.")
+        return
+    now = SystemClock().now()
+    figures = ("traces", "sessions", "cost")
+    listed = table("problem", "state", "severity", "agent", "what", *figures, "last 24 h", "last seen", right=figures)
+    for item in page["items"]:
+        listed.add_row(
+            content(item["problem_id"]),
+            Text(item["state"], _STATES[item["state"]]),
+            severity_text(item["severity"]),
+            content(item["agent"] or "unnamed", "" if item["agent"] else "dim"),
+            content(item["title"]),
+            str(item["traces"]),
+            str(item["sessions"]),
+            cost(item["usd"]) if item["usd"] else "–",
+            Text(trend(item), "cyan"),
+            Text(ago(item["last_seen"], now)),
+        )
+    out.print(listed)
+    example = page["items"][0]["examples"]
+    if example:
+        out.print(content(f"An example of the first: agenteval why {example[0]}", "dim"))
+
+
+def trend(item: ProblemDocument) -> str:
+    """Draw the traces of each hour as a bar; a bar of the least height stands for one or more."""
+    most = max(item["trend"]) or 1
+    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in item["trend"])

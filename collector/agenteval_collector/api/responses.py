@@ -32,6 +32,7 @@ def error_response(status: int, code: str, message: str, headers: Mapping[str, s
     return json_response(encode({"error": {"code": code, "message": message}}), status, headers)
 
 
+# The first that fits answers, so each stands before what it is a kind of.
 _ERRORS: Sequence[tuple[type[errors.CollectorError], int, str]] = (
     (errors.Forbidden, 403, "forbidden"),
     (errors.NotFound, 404, "not_found"),

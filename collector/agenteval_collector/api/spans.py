@@ -107,6 +107,7 @@ class SpanQueries:
     def __init__(self, load: LoadSpans = lambda _trace_id: None, price: Pricing = lambda *_used: None) -> None:
         self._load = load
         self._price = price
+        # Prices belong to one thread at a time, and several make pages.
         self._pricing = threading.Lock()
 
     def tree(self, trace_id: str) -> SpanTree | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import typer
 
@@ -10,6 +10,7 @@ from agenteval_collector.api.documents import Listing, OutcomeDocument, SessionD
 from agenteval_collector.api.figure_documents import DrawDocument, QualityDocument
 from agenteval_collector.cli.show import show_conversation
 from agenteval_collector.cli.terminal import clean, fail
+from agenteval_collector.web.formats import query
 from agenteval_collector.web.labelling import VALUES, about_rate, labels_worth, rate_of, traces_before
 
 _NEWEST: Final = 64
@@ -34,7 +35,8 @@ def review(
             continue
         say(drawn["trace_id"], drawn["session_id"], name, _VALUES[key])
         _tell_verdict(name, outcomes)
-        quality: Listing[QualityDocument] | None = ask(f"/api/v1/quality?{urlencode(_rated(drawn))}")
+        rated = query({"name": drawn["name"], "agent": drawn["agent"], "version": drawn["version"]})
+        quality: Listing[QualityDocument] | None = ask("/api/v1/quality" + rated)
         _tell_progress(quality or {"items": [], "next_cursor": None}, drawn)
     typer.echo(f"Nothing is left to be labelled for {clean(name)}.")
 
@@ -82,7 +84,7 @@ def _show_before(trace: TraceDocument, ask: Callable[[str], Any]) -> None:
 def _next_path(name: str, only: dict[str, str], skipped: Sequence[str]) -> str:
     # A session's id may hold commas.
     skip = ",".join(quote(each, safe="", errors="replace") for each in skipped)
-    return f"/api/v1/review/next?{urlencode({'name': name, 'skip': skip, **only})}"
+    return "/api/v1/review/next" + query({"name": name, "skip": skip, **only})
 
 
 def _key(name: str) -> str:
@@ -95,11 +97,6 @@ def _key(name: str) -> str:
         typer.echo(key if key.isalpha() else "")
         if key in (*_VALUES, "s", "q"):
             return key
-
-
-def _rated(drawn: DrawDocument) -> dict[str, str]:
-    named: dict[str, Any] = {"name": drawn["name"], "agent": drawn["agent"], "version": drawn["version"]}
-    return {key: value for key, value in named.items() if value}
 
 
 def _tell_verdict(name: str, outcomes: Sequence[OutcomeDocument]) -> None:

@@ -62,7 +62,7 @@ def label(
     if draw:
         if given or session_id:
             fail("give --next NAME alone, without a trace or session")
-        only = {key: value for key, value in (("agent", agent), ("version", version)) if value}
+        only = {"agent": agent, "version": version}
         review(draw, only, ask=lambda path: fetch_known(url, path, api_key), say=partial(say, drawn=True))
         return
     if len(given) != (2 if session_id else 3):

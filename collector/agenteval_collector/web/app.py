@@ -160,6 +160,7 @@ def _form_route(path: str, keep: Callable[[Given], str], writers: Writers, write
     async def answer(request: Request) -> Response:
         form = review.form_fields(await read_body(request, "application/x-www-form-urlencoded"))
         writers.check(request.headers, form.get("token", ""))
+        # See other: a reload of the page that follows sends nothing a second time.
         return RedirectResponse(await writes.run(partial(keep, {**form, **request.path_params})), 303)
 
     return Route(path, answer, methods=["POST"])

@@ -51,6 +51,7 @@ class Site:
     def render(self, template: str, section: str | None, **values: object) -> str:
         """Return the HTML of a page, which stands in this section of the navigation."""
         rendered = _templates().get_template(template).render
+        # A lone surrogate in what was recorded has no UTF-8: the page could not be sent.
         return storable(rendered(now=self.clock.now(), here=section, sections=_NAVIGATION, **values))
 
     def error(self, status: int, message: str) -> str:

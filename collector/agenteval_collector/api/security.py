@@ -32,6 +32,7 @@ class LoopbackHost:
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             hosts = Headers(scope=scope).getlist("host")
+            # Of two Host headers, a proxy before us may believe the other one.
             if len(hosts) != 1 or not is_loopback(without_port(hosts[0].lower())):
                 message = "the Host header does not name this machine: use 127.0.0.1 or localhost"
                 await error_response(421, "misdirected", message)(scope, receive, send)

@@ -39,6 +39,7 @@ class BoundedThreads:
         except RuntimeError as error:
             self._places.give_back(who)
             raise Unavailable("the collector is stopping") from error
+        # When the call returns, not when its caller has given up: until then its thread is taken.
         future.add_done_callback(lambda _: self._places.give_back(who))
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)

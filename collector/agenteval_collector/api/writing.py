@@ -46,6 +46,7 @@ class Writers:
         name = without_port(host)
         if not (self._keyed or is_address(name) or is_loopback(name)):
             raise Forbidden(f"without server.keys nothing is written under a name ({name[:64]!r}): use the address")
+        # Programs send neither of these two headers, nor do older browsers: then the token or the key decides.
         if headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise Forbidden("this request comes from a page of another site")
         if (origin := headers.get("origin")) is not None and origin.lower().partition(":")[2] != f"//{host}":

@@ -91,6 +91,7 @@ def _answer(url: str, key: str | None, ask: Callable[[Web], tuple[int, Any]]) ->
     if status == 401:
         which = "does not accept this key" if key else "wants a key"
         raise ApiError(f"the collector at {url} {which}: give it with --api-key or AGENTEVAL_API_KEY")
+    # Another service may answer at this address, with a page or with JSON of its own.
     match document:
         case {"error": {"message": str(message)}}:
             raise (UnknownError if status == 404 else ApiError)(message)

@@ -17,9 +17,9 @@ from agenteval_collector.runtime.errors import InvalidRequest, Overloaded
 from agenteval_collector.runtime.rpc import abort
 
 PRESSED_SECONDS: Final = 10.0
-"""Time in which a message has to come while others wait; as long they do."""
+"""Seconds that a message may take to come while others wait for their turn, and that a call waits for its turn."""
 _LOOK_SECONDS: Final = 0.5
-"""Between two looks of who waits."""
+"""Seconds between two looks of a call that waits."""
 
 
 class _Turn:
@@ -58,6 +58,7 @@ class Messages:
             abort(context, InvalidRequest("the call has no request"))
         finally:
             self._give_back(turn)
+        # False: the call has ended already, and nobody would call back.
         if not context.add_callback(lambda: self._bytes.give_back(who, size)):
             self._bytes.give_back(who, size)
         return message

@@ -31,7 +31,7 @@ _SERVING: Final = b"\x08\x01"
 _NOT_SERVING: Final = b"\x08\x02"
 
 _UNKNOWN: Final = ""
-"""For whom a place counts whose caller shows in the method only: by its certificate, or by its address."""
+"""Stands for a caller that is only known once the method runs: by its certificate, or by its address."""
 _CALLER: ContextVar[Caller] = ContextVar("agenteval_caller")
 
 
@@ -108,6 +108,7 @@ class Door(grpc.ServerInterceptor):
         answer: Any = handler.unary_stream if streams else handler.unary_unary
 
         def called(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:
+            # False: the call has ended already, and nobody would call back.
             if not context.add_callback(place.give_back):
                 place.give_back()
             caller = known or self._ring.by_certificate(_common_name(context))
@@ -144,7 +145,8 @@ class Door(grpc.ServerInterceptor):
 
 
 class _Place:
-    """The place of a call, where there was one; at first for who is known in the interceptor. From any thread."""
+    """The place that a call takes, if one was left. It counts for whoever is known when the call comes, and for its
+    caller once that is clear. From any thread."""
 
     def __init__(self, places: Shares, who: str) -> None:
         self._places = places
@@ -153,7 +155,7 @@ class _Place:
         self.is_taken = places.take(who)
 
     def pass_on(self, who: str) -> bool:
-        """Let it count for somebody else from now on, and return whether it may; it is given back where not."""
+        """Let it count for somebody else from now on. Returns whether there was room for it; else it is given back."""
         with self._lock:
             if self.is_taken and who != self._who:
                 self._places.give_back(self._who)
@@ -183,6 +185,7 @@ _AT_ONCE: Final = _AtOnce(1)
 def _at_once(behaviour: Callable[[Iterator[bytes], grpc.ServicerContext], Any]) -> Handler:
     """Return a method that answers without reading its request, in gRPC's own thread."""
 
+    # A function of its own, as the method of an object takes no attribute.
     def called(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
         return behaviour(requests, context)
 

@@ -8,7 +8,8 @@ from typing import Final
 from agenteval_collector.model.callers import ANONYMOUS, Caller
 
 TIMES_FREE: Final = 3
-"""A caller may hold so many times what is free then: alone three quarters of all, two of them three sevenths each."""
+"""A caller may hold at most so many times what stays free. Alone it gets three quarters of all; two callers get three
+sevenths each."""
 
 SHARER: ContextVar[str] = ContextVar("agenteval_sharer", default="")
 """Names the caller that the call or request under way counts for. The doors set it."""
@@ -23,8 +24,8 @@ def sharer_of(caller: Caller, address: str) -> str:
 class Shares:
     """`total` of something that callers take from and give back, from any thread.
 
-    Who holds nothing gets what is free. Who holds some gets more while three times as much as is free then is not less
-    than all it holds. So a caller alone may have most of it, and there is room for who comes next.
+    A caller that holds nothing gets whatever is free. One that holds some gets more, as long as all it holds is at most
+    three times what stays free. So a caller alone may have most of it, and there is room for the next one.
     """
 
     def __init__(self, total: int) -> None:
@@ -33,7 +34,7 @@ class Shares:
         self._lock = threading.Lock()
 
     def take(self, who: str, size: int = 1) -> bool:
-        """Take as much for somebody, and return whether it could be had."""
+        """Take so much for somebody. Returns whether there was enough."""
         with self._lock:
             left, held = self._free - size, self._held[who]
             if left < 0 or (held and held + size > TIMES_FREE * left):
@@ -43,10 +44,10 @@ class Shares:
             return True
 
     def give_back(self, who: str, size: int = 1) -> None:
-        """Give as much of somebody's back."""
+        """Give back so much of what somebody holds."""
         with self._lock:
             self._free += size
             self._held[who] -= size
-            # Addresses have no end.
+            # Each address is a name of its own: kept for ever, they would fill the memory.
             if not self._held[who]:
                 del self._held[who]

@@ -3,10 +3,9 @@ here."""
 
 from typing import Final
 
-from otel_agenteval.conventions.dialect import Attributes
-from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.decoding import known_text
+from otel_agenteval.conventions.dialect import Attributes, Role
 from otel_agenteval.conventions.registry import KEYS
-from otel_agenteval.conventions.text import known_text
 
 # Where a span speaks several dialects, the first says what it is, and the first that names its agent is believed.
 _RUNS: Final = tuple(

@@ -12,8 +12,9 @@ from otel_agenteval.conventions.decoding import (
     decode_structure,
     decode_text,
     is_cut,
+    known_text,
 )
-from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.messages import (
     ASSISTANT,
     SYSTEM,
@@ -25,7 +26,6 @@ from otel_agenteval.conventions.messages import (
     ToolResponse,
     read_message,
 )
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json, Usage
 
 _INPUT_TOKENS = ("input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens")

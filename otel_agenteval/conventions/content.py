@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
 
-from otel_agenteval.conventions.decoding import decode_json, is_cut
+from otel_agenteval.conventions.decoding import decode_json, is_cut, known_text
 from otel_agenteval.conventions.messages import ASSISTANT, Item, Message, message_items, read_message, spoken_by
 from otel_agenteval.conventions.spoken import Spoken
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 # Words that frameworks put before and after those of the user. smolagents, CrewAI.

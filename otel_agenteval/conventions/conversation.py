@@ -1,4 +1,5 @@
-"""Read from the messages of a trace's model calls how it is joined to the traces before and after it.
+"""Read from the messages of a trace's model calls what was said before it began, and how it is joined to the traces
+before and after it.
 
 In a loop around a model's API each call is sent all that was said so far: the words up to a reply are the same in the
 call that gave it and in the next one. Instructions, results of tools and texts beside requests are left out, as
@@ -6,17 +7,44 @@ programs change or drop them between two calls.
 """
 
 import json
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.failures import span_error
-from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Message, ToolRequest, ToolResponse
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Message, ToolRequest, ToolResponse
 from otel_agenteval.conventions.spoken import Spoken, digest_of
 from otel_agenteval.conventions.tools import answered, is_framework
 from otel_agenteval.conventions.tree import Node
-from otel_agenteval.model import Conversation, ToolCall
+from otel_agenteval.model import Conversation, Json, ToolCall
+
+
+def history(models: Sequence[Node]) -> tuple[Json, ...]:
+    """Return texts and tools' results that the first of the model calls was sent, oldest first, the question included.
+    Empty where it was sent no reply or result of before: some services keep the conversation on their side."""
+    messages = _first_sent(models)
+    if all(message.role == USER for message in messages):
+        return ()
+    return tuple(said for message in messages for said in _said(message))
+
+
+def begins_with_user(models: Sequence[Node]) -> bool:
+    """Return whether what the first call was sent begins with the user's words, and is not the newest messages only."""
+    messages = _first_sent(models)
+    return bool(messages) and messages[0].begins_turn
+
+
+def _first_sent(models: Sequence[Node]) -> list[Message]:
+    first = next((node.facts.input for node in models if node.facts.input), None)
+    return [message for message in first.messages if message.role != SYSTEM] if first else []
+
+
+def _said(message: Message) -> Iterator[Json]:
+    yield from message.texts
+    for response in message.responses:
+        yield response.result
+
 
 MAX_MESSAGES: Final = 2000
 """Messages of a conversation that is recognised; a longer one is not."""

@@ -1,4 +1,4 @@
-"""JSON as it stands in telemetry: text in text, cut in the middle, redacted, hostile.
+"""JSON as it stands in telemetry: text in text, cut in the middle, spread over attributes, redacted, hostile.
 
 All errors of decoding are ValueError, and all values that come out can be written as JSON again.
 """
@@ -6,9 +6,28 @@ All errors of decoding are ValueError, and all values that come out can be writt
 import json
 import math
 import re
+from collections.abc import Mapping
+from typing import Any, Final
 
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
+
+_REDACTED: Final = re.compile(
+    r"__REDACTED__|[\[<(]?REDACTED[\])>]?|readacted|<not (?:specified|serializable)>|\[Scrubbed due to .*", re.DOTALL
+)
+# What every redaction begins with, and few other texts: looked at first, as there are many of them.
+_REDACTED_BEGINS: Final = frozenset("_[<(Rr")
+
+
+def known_text(text: Any) -> str | None:
+    """Return `text` if it says anything: None for other types, blank text, and what a redaction left in its place."""
+    if not isinstance(text, str):
+        return None
+    # Expressions with blanks at both ends take time that grows with the square of how many there are.
+    said = text.strip()
+    if not said or (said[0] in _REDACTED_BEGINS and _REDACTED.fullmatch(said)):
+        return None
+    return text
+
 
 MAX_DEPTH = 64
 """Levels of arrays and objects that a value we pass on may have: whoever writes it as JSON recurses."""
@@ -173,3 +192,42 @@ def _finite(text: str) -> float | str:
 
 
 _DECODER = json.JSONDecoder(parse_constant=str, parse_float=_finite)
+
+
+_MAX_SEGMENTS = 12
+
+
+def unflatten(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
+    """Return the list that attributes named `prefix.<index>...` spell out, without gaps and contradictions."""
+    start = prefix + "."
+    tree: dict[str, Any] = {}
+    for key, value in attributes.items():
+        if not key.startswith(start):
+            continue
+        *path, leaf = key[len(start) :].split(".", _MAX_SEGMENTS)
+        branch: Any = tree
+        for segment in path:
+            branch = branch.setdefault(segment, {})
+            if not isinstance(branch, dict):
+                break
+        else:
+            branch.setdefault(leaf, value)
+    return _in_order(tree)
+
+
+def _in_order(tree: dict[str, Any]) -> list[Json]:
+    indexes = sorted((int(key), key) for key in tree if _is_index(key))
+    return [_listed(tree[key]) for _, key in indexes]
+
+
+def _listed(value: Any) -> Json:
+    if not isinstance(value, dict) or not value:
+        leaf: Json = value
+        return leaf
+    if all(map(_is_index, value)):
+        return _in_order(value)
+    return {key: _listed(child) for key, child in value.items()}
+
+
+def _is_index(key: str) -> bool:
+    return key.isascii() and key.isdigit() and len(key) < 10

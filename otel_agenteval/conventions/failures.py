@@ -3,9 +3,8 @@
 import re
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_structure
+from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.spans import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.detectors.results import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
 

@@ -3,9 +3,8 @@
 from contextlib import suppress
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_json, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.decoding import decode_json, decode_structure, decode_text, is_cut, known_text
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Message, read_message
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _ASKED = ("task", "input", "question", "query", "prompt", "user_input", "message")

@@ -5,9 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_json, decode_structure
+from otel_agenteval.conventions.decoding import decode_json, decode_structure, known_text
 from otel_agenteval.conventions.registry import KEYS
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 SESSION_KEYS = (semconv.AGENTEVAL_SESSION_ID, semconv.GEN_AI_CONVERSATION_ID, semconv.SESSION_ID, *KEYS.sessions)

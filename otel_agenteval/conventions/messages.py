@@ -9,8 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeGuard
 
-from otel_agenteval.conventions.decoding import decode_arguments, decode_json, decode_prefix, decode_text, is_cut
-from otel_agenteval.conventions.text import known_text
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_json,
+    decode_prefix,
+    decode_text,
+    is_cut,
+    known_text,
+)
 from otel_agenteval.model import Json
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
@@ -232,3 +238,23 @@ def _read_request(message: Message, request: Mapping[str, Json]) -> None:
         if call_id is not None and call_id.startswith(_ITEM_OF_CALL):
             call_id = call_id.removeprefix("fc_")
         message.requests.append(ToolRequest(name=name, arguments=decode_arguments(arguments), call_id=call_id))
+
+
+def joined_chunks(items: Sequence[Item]) -> Sequence[Item]:
+    """Return a reply's messages without chunks: the reply that they make, once. Any other messages as they are.
+
+    Google ADK writes down every chunk of a streamed reply as a message of its own, with an empty `finish_reason`. The
+    whole reply follows as the last message, or only its end.
+    """
+    chunks = [item for item in items if isinstance(item, dict) and item.get("finish_reason") == ""]
+    if not chunks:
+        return items
+    others = [item for item in items if not isinstance(item, dict) or item.get("finish_reason") != ""]
+    read = [message for each in chunks if (message := read_message(each))]
+    streamed = "".join(text for message in read for text in message.texts)
+    end = (others[-1] if isinstance(others[-1], Message) else read_message(others[-1])) if others else None
+    if end is None:
+        return [*others, Message(role=read[0].role, texts=[streamed])] if streamed else others
+    if streamed and not "".join(end.texts).startswith(streamed):
+        end.texts = ["".join((streamed, *end.texts))]
+    return [*others[:-1], end]

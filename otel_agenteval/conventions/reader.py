@@ -8,20 +8,16 @@ from typing import Any
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity, runs
-from otel_agenteval.conventions.agent_runs import tell_runs_apart
-from otel_agenteval.conventions.conversation import conversation, earlier_steps
-from otel_agenteval.conventions.decoding import decode_structure
-from otel_agenteval.conventions.facts import NOTHING, Role, SpanFacts
-from otel_agenteval.conventions.history import begins_with_user, history
+from otel_agenteval.conventions.conversation import begins_with_user, conversation, earlier_steps, history
+from otel_agenteval.conventions.decoding import decode_structure, known_text
+from otel_agenteval.conventions.dialect import NOTHING, Role, SpanFacts
 from otel_agenteval.conventions.messages import SYSTEM
-from otel_agenteval.conventions.missing_replies import recall_replies
 from otel_agenteval.conventions.readings import ReadSpan, read_span
 from otel_agenteval.conventions.recordings import Recordings
 from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.conventions.tools import available_tools, tool_requests
-from otel_agenteval.conventions.tree import Node, grow, in_order, let_go
+from otel_agenteval.conventions.tree import Node, grow, in_order, let_go, tell_runs_apart
 from otel_agenteval.conventions.turn_nodes import TurnNodes, turn_nodes
 from otel_agenteval.conventions.turns import read_turn
 from otel_agenteval.model import Json, Trace, Turn, told_of
@@ -64,8 +60,6 @@ def read_trace(
     agents = _agents(roots)
     colleagues = (*agents, *dict.fromkeys(each.hands_over_to for each in facts if each.hands_over_to))
     found = turn_nodes(roots, colleagues)
-    for turn in found:
-        recall_replies(turn.models)
     turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
     if strange := sum(content.unread for each in facts for content in (each.input, each.output) if content):
         unread["message"] = strange

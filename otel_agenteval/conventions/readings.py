@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from otel_agenteval.conventions.agents import agent_of
-from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.dialect import Role
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.lru import Recent
 

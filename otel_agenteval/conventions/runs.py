@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_structure
+from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.identity import Carriers, first_id
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import ExpectedTool, Json, RunIdentity, RunOutcome
 
 EXPECTED_TOOLS = "expected_tools"

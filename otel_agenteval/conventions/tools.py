@@ -11,12 +11,11 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from otel_agenteval.conventions.decoding import are_positional, decode_remains, decode_structure, is_cut
-from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.decoding import are_positional, decode_remains, decode_structure, is_cut, known_text
+from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.failures import result_error, span_error
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
 from otel_agenteval.conventions.registry import KEYS
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.detectors.tool_names import receiver_in
 from otel_agenteval.model import Json, Tool, ToolCall

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.dialect import Role
 from otel_agenteval.conventions.failures import is_explained, span_error
 from otel_agenteval.conventions.messages import ASSISTANT
 from otel_agenteval.conventions.spans import STATUS_ERROR

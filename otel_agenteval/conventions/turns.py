@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 
-from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.content import Content
+from otel_agenteval.conventions.dialect import Role, SpanFacts
 from otel_agenteval.conventions.failures import is_cancelled, span_error, tells_of
-from otel_agenteval.conventions.messages import Message, spoken_by
+from otel_agenteval.conventions.messages import ASSISTANT, Message, spoken_by
 from otel_agenteval.conventions.questions import question_of, sent_of
 from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.tools import tool_calls
@@ -22,6 +25,7 @@ _TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool-calls", "tool_use", 
 def read_turn(turn: TurnNodes, agents: Sequence[str], *, is_last: bool) -> Turn:
     """Read a turn; `agents` are the names of the trace's, `is_last` says that no other turn of the trace follows."""
     models = turn.models
+    _recall_replies(models)
     nodes = [turn.root, *turn.runs, *models, *turn.tools]
     output = _output(turn)
     error, is_cancelled = _failure(turn, answered=bool(output), is_last=is_last)
@@ -222,3 +226,31 @@ def _plan(turn: TurnNodes) -> tuple[str, ...]:
 def _sent_back(models: Sequence[Node]) -> Sequence[Message]:
     """Return the messages since the user's that the last of several model calls was sent: results of the others."""
     return models[-1].facts.steps if len(models) > 1 else ()
+
+
+def _recall_replies(models: Sequence[Node]) -> None:
+    """Complete replies that were recorded empty, by what the next of a turn's model calls was sent."""
+    for model, following in pairwise(models):
+        if _is_empty(model) and (reply := _reply_in(following, model)):
+            model.facts = replace(model.facts, output=Content(partial(list, [reply])))
+
+
+def _is_empty(model: Node) -> bool:
+    output = model.facts.output
+    if output is None or output.cut or span_error(model.span):
+        return False
+    return not any(each.texts or each.requests or each.reasoning for each in output.messages)
+
+
+def _reply_in(following: Node, model: Node) -> Message | None:
+    """Return the message behind all that `model` was sent, in the call `following` it; None where the user spoke
+    since."""
+    sent, later = model.facts.input, following.facts.input
+    if sent is None or later is None or sent.cut or later.cut:
+        return None
+    end = len(sent.messages)
+    steps = later.since_user()
+    is_step = len(later.messages) - len(steps) <= end < len(later.messages)
+    if not is_step or later.messages[:end] != sent.messages or later.messages[end].role != ASSISTANT:
+        return None
+    return later.messages[end]

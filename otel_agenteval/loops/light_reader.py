@@ -11,12 +11,10 @@ from typing import Any, Final
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import response, usage
-from otel_agenteval.conventions.chunks import joined_chunks
 from otel_agenteval.conventions.decoding import called_with
-from otel_agenteval.conventions.dialect import Attributes
-from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.dialect import Attributes, Role
 from otel_agenteval.conventions.failures import result_error
-from otel_agenteval.conventions.messages import ASSISTANT, Message, are_parts, read_message
+from otel_agenteval.conventions.messages import ASSISTANT, Message, are_parts, joined_chunks, read_message
 from otel_agenteval.conventions.questions import newest_of, question_of, sent_of
 from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.detectors import Step, StepKind

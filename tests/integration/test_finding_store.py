@@ -12,7 +12,7 @@ import pytest
 from agenteval_collector.api.rendering import found_document
 from agenteval_collector.emit.events import events_of
 from agenteval_collector.findings.loops import Announcer
-from agenteval_collector.findings.loops.announcing import NAMED_WITHIN
+from agenteval_collector.findings.loops.stage import NAMED_WITHIN
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate

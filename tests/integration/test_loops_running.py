@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.findings.loops.announcing import NAMED_WITHIN
+from agenteval_collector.findings.loops.stage import NAMED_WITHIN
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.wiring.servers import WATCHERS
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import set_span_in_context
 
 from otel_agenteval.conventions.agents import agent_of, is_run
-from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.dialect import Role
 from otel_agenteval.conventions.readings import read_span
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.detectors import Mode, Repetition, RuleBook, Rules

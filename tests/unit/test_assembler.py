@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.telemetry import LogLag
-from agenteval_collector.model.weights import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
+from agenteval_collector.model.telemetry import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LogLag
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

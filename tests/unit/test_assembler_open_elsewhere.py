@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.model.assembled import AssembledTrace, Death
-from agenteval_collector.model.telemetry import Arrival, LoggedRequest
-from agenteval_collector.model.weights import ARRIVAL_BYTES, DECODED
+from agenteval_collector.model.telemetry import ARRIVAL_BYTES, DECODED, Arrival, LoggedRequest
 from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.assembling import Counting, spans_of

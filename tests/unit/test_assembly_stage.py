@@ -8,8 +8,7 @@ from agenteval_collector.assembly import AssemblyStage, Progress, Unconnected
 from agenteval_collector.assembly.stage import TRIMMED
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
 from agenteval_collector.model.senders import Habit
-from agenteval_collector.model.telemetry import LoggedRequest
-from agenteval_collector.model.weights import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
+from agenteval_collector.model.telemetry import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LoggedRequest
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 from tests.support.assembling import Bench

@@ -14,8 +14,8 @@ from otel_agenteval.conventions.decoding import (
     decode_structure,
     decode_text,
     is_cut,
+    known_text,
 )
-from otel_agenteval.conventions.text import known_text
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(

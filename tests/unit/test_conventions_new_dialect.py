@@ -8,7 +8,7 @@ from pathlib import Path
 MODULE = """
 from otel_agenteval.conventions.decoding import decode_arguments
 from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
-from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.dialect import Role, SpanFacts
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.messages import ASSISTANT, USER
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.conventions.indexed import unflatten
+from otel_agenteval.conventions.decoding import unflatten
 from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.model import Trace

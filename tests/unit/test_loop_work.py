@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.model.loop_work import LoopWork, loop_work_of
+from agenteval_collector.model.agent_work import LoopWork, loop_work_of
 
 from otel_agenteval.detectors import Detectors, RuleBook, steps_of
 from otel_agenteval.finding import Finding, Mode

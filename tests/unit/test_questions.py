@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.dialect import Role
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Message
 from otel_agenteval.conventions.questions import MAX_EXCERPT, excerpt, question_of, sent_of
 from otel_agenteval.conventions.readings import read_span

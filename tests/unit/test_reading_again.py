@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.readings import read_span
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord

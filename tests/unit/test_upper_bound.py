@@ -1,8 +1,7 @@
 import pytest
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.sessions.scores import SessionEvaluators, unjudged_reason
-from agenteval_collector.sessions.signals import TraceSignals, signals_of
-from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores
+from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores, TraceSignals, signals_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ from agenteval_collector.model.agents import AgentHistory, SeenAgent
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.model.judging import Exchange
-from agenteval_collector.model.labelled import LabelledEvaluator
+from agenteval_collector.model.quality import LabelledEvaluator
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
 from agenteval_collector.model.running import OpenSpan, RunningTrace, StartsReport
 from agenteval_collector.model.session_filter import SessionFilter

@@ -14,12 +14,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.api import documents
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
-from agenteval_collector.model.resources import resource_of
-from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.model.telemetry import Origin, resource_of
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure
-from otel_agenteval.conventions.facts import NOTHING, SpanFacts
+from otel_agenteval.conventions.dialect import NOTHING, SpanFacts
 from otel_agenteval.conventions.messages import Message
 from otel_agenteval.conventions.readings import read_span
 from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord, log_record, span_record

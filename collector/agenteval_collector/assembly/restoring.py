@@ -10,8 +10,7 @@ from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, SpanLog
 from agenteval_collector.assembly.ports import KeptRequests, Known
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
-from agenteval_collector.model.resources import resource_of
-from agenteval_collector.model.telemetry import LoggedRequest, Origin, Signal
+from agenteval_collector.model.telemetry import LoggedRequest, Origin, Signal, resource_of
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, SERVICE_NAME
 

@@ -6,8 +6,7 @@ from typing import Final, TypeVar
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.model.resources import resource_of
-from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.model.telemetry import Origin, resource_of
 from otel_agenteval.conventions.readings import SpanReadings
 from otel_agenteval.conventions.recordings import EXPANSION
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record

@@ -5,8 +5,7 @@ what of an effort is unusual. Pure, but for `loops`, which looks at traces while
 """
 
 from agenteval_collector.findings.effort import AgentEfforts, Unusual, effort_of, unusual_effort
-from agenteval_collector.findings.seen import seen_in
-from agenteval_collector.findings.trace import findings_in
+from agenteval_collector.findings.trace import findings_in, seen_in
 from agenteval_collector.model.effort import Effort
 
 __all__ = ["AgentEfforts", "Effort", "Unusual", "effort_of", "findings_in", "seen_in", "unusual_effort"]

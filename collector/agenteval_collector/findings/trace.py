@@ -1,25 +1,26 @@
-"""Find everything in a complete trace but its loops: each kind is one line in `OBSERVED`."""
+"""Find everything in a complete trace but its loops: each kind is one line in `OBSERVED`. Tell which facts could be
+looked for, as well: "nothing found" is only said of what was seen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from agenteval_collector.findings import arguments, models, text_calls, tools, turns
+from agenteval_collector.findings import text_calls, tools, turns
 from agenteval_collector.findings.observing import Observed, Observer, Subject
-from otel_agenteval.finding import Finding, FindingKind, Severity
+from otel_agenteval.finding import Finding, FindingKind, Seen, Severity, Visibility
 from otel_agenteval.model import Trace
 
 OBSERVED: Final[tuple[tuple[FindingKind, Severity, Observer], ...]] = (
-    (FindingKind.TURN_FAILED, Severity.ERROR, turns.failed),
+    (FindingKind.TURN_FAILED, Severity.ERROR, turns.turn_failed),
     (FindingKind.NO_ANSWER, Severity.ERROR, turns.unanswered),
     (FindingKind.TOOL_CALL_AS_TEXT, Severity.ERROR, text_calls.written_out),
-    (FindingKind.MODEL_FAILED, Severity.WARNING, models.failed),
+    (FindingKind.MODEL_FAILED, Severity.WARNING, turns.model_failed),
     (FindingKind.TOOL_FAILED, Severity.WARNING, tools.failed),
     (FindingKind.UNKNOWN_TOOL, Severity.WARNING, tools.unknown),
-    (FindingKind.INVALID_ARGUMENTS, Severity.WARNING, arguments.invalid),
-    (FindingKind.ANSWER_CUT, Severity.WARNING, models.cut),
-    (FindingKind.VALUE_NOT_SAID, Severity.INFO, arguments.unsaid),
+    (FindingKind.INVALID_ARGUMENTS, Severity.WARNING, tools.invalid_arguments),
+    (FindingKind.ANSWER_CUT, Severity.WARNING, turns.answer_cut),
+    (FindingKind.VALUE_NOT_SAID, Severity.INFO, tools.unsaid_values),
     (FindingKind.REPEATED_CALL, Severity.INFO, tools.repeated),
 )
 """The kinds that are looked for, with their severities."""
@@ -67,3 +68,41 @@ def _finding(
         metadata=observed.metadata,
         found_at=found_at,
     )
+
+
+def seen_in(trace: Trace, *, is_first: bool) -> Seen:
+    """Tell what could be looked for in `trace`. `is_first`: no trace of the session is known to have come before.
+
+    Not looked for are the answer of a turn that failed or ended in a call, the results of its last calls where it goes
+    on elsewhere, the finish reason of a model call that failed, and earlier turns where there are none. Of a trace that
+    was cut on the way, nothing is seen whole.
+    """
+    silent = (turn.output is None and (turn.error is not None or turn.ends_in_call) for turn in trace.turns)
+    answering = [turn for turn, is_silent in zip(trace.turns, silent, strict=True) if not is_silent]
+    finished = [call for call in trace.model_calls if call.error is None]
+    calls = trace.tool_calls
+    answered = [call.result is not None or call.error is not None for call in calls]
+    while trace.turn_goes_on and answered and not answered[-1]:
+        answered.pop()  # The trace that brings the result shows it.
+    return Seen(
+        answers=_sight(trace, (turn.output is not None for turn in answering)),
+        arguments=_sight(trace, (call.arguments is not None for call in calls)),
+        results=_sight(trace, answered),
+        finish_reasons=_sight(trace, (call.finish_reason is not None for call in finished)),
+        history=_history(trace, is_first),
+    )
+
+
+def _history(trace: Trace, is_first: bool) -> Visibility | None:
+    if not trace.history:
+        return None if is_first else Visibility.NONE
+    return Visibility.ALL if trace.is_history_begun and not trace.partial else Visibility.SOME
+
+
+def _sight(trace: Trace, recorded: Iterable[bool]) -> Visibility | None:
+    known = [*recorded]
+    if not known:
+        return None
+    if not any(known):
+        return Visibility.NONE
+    return Visibility.ALL if all(known) and not trace.partial else Visibility.SOME

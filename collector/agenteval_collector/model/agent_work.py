@@ -1,12 +1,80 @@
-"""The measured work of an agent in a trace: model calls, tool calls, turns."""
+"""The measured work of an agent in a trace: model calls, tool calls, turns, and the money that went into loops."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agenteval_collector.model.loop_work import LoopWork, loop_work_of
-from otel_agenteval.finding import Finding
-from otel_agenteval.model import ModelCall, Trace
+from otel_agenteval.detectors import LOOP_KINDS, Step, StepKind, steps_of
+from otel_agenteval.finding import Finding, FindingKind
+from otel_agenteval.model import Json, ModelCall, Trace
+
+
+class LoopWork(NamedTuple):
+    """The cost in US dollars of the model calls that were repeated in a loop of this kind."""
+
+    kind: str
+    usd: float
+
+
+def loop_work_of(trace: Trace, findings: Iterable[Finding], usd: Callable[[ModelCall], float | None]) -> list[LoopWork]:
+    """Return what each alarming loop of a complete trace cost, those whose price is known.
+
+    The calls of a loop are those after its first round, as far as the agent goes on with nothing but the loop: what it
+    calls after it was told of belongs to it, too. A call may be in loops of several kinds.
+    """
+    loops = [each for each in findings if each.kind in LOOP_KINDS and each.is_alarm]
+    if not loops:
+        return []
+    calls = {call.span_id: call for call in trace.model_calls}
+    steps = steps_of(trace)
+    found = []
+    for loop in loops:
+        if loop.kind == FindingKind.REPEATED_ANSWER:
+            repeated: Sequence[ModelCall] = trace.turns[loop.turn].model_calls if loop.turn is not None else ()
+        else:
+            mine = [each for each in steps if (each.agent or trace.agent) == loop.agent]
+            repeated = [calls[each.span_id] for each in _repeated(loop, mine) if each.span_id in calls]
+        costs = [cost for call in repeated if (cost := usd(call)) is not None]
+        if costs:
+            found.append(LoopWork(loop.kind, sum(costs)))
+    return found
+
+
+def _repeated(loop: Finding, steps: Sequence[Step]) -> Sequence[Step]:
+    """Return the steps of the agent from the end of the loop's first round to the end of its last one."""
+    places = {step.span_id: place for place, step in enumerate(steps)}
+    told = places.get(loop.span_id or "")
+    if told is None:
+        return ()
+    tools = _tools(loop.metadata.get("tools") or loop.metadata.get("tool"))
+    of_loop = [place for place, step in enumerate(steps) if _is_of(step, tools)]
+    first = _first_round(loop, tools, [place for place in of_loop if place <= told], places)
+    others = (place for place, step in enumerate(steps) if place > told and step.kind is StepKind.TOOL)
+    broken = next((place for place in others if not _is_of(steps[place], tools)), len(steps))
+    last = max((place for place in of_loop if place < broken), default=told)
+    return [] if first is None else steps[first + 1 : last + 1]
+
+
+def _first_round(loop: Finding, tools: frozenset[str], before: Sequence[int], places: dict[str, int]) -> int | None:
+    """Return the place of the last step of the first round. None where it is not known."""
+    rounds, spans = loop.metadata.get("repetitions"), loop.metadata.get("span_ids")
+    if not isinstance(rounds, int) or not isinstance(spans, list) or not spans:
+        return None
+    if tools and len(spans) > 1 and isinstance(loop.metadata.get("tools"), list):
+        # Of a cycle only the spans of the last round are told.
+        steps = len(spans) * (rounds - 1) + 1
+        return before[-steps] if len(before) >= steps else None
+    return places.get(str(spans[0]))
+
+
+def _tools(named: Json) -> frozenset[str]:
+    names = named if isinstance(named, list) else [named]
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def _is_of(step: Step, tools: frozenset[str]) -> bool:
+    """Return whether the step is one of a loop of these tools; without any, the model repeats itself."""
+    return step.name in tools if step.kind is StepKind.TOOL else not tools
 
 
 class ModelWork(NamedTuple):

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agenteval_collector.model.running import OpenSpan
-from agenteval_collector.model.telemetry import Origin
-from agenteval_collector.model.weights import LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
+from agenteval_collector.model.telemetry import LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,7 @@
 
 from agenteval_collector.sessions.in_memory import Sessions
 from agenteval_collector.sessions.live import LiveSessions
-from agenteval_collector.sessions.past import PastSessions
 from agenteval_collector.sessions.scores import SessionEvaluators
-from agenteval_collector.sessions.stored import StoredSessions
+from agenteval_collector.sessions.stored import PastSessions, StoredSessions
 
 __all__ = ["LiveSessions", "PastSessions", "SessionEvaluators", "Sessions", "StoredSessions"]

@@ -10,8 +10,7 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, Signals, StoredSession, StoredTrace
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.sessions.endings import Endings
-from agenteval_collector.sessions.live import LiveSessions
+from agenteval_collector.sessions.live import Endings, LiveSessions
 from agenteval_collector.sessions.ports import SessionStore
 from agenteval_collector.sessions.scores import SessionEvaluators
 from agenteval_collector.sessions.session import Session, added_up, put_down, taken_up

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from agenteval_collector.model.effort import NO_EFFORT
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionSums, Signals, StoredTrace
-from agenteval_collector.sessions.signals import signals_of
-from agenteval_collector.sessions.upper_bound import BoundedScores
+from agenteval_collector.sessions.upper_bound import BoundedScores, signals_of
 from agenteval_collector.sessions.window import AnswerWindow, Place
 from otel_agenteval.outcome import Part
 

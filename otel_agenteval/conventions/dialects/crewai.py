@@ -8,12 +8,10 @@ import re
 from collections.abc import Sequence
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_structure
-from otel_agenteval.conventions.dialect import Dialect
-from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.decoding import decode_structure, known_text
+from otel_agenteval.conventions.dialect import Dialect, Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _TASKS = ("crew_tasks", "crewai.crew.tasks")

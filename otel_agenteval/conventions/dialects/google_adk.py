@@ -10,9 +10,8 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_remains, is_cut
-from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys
+from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys, Role, SpanFacts
 from otel_agenteval.conventions.dialects.otel_genai import read_model, read_tool
-from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Item
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json

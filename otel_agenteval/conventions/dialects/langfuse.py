@@ -6,12 +6,10 @@ Input and output have any shape: `{"args", "kwargs"}` of a function, request and
 from collections.abc import Sequence
 
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut
-from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
-from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut, known_text
+from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts, SpanKind
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _TYPE = "langfuse.observation.type"

@@ -10,14 +10,11 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import usage
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments
-from otel_agenteval.conventions.dialect import Dialect
-from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.indexed import unflatten
+from otel_agenteval.conventions.decoding import decode_arguments, known_text, unflatten
+from otel_agenteval.conventions.dialect import Dialect, Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Item, Message, ToolRequest, message_items, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _CALL_ID = "litellm.call_id"

@@ -10,10 +10,9 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure, is_cut
-from otel_agenteval.conventions.dialect import Dialect, Keys
+from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts
 from otel_agenteval.conventions.dialects.otel_events import MESSAGE_EVENTS, event_message
 from otel_agenteval.conventions.dialects.otel_genai import read_model
-from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Item, Message, read_message
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json

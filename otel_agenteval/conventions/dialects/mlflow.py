@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
-from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
-from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, known_text
+from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts, SpanKind
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _TYPE = "mlflow.spanType"

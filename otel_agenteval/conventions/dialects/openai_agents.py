@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.dialect import Dialect, Keys
-from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.dialect import Dialect, Keys, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Message, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord

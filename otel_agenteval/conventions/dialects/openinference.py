@@ -12,15 +12,19 @@ from dataclasses import replace
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.api_bodies import usage_in
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
-from otel_agenteval.conventions.dialect import Attributes, Dialect, IndexedMessages, Keys, SpanKind
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_structure,
+    decode_text,
+    is_cut,
+    known_text,
+    unflatten,
+)
+from otel_agenteval.conventions.dialect import Attributes, Dialect, IndexedMessages, Keys, Role, SpanFacts, SpanKind
 from otel_agenteval.conventions.dialects.otel_genai import texts_in
-from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
-from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Item, Message, read_message
 from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _SPELLED = {

@@ -8,12 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_structure
-from otel_agenteval.conventions.dialect import Dialect, Keys
-from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.decoding import decode_structure, known_text
+from otel_agenteval.conventions.dialect import Dialect, Keys, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Message, ToolRequest
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _REASONING = "gen_ai.content.reasoning"

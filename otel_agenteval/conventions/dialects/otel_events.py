@@ -8,10 +8,16 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments, decode_remains, decode_structure, decode_text, is_cut
-from otel_agenteval.conventions.dialect import Dialect, Keys
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_remains,
+    decode_structure,
+    decode_text,
+    is_cut,
+    known_text,
+)
+from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts
 from otel_agenteval.conventions.dialects.otel_genai import read_model
-from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import (
     ASSISTANT,
     SYSTEM,
@@ -25,7 +31,6 @@ from otel_agenteval.conventions.messages import (
     read_message,
 )
 from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _CHOICE = "gen_ai.choice"

@@ -7,14 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import usage_in
-from otel_agenteval.conventions.chunks import joined_chunks
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
-from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
-from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.messages import ASSISTANT, USER, message_items
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, known_text
+from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts, SpanKind
+from otel_agenteval.conventions.messages import ASSISTANT, USER, joined_chunks, message_items
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _ROLES = {

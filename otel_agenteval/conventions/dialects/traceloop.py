@@ -8,15 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut
-from otel_agenteval.conventions.dialect import Dialect, IndexedMessages, Keys, SpanKind
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut, known_text, unflatten
+from otel_agenteval.conventions.dialect import Dialect, IndexedMessages, Keys, Role, SpanFacts, SpanKind
 from otel_agenteval.conventions.dialects.otel_genai import read_model
-from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
-from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Item, are_parts
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _NAME, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"

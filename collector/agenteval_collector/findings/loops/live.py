@@ -2,7 +2,7 @@
 
 Every doubt is left to the reading of the complete trace: a tool call whose result its span does not tell (messages
 may), a step of an agent that cannot be told, and all of a trace once its spans turn out to arrive in another order than
-that in which they ended.
+that in which they ended. Facts of a span that the rest of its trace may correct are left out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,21 +12,19 @@ from typing import Final
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.findings.loops.live_trace import LiveTrace
-from agenteval_collector.findings.loops.steps import live_step
 from agenteval_collector.model.reported import findings_on
-from agenteval_collector.model.resources import resource_of
-from agenteval_collector.model.telemetry import Arrival, Origin
+from agenteval_collector.model.telemetry import Arrival, Origin, resource_of
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.agents import agent_of
+from otel_agenteval.conventions.decoding import known_text
 from otel_agenteval.conventions.identity import SessionNaming, environment_of
 from otel_agenteval.conventions.identity import session_id as named_session
-from otel_agenteval.conventions.spans import attributes
-from otel_agenteval.conventions.text import known_text
-from otel_agenteval.detectors import RuleBook, StepKind
+from otel_agenteval.conventions.spans import STATUS_ERROR, attributes
+from otel_agenteval.detectors import RuleBook, Step, StepKind
 from otel_agenteval.finding import Finding
-from otel_agenteval.loops.light_reader import kind_of
+from otel_agenteval.loops.light_reader import kind_of, step_of
 from otel_agenteval.lru import Recent
-from otel_agenteval.model import Json
+from otel_agenteval.model import AgentRun, Json
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
 
 MAX_TRACES: Final = 2048
@@ -131,3 +129,48 @@ class LiveLoops:
             trace.in_doubt = trace.agents.name_steps
             return []
         return trace.observe(step, span.parent_span_id, origin.resource)
+
+
+_REQUESTS: Final = ("tool", "function")
+
+
+def live_step(span: Span, said: Mapping[str, Json], agent: str | None) -> Step | None:
+    """Return the step that an arrived span stands for, without the facts that its trace may correct. None where it is
+    no step."""
+    step = step_of(
+        span_id=span.span_id.hex(),
+        name=span.name,
+        attributes=said,
+        events=[(event.name, attributes(event.attributes)) for event in span.events],
+        failed=span.status.code == STATUS_ERROR,
+        status_message=span.status.message,
+        agent=agent,
+        # The run's own span arrives after its steps: what stands below one span is of one run, whoever called it.
+        run=AgentRun(span.parent_span_id.hex(), is_called=True),
+        started_at=span.start_time_unix_nano,
+        ended_at=span.end_time_unix_nano,
+    )
+    if step is None:
+        return None
+    if step.kind is StepKind.TOOL and step.result is None and step.error is None:
+        return replace(step, arguments=None)
+    if step.kind is StepKind.MODEL and _asks_for_tools(said):
+        # Text beside a request for tools is no reply, whatever it repeats.
+        return replace(step, result="")
+    return step
+
+
+def _asks_for_tools(said: Mapping[str, Json]) -> bool:
+    """Return whether a model call ended in requests for tools, by its finish reasons or by the form of its reply."""
+    for key, value in said.items():
+        lowered = key.lower()
+        if "finish" in lowered and any(word in str(value) for word in _REQUESTS):
+            return True
+        is_reply = "output" in lowered or "completion" in lowered
+        if is_reply and ("tool_calls" in lowered or (isinstance(value, str) and _requests_in(value))):
+            return True
+    return False
+
+
+def _requests_in(text: str) -> bool:
+    return any(mark in text for mark in ('"tool_call"', '"tool_calls"', '"tool_use"', '"toolUse"', '"function_call"'))

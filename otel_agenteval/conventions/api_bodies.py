@@ -13,6 +13,8 @@ from otel_agenteval.conventions.decoding import (
     decode_text,
     is_cut,
     known_text,
+    objects_in,
+    texts_of,
 )
 from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.messages import (
@@ -42,8 +44,7 @@ def read_call(facts: SpanFacts, given: Json, returned: Json) -> None:
     """Fill in what a recorded request and its response say of a model call."""
     facts.input = Content(lambda: request(given), cut=is_cut(given))
     facts.output = Content(lambda: response(returned), cut=is_cut(returned))
-    reason = finish_reason(returned)
-    facts.finish_reasons = (reason,) if reason else None
+    facts.finish_reason = finish_reason(returned)
 
 
 def request(recording: Json) -> Sequence[Item]:
@@ -110,9 +111,8 @@ def _sent(body: Json) -> list[Item]:
 
 def _reply(body: Json) -> list[Item]:
     if isinstance(body, dict):
-        choices = body.get("choices")
-        if isinstance(choices, list):
-            return [choice.get("message") for choice in choices[:1] if isinstance(choice, dict)]
+        if isinstance(choices := body.get("choices"), list):
+            return [choice.get("message") for choice in objects_in(choices[:1])]
         if "output" in body:
             return _said(body["output"], ASSISTANT)
     return _said(body, ASSISTANT)
@@ -138,11 +138,5 @@ def _item(value: Json) -> Item:
             told = ToolResponse(result=decode_text(value.get("output")), call_id=call_id)
             return Message(role=TOOL, responses=[told])
         case "reasoning":
-            return Message(role=ASSISTANT, reasoning=_texts(value.get("summary")) or _texts(value.get("content")))
+            return Message(role=ASSISTANT, reasoning=texts_of(value.get("summary")) or texts_of(value.get("content")))
     return value
-
-
-def _texts(parts: Json) -> list[str]:
-    listed = parts if isinstance(parts, list) else []
-    texts = [known_text(part.get("text")) for part in listed if isinstance(part, dict)]
-    return [text for text in texts if text]

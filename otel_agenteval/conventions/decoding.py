@@ -197,6 +197,16 @@ _DECODER = json.JSONDecoder(parse_constant=str, parse_float=_finite)
 _MAX_SEGMENTS = 12
 
 
+def objects_in(value: Json) -> list[dict[str, Json]]:
+    """Return the objects in a list; none where `value` is something else."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def texts_of(parts: Json) -> list[str]:
+    """Return the texts in a list of parts of a message."""
+    return [text for part in objects_in(parts) if (text := known_text(part.get("text")))]
+
+
 def unflatten(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
     """Return the list that attributes named `prefix.<index>...` spell out, without gaps and contradictions."""
     start = prefix + "."

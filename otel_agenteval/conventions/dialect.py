@@ -64,7 +64,7 @@ class SpanFacts:
     model: str | None = None
     response_id: str | None = None
     previous_response_id: str | None = None
-    finish_reasons: tuple[str, ...] | None = None
+    finish_reason: str | None = None
     usage: Usage | None = None
     reasoning: str | None = None
     is_report: bool = False

@@ -199,8 +199,8 @@ def _model_call(node: Node) -> ModelCall:
 
 def _finish_reason(facts: SpanFacts) -> str | None:
     """Return why a model ended its reply, by the call itself or else by the message; of several choices the first."""
-    reasons = facts.finish_reasons or [reason for each in facts.replies if (reason := each.finish_reason)]
-    return next((reason[:MAX_REASON] for reason in reasons), None)
+    reason = facts.finish_reason or next(filter(None, (each.finish_reason for each in facts.replies)), None)
+    return reason[:MAX_REASON] if reason else None
 
 
 def _reasoning(models: Sequence[Node]) -> tuple[str, ...]:

@@ -4,8 +4,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import pytest
-from agenteval_collector.findings import AgentEfforts, Effort, Unusual, effort_of, unusual_effort
-from agenteval_collector.findings.effort import KEPT_SESSIONS, MIN_SESSIONS, UNUSUAL_SHARE
+from agenteval_collector.findings.effort import (
+    KEPT_SESSIONS,
+    MIN_SESSIONS,
+    UNUSUAL_SHARE,
+    AgentEfforts,
+    Unusual,
+    effort_of,
+    unusual_effort,
+)
+from agenteval_collector.model.effort import Effort
 from hypothesis import given
 from hypothesis import strategies as st
 

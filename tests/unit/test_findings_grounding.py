@@ -1,7 +1,7 @@
 """Which values count as said before."""
 
 import pytest
-from agenteval_collector.findings.grounding import Conversation, Said, looked_up
+from agenteval_collector.findings.grounding import Conversation, looked_up
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,10 +25,10 @@ from otel_agenteval.model import Json
     ],
 )
 def test_a_value_was_said_in_whatever_form(said: str, used: str | float) -> None:
-    conversation = Conversation(complete=True)
-    assert conversation.has(used) is Said.NO
+    conversation = Conversation()
+    assert conversation.lacks(used)
     conversation.add(said)
-    assert conversation.has(used) is Said.YES
+    assert not conversation.lacks(used)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_value_was_said_in_whatever_form(said: str, used: str | float) -> None
     ],
 )
 def test_what_was_not_said_is_found_out(said: str, used: str | float) -> None:
-    conversation = Conversation(complete=True)
+    conversation = Conversation()
     conversation.add(said)
-    assert conversation.has(used) is Said.NO
+    assert conversation.lacks(used)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_identifiers_and_numbers_are_looked_up(arguments: Json, expected: list[s
 
 @given(st.text(max_size=60), st.integers(100, 10**12))
 def test_a_number_that_was_said_is_found_whatever_stands_around_it(around: str, number: int) -> None:
-    conversation = Conversation(complete=True)
+    conversation = Conversation()
     conversation.add(f"{around} {number} {around}")
-    assert conversation.has(number) is Said.YES
-    assert conversation.has(str(number)) is Said.YES
+    assert not conversation.lacks(number)
+    assert not conversation.lacks(str(number))

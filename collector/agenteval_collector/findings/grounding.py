@@ -10,7 +10,6 @@ said in too many ways to call one invented; they and texts with spaces are not l
 import re
 from collections.abc import Iterator
 from decimal import Decimal
-from enum import Enum
 from functools import lru_cache
 
 from otel_agenteval.model import Json
@@ -32,21 +31,12 @@ _IDENTIFIER = re.compile(r"#?[^\W_][\w\-/.#:@]{2,63}", re.ASCII)
 _DATE_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[:.]\d{2}(?:[:.]\d{2})?.*|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}")
 
 
-class Said(Enum):
-    """The answer to whether a value was said."""
-
-    YES = "said before"
-    NO = "not said before"
-    UNKNOWN = "not said in what is known"
-
-
 class Conversation:
     """Remembers the words with digits that were said so far."""
 
-    def __init__(self, *, complete: bool) -> None:
-        """Start an empty conversation. Without `complete`, parts of what was said are missing, and nothing is ever
-        unsaid."""
-        self._complete = complete
+    def __init__(self) -> None:
+        # Where a part of what was said is missing, nothing can be called unsaid any more.
+        self._is_complete = True
         self._room = MAX_SAID
         self._unread: list[str] = []
         self._tokens: set[str] = set()
@@ -55,18 +45,17 @@ class Conversation:
     def add(self, text: str | None) -> None:
         """Add something that was said. None stands for something that was not recorded."""
         if text is None or len(text) > self._room:
-            self._complete = False
+            self._is_complete = False
         if text is not None:
             self._unread.append(text[: self._room])
             self._room = max(0, self._room - len(text))
 
-    def has(self, value: str | int | float) -> Said:
-        """Return whether the value was said."""
+    def lacks(self, value: str | int | float) -> bool:
+        """Return whether it is certain that the value was not said."""
+        if not self._is_complete:
+            return False
         self._read()
-        known = self._has_identifier(value) if isinstance(value, str) else self._has_number(value)
-        if known:
-            return Said.YES
-        return Said.NO if self._complete else Said.UNKNOWN
+        return not (self._has_identifier(value) if isinstance(value, str) else self._has_number(value))
 
     def _read(self) -> None:
         """Read what was added since the last look-up. This is done late, because most traces have nothing to look

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 
-from agenteval_collector.findings.grounding import Conversation, Said, looked_up
+from agenteval_collector.findings.grounding import Conversation, looked_up
 from agenteval_collector.findings.observing import Observed, Subject, of_call, quote, written
 from agenteval_collector.findings.schemas import SchemaChecks, Uncheckable
 from agenteval_collector.problems import shape_of
@@ -118,13 +118,13 @@ def unsaid_values(subject: Subject) -> Iterator[Observed]:
     """
     if not subject.is_history_known or not subject.trace.tool_calls:
         return
-    said = Conversation(complete=True)
+    said = Conversation()
     for text in _before(subject):
         said.add(text)
     for index, turn in subject.turns():
         said.add(turn.input)
         for call in turn.tool_calls:
-            values = (value for value in looked_up(call.arguments) if said.has(value) is Said.NO)
+            values = (value for value in looked_up(call.arguments) if said.lacks(value))
             if unsaid := [quote(str(value)) for value in islice(dict.fromkeys(values), MAX_UNSAID)]:
                 reason = f"was called with {quote(', '.join(unsaid))}, which nothing before contains"
                 yield of_call(index, call, reason, values=[*unsaid])

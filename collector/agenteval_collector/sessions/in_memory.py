@@ -204,21 +204,21 @@ class Sessions:
 
     def reload(self, session_id: str) -> SessionUpdate | None:
         """Read a session again that a trace has left; None where no trace is left in it."""
-        self._sessions.pop(session_id)
-        self._held.pop(session_id, None)
-        self._changed.pop(session_id, None)
-        self._live.forget(session_id)
+        self._drop(session_id)
         session = self._open(session_id)
         return self._update(session) if session and session.scores.traces else None
 
     def forget(self, session_id: str) -> None:
         """Forget a session that was deleted: what comes of it begins it anew."""
+        self._drop(session_id)
+        self._endings.forget(session_id)
+        self._absent = None
+
+    def _drop(self, session_id: str) -> None:
         self._sessions.pop(session_id)
         self._held.pop(session_id, None)
         self._changed.pop(session_id, None)
         self._live.forget(session_id)
-        self._endings.forget(session_id)
-        self._absent = None
 
     def forget_all(self) -> None:
         """Read every session from the store again when it goes on, because memory may be ahead of the store."""

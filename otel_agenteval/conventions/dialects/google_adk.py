@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_remains, is_cut
+from otel_agenteval.conventions.decoding import decode_remains, is_cut, objects_in
 from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys, Role, SpanFacts
 from otel_agenteval.conventions.dialects.otel_genai import read_model, read_tool
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Item
@@ -84,8 +84,7 @@ def _model(attributes: Mapping[str, Json]) -> SpanFacts:
         asked = decode_remains(request)
         facts.input = Content(lambda: _sent(asked), cut=is_cut(request))
         facts.tool_definitions = _declarations(asked)
-    if facts.finish_reasons is None and (reason := api_bodies.finish_reason(response)):
-        facts.finish_reasons = (reason,)
+    facts.finish_reason = facts.finish_reason or api_bodies.finish_reason(response)
     if response not in (None, _NO_CONTENT):
         facts.output = Content(lambda: _received(decode_remains(response)), cut=is_cut(response))
     return facts
@@ -109,9 +108,8 @@ def _received(response: Json) -> Sequence[Item]:
 
 def _declarations(request: Json) -> Json:
     """Return the tools of a request; None where it offers none."""
-    tools = _list(_config(request).get("tools"))
-    groups = [tool.get("function_declarations") for tool in tools if isinstance(tool, dict)]
-    return [declaration for group in groups for declaration in _list(group)] or None
+    tools = objects_in(_config(request).get("tools"))
+    return [declaration for tool in tools for declaration in _list(tool.get("function_declarations"))] or None
 
 
 def _config(request: Json) -> dict[str, Json]:

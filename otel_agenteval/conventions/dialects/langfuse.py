@@ -6,7 +6,7 @@ Input and output have any shape: `{"args", "kwargs"}` of a function, request and
 from collections.abc import Sequence
 
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut, known_text
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut, known_text, objects_in
 from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts, SpanKind
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
@@ -77,6 +77,5 @@ def _tools_as_messages(given: Json) -> Json:
     """Return the tools that Langfuse's callback for LangChain lists as messages of tools, after what was said."""
     if not isinstance(given, str) or _TOOL_AS_MESSAGE not in given:
         return None
-    messages = decode_structure(given)
-    listed = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
-    return [content for each in listed if isinstance(content := each.get("content"), dict)] or None
+    contents = (each.get("content") for each in objects_in(decode_structure(given)))
+    return [content for content in contents if isinstance(content, dict)] or None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import usage
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments, known_text, unflatten
+from otel_agenteval.conventions.decoding import decode_arguments, known_text, objects_in, unflatten
 from otel_agenteval.conventions.dialect import Dialect, Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Item, Message, ToolRequest, message_items, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
@@ -61,16 +61,14 @@ def _raw(attributes: Mapping[str, Json]) -> SpanFacts:
 def _thought(choices: Json) -> str | None:
     if not isinstance(choices, str) or _THOUGHT not in choices:
         return None
-    messages = [item.get(_THOUGHT) for item in _items(choices)[:1] if isinstance(item, dict)]
-    return known_text(messages[0]) if messages else None
+    return next((known_text(item.get(_THOUGHT)) for item in objects_in(_items(choices)[:1])), None)
 
 
 def _items(text: Json) -> list[Json]:
     """Return the messages in a list of messages, or of choices, the first of which counts."""
     decoded = _decoded(text)
-    listed = decoded if isinstance(decoded, list) else []
-    choices = [item["message"] for item in listed if isinstance(item, dict) and "message" in item]
-    return choices[:1] or listed
+    choices = [item["message"] for item in objects_in(decoded) if "message" in item]
+    return choices[:1] or (decoded if isinstance(decoded, list) else [])
 
 
 def _decoded(text: Json) -> Json:

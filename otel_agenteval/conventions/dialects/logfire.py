@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_structure, is_cut
+from otel_agenteval.conventions.decoding import decode_structure, is_cut, objects_in
 from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts
 from otel_agenteval.conventions.dialects.otel_events import MESSAGE_EVENTS, event_message
 from otel_agenteval.conventions.dialects.otel_genai import read_model
@@ -69,12 +69,8 @@ def _received(events: Json) -> Sequence[Item]:
 
 def _messages(events: Json) -> list[Message]:
     """Return the messages of an attribute that lists events."""
-    listed = api_bodies.decoded(events)
-    named = [
-        (name, event)
-        for event in (listed if isinstance(listed, list) else ())
-        if isinstance(event, dict) and isinstance(name := event.get("event.name"), str) and name in MESSAGE_EVENTS
-    ]
+    listed = [(event.get("event.name"), event) for event in objects_in(api_bodies.decoded(events))]
+    named = ((name, event) for name, event in listed if isinstance(name, str) and name in MESSAGE_EVENTS)
     messages = [event_message(name, event) for name, event in named]
     return [message for message in messages if isinstance(message, Message)]
 

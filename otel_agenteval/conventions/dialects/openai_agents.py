@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
+from otel_agenteval.conventions.decoding import objects_in
 from otel_agenteval.conventions.dialect import Dialect, Keys, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Message, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
@@ -69,8 +70,7 @@ def _object(text: str) -> Message | None:
 
 def _part(item: dict[str, Json]) -> dict[str, Json]:
     """Return an item of the Responses API as a part; a thought's text stands in its summary."""
-    summary = item.get("summary")
-    if item.get("type") != "reasoning" or not isinstance(summary, list):
+    if item.get("type") != "reasoning" or not isinstance(item.get("summary"), list):
         return item
-    texts = [text for each in summary if isinstance(each, dict) and isinstance(text := each.get("text"), str)]
+    texts = [text for each in objects_in(item["summary"]) if isinstance(text := each.get("text"), str)]
     return {"type": "reasoning", "content": "\n".join(texts)}

@@ -18,6 +18,7 @@ from otel_agenteval.conventions.decoding import (
     decode_text,
     is_cut,
     known_text,
+    objects_in,
     unflatten,
 )
 from otel_agenteval.conventions.dialect import Attributes, Dialect, IndexedMessages, Keys, Role, SpanFacts, SpanKind
@@ -174,8 +175,7 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     raw = attributes.get(_OUTPUT)
     if isinstance(raw, str) and (response_id := _RESPONSE_ID.match(raw)):
         facts.response_id = response_id[1]
-    reason = known_text(attributes.get(_FINISH_REASON)) or api_bodies.finish_reason(raw)
-    facts.finish_reasons = (reason,) if reason else None
+    facts.finish_reason = known_text(attributes.get(_FINISH_REASON)) or api_bodies.finish_reason(raw)
     parameters = attributes.get(_PARAMETERS)
     if isinstance(parameters, str) and _PREVIOUS_RESPONSE in parameters:
         given = decode_structure(parameters)
@@ -281,7 +281,7 @@ def _plain(item: Json) -> Json:
     ):
         wrapped = message.get(source)
         if isinstance(wrapped, list):
-            plain[target] = [each.get(wrapper) for each in wrapped if isinstance(each, dict)]
+            plain[target] = [each.get(wrapper) for each in objects_in(wrapped)]
     return plain
 
 

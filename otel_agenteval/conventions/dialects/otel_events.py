@@ -109,7 +109,7 @@ def _read_messages(facts: SpanFacts, events: Sequence[tuple[str, Fields]], is_or
     if received:
         facts.output = Content(lambda: _messages_in(received), cut=_is_cut(received))
         reasons = (known_text(fields.get("finish_reason")) for _, fields in received)
-        facts.finish_reasons = tuple(filter(None, reasons)) or None
+        facts.finish_reason = next(filter(None, reasons), None)
     facts.cut = _is_cut(events)
 
 

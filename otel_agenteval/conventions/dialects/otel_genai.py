@@ -172,5 +172,5 @@ def read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     facts.previous_response_id = known_text(attributes.get(_PREVIOUS_RESPONSE))
     reasons = decode_structure(attributes.get(_FINISH_REASONS))
     listed = reasons if isinstance(reasons, list) else [reasons]
-    facts.finish_reasons = tuple(reason for each in listed if (reason := known_text(each))) or None
+    facts.finish_reason = next(filter(None, map(known_text, listed)), None)
     facts.usage = usage_in(attributes, _INPUT_TOKENS, _OUTPUT_TOKENS) or facts.usage

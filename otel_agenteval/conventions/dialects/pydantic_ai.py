@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_structure, is_cut, known_text
+from otel_agenteval.conventions.decoding import decode_structure, is_cut, known_text, objects_in
 from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys, Role, SpanFacts
 from otel_agenteval.conventions.dialects.otel_genai import read_tool
 from otel_agenteval.conventions.messages import ASSISTANT, Item, read_message
@@ -83,15 +83,11 @@ def _read_model(attributes: Mapping[str, Json]) -> SpanFacts:
     parameters = decode_structure(recording)
     if not isinstance(parameters, dict):
         return facts
-    offered, answering = (_listed(parameters.get(key)) for key in ("function_tools", "output_tools"))
+    offered, answering = (objects_in(parameters.get(key)) for key in ("function_tools", "output_tools"))
     if semconv.GEN_AI_TOOL_DEFINITIONS not in attributes:
         facts.tool_definitions = [{**tool, "parameters": tool.get("parameters_json_schema")} for tool in offered]
     facts.answer_tools = tuple(name for tool in answering if (name := known_text(tool.get("name"))))
     return facts
-
-
-def _listed(tools: Json) -> list[dict[str, Json]]:
-    return [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
 
 
 def _read_tool(attributes: Mapping[str, Json]) -> SpanFacts:

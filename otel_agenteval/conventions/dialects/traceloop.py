@@ -94,8 +94,7 @@ def _read_model(span: SpanRecord) -> SpanFacts:
     if semconv.GEN_AI_OPERATION_NAME not in attributes:
         facts.role = _REQUEST.role(attributes) if _REQUEST.key in attributes else Role.MODEL
     read_model(facts, attributes)
-    if reason := known_text(attributes.get(_FINISH_REASON)):
-        facts.finish_reasons = (reason,)
+    facts.finish_reason = known_text(attributes.get(_FINISH_REASON)) or facts.finish_reason
     if any(key.startswith(_COMPLETION + ".") for key in attributes) and not _names_fields(span):
         facts.output = Content(lambda: _messages(attributes, _COMPLETION, ASSISTANT))
     if any(key.startswith(_PROMPT + ".") for key in attributes):

@@ -9,7 +9,15 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.api_bodies import usage_in
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, known_text
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_structure,
+    decode_text,
+    is_cut,
+    known_text,
+    objects_in,
+    texts_of,
+)
 from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts, SpanKind
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Item, Message, read_message
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
@@ -88,8 +96,7 @@ def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     facts.tool_definitions = _definitions(attributes.get(_TOOLS))
     facts.model = next(filter(None, (known_text(attributes.get(key)) for key in _MODEL_NAMES)), None)
     facts.response_id = known_text(attributes.get(_RESPONSE_ID))
-    if reason := known_text(attributes.get(_FINISH_REASON)):
-        facts.finish_reasons = (reason,)
+    facts.finish_reason = known_text(attributes.get(_FINISH_REASON))
     facts.usage = usage_in(attributes, _INPUT_TOKENS, _OUTPUT_TOKENS)
 
 
@@ -151,15 +158,11 @@ def _said(attributes: Mapping[str, Json]) -> Json:
 
 def _reply(attributes: Mapping[str, Json]) -> Item:
     calls = api_bodies.decoded(attributes.get(_CALLS))
+    # A list without calls says that nothing was asked for; None, that nothing is known of it.
+    parts = [_part({**call, "type": "tool-call"}) for call in objects_in(calls)] if isinstance(calls, list) else None
+    reasoning = _reasoning(attributes.get(_REASONING))
     return read_message(
-        {
-            "role": ASSISTANT,
-            "content": _said(attributes),
-            "parts": [_part({**call, "type": "tool-call"}) for call in calls if isinstance(call, dict)]
-            if isinstance(calls, list)
-            else None,
-            "reasoning_content": _reasoning(attributes.get(_REASONING)),
-        }
+        {"role": ASSISTANT, "content": _said(attributes), "parts": parts, "reasoning_content": reasoning}
     )
 
 
@@ -168,8 +171,7 @@ def _reasoning(value: Json) -> str | None:
     parts = decode_structure(value)
     if not isinstance(parts, list):
         return known_text(value)
-    texts = [known_text(part.get("text")) for part in parts if isinstance(part, dict)]
-    return "\n".join(text for text in texts if text) or None
+    return "\n".join(texts_of(parts)) or None
 
 
 def _definitions(recording: Json) -> Json:

@@ -9,17 +9,15 @@ from otel_agenteval.conventions.registry import KEYS
 
 # Where a span speaks several dialects, the first says what it is, and the first that names its agent is believed.
 _RUNS: Final = tuple(
-    (kind, frozenset(value for value, role in kind.roles.items() if role is Role.AGENT))
+    (kind.key, frozenset(value for value, role in kind.roles.items() if role is Role.AGENT), kind)
     for kind in KEYS.kinds
     if Role.AGENT in kind.roles.values()
 )
-# Asked of every span, so it is written for speed.
-_KEYS: Final = tuple((kind.key, runs) for kind, runs in _RUNS)
 
 
 def is_run(name: str, attributes: Attributes) -> bool:
     """Return whether a span stands for a run of an agent."""
-    for key, runs in _KEYS:
+    for key, runs, _ in _RUNS:
         if isinstance(value := attributes.get(key), str):
             return value in runs
     return any(tells(name, attributes) for tells in KEYS.is_run)
@@ -30,8 +28,8 @@ def agent_of(name: str, attributes: Attributes, scope: str = "") -> str | None:
     for key in KEYS.agents:
         if key in attributes and (named := known_text(attributes[key])) is not None:
             return None if named in KEYS.no_agents else named
-    for kind, runs in _RUNS:
-        if (value := attributes.get(kind.key)) is not None and isinstance(value, str) and value in runs:
+    for kind_key, runs, kind in _RUNS:
+        if isinstance(value := attributes.get(kind_key), str) and value in runs:
             for key in kind.agents:
                 if (named := known_text(attributes.get(key))) is not None:
                     return named

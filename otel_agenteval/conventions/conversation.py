@@ -53,8 +53,9 @@ MAX_MESSAGES: Final = 2000
 class EarlierSteps(NamedTuple):
     """The steps of a turn in traces before this one, as its first model call here was told of them.
 
-    `calls` are those of tools, oldest first; no earlier model call was told of the last `now` of them. `is_continued`:
-    the model goes on from their results, not from what a user said. `results_alone` as in `Trace`.
+    `calls` are the calls of tools, oldest first. The results of the last `now` of them are new: no earlier model call
+    was told of them. `is_continued`: the model goes on from results, not from what a user said. `results_alone` as in
+    `Trace`.
     """
 
     calls: tuple[ToolCall, ...] = ()

@@ -41,8 +41,8 @@ class Subject:
         return ((index, call) for index, turn in self.turns() for call in turn.tool_calls)
 
     def outcomes(self) -> Iterator[tuple[int, ToolCall]]:
-        """Yield the tool calls, each with the index of its turn, those of an earlier trace first whose results this one
-        brought."""
+        """Yield the tool calls whose outcome this trace tells, each with the index of its turn: first those of earlier
+        traces, whose results it brought, then its own."""
         told = self.trace.told
         return chain(((0, call) for call in told[len(told) - self.trace.told_now :]), self.calls())
 

@@ -33,7 +33,8 @@ class Range(StrEnum):
         return {Range.DAY: 24, Range.WEEK: 28, Range.MONTH: 30}[self]
 
     def first(self, now: int) -> int:
-        """Return the number of the first point at `now` (ns): its hour since the Unix epoch by hours of a step."""
+        """Return the number of the oldest point of a chart at `now` (ns); points are numbered from the Unix epoch on,
+        one for each step."""
         return now // HOUR // self.step - self.points + 1
 
 

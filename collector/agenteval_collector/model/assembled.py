@@ -60,7 +60,7 @@ class AssembledTrace:
     there may be no spans then. `received_at` is when the newest of all this was received, or the agent last heard of
     (ns since the Unix epoch, by the clock of the collector: those of agents may say anything). `closing` is None for
     such a look, and for one at an earlier revision; `waits_for` tells, in a look at an open one, what it waits for.
-    `session` is what its attributes name, or its id where they name none; None until somebody had to know.
+    `session` is the session that its attributes name, else its own id; None as long as nobody has asked.
     """
 
     trace_id: str

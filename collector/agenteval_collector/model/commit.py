@@ -109,13 +109,13 @@ class Commit:
 
     @property
     def unsettled(self) -> set[str]:
-        """The sessions that traces leave or join by it otherwise than new: their traces have to be added up again."""
+        """The sessions that traces move out of or into with this commit: their traces have to be added up again."""
         return self.left.union(*((each.left, each.joined) for each in self.moves.values()))
 
     @property
     def joins(self) -> bool:
-        """Whether its traces were looked for among conversations that other processes may join traces to, too: more
-        was looked up than that all traces of a service name their sessions."""
+        """True where traces were looked for among conversations that other processes may change meanwhile. A look-up
+        that gave False only said that all traces of a service name their sessions: nothing rests on it."""
         return any(each.gave is not False for each in self.looked_up)
 
     def add(self, update: SessionUpdate) -> None:

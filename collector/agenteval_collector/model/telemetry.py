@@ -68,8 +68,8 @@ class LoggedRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLag:
-    """Requests from the oldest one that is not fully scored to the newest one, and the seconds since that one was
-    received, before a restart of the collector too."""
+    """How far scoring is behind the log: the number of `requests` from the oldest one that is not fully scored on, and
+    the seconds since that one was received. A restart of the collector does not begin it anew."""
 
     requests: int
     oldest_age: float

@@ -39,13 +39,9 @@ class Agents:
         if len(self._names) > 2:
             self._names.pop()
 
-    def below(self, span_id: bytes) -> str | None:
-        """Return the agent of the steps below a span. None where it is not known, and where they may be of several."""
-        return self._below.get(span_id) or None
-
     def of_step(self, name: str | None, parent_id: bytes) -> str | None:
         """Return the agent of a step that names this one or none. None where it cannot be told."""
-        known = name or self.below(parent_id)
+        known = name or self._below.get(parent_id) or None
         if known is None and self.name_steps and len(self._names) == 1:
             return next(iter(self._names))
         return known

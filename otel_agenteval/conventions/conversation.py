@@ -8,6 +8,7 @@ programs change or drop them between two calls.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from otel_agenteval.conventions.content import Content
@@ -15,7 +16,7 @@ from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.failures import span_error
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Message, ToolRequest, ToolResponse
 from otel_agenteval.conventions.spoken import Spoken, digest_of
-from otel_agenteval.conventions.tools import answered, is_framework
+from otel_agenteval.conventions.tools import answered, is_framework, requested
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import Conversation, Json, ToolCall
 
@@ -113,15 +114,7 @@ def _alone(steps: Sequence[Message], node: Node, began_at: int) -> tuple[ToolCal
 
 
 def _call(request: ToolRequest, node: Node, time: int) -> ToolCall:
-    return ToolCall(
-        name=request.name,
-        arguments=request.arguments,
-        call_id=request.call_id,
-        agent=node.agent,
-        run=node.run,
-        started_at=time,
-        ended_at=time + 1,
-    )
+    return replace(requested(request, node), started_at=time, ended_at=time + 1)
 
 
 def _answer(calls: list[ToolCall], first: int, response: ToolResponse, answers: Set[str | None]) -> None:

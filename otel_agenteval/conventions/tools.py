@@ -48,14 +48,7 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
         if call is not None:
             timed.append((node.span.started_at, _completed(call, request, offered.by(node, request.name))))
         elif request.name not in executed:
-            call = ToolCall(
-                name=request.name,
-                arguments=request.arguments,
-                is_offered=offered.by(node, request.name),
-                call_id=request.call_id,
-                agent=node.agent,
-                run=node.run,
-            )
+            call = replace(requested(request, node), is_offered=offered.by(node, request.name))
             timed.append((node.span.started_at, call))
     joined = {id(call) for call in matches.values()}
     timed += [(call.started_at or 0, call) for call in executions if id(call) not in joined]
@@ -100,6 +93,13 @@ def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[N
                 first[request.call_id] = request
             requests.append((node, request))
     return [(node, replace(each, call_id=None) if each.call_id in recurring else each) for node, each in requests]
+
+
+def requested(request: ToolRequest, node: Node) -> ToolCall:
+    """Return the call that the model call `node` asks for, as far as the request tells of it."""
+    return ToolCall(
+        name=request.name, arguments=request.arguments, call_id=request.call_id, agent=node.agent, run=node.run
+    )
 
 
 def _is_remembered(request: ToolRequest, node: Node) -> bool:

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from otel_agenteval.metrics.cross_table import TABLE_METRICS, CrossTable
-from otel_agenteval.metrics.numbers import unit_interval
 from otel_agenteval.metrics.resampling import interval, once, ratio, resamples
+from otel_agenteval.metrics.result import unit_interval
 from otel_agenteval.metrics.runs import Floats
 
 AGREEMENT_METRICS: Final = (*TABLE_METRICS, "pearson", "spearman", "mean_absolute_difference")

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from otel_agenteval.metrics.numbers import unit_interval
-from otel_agenteval.metrics.result import MetricResult
+from otel_agenteval.metrics.result import MetricResult, unit_interval
 from otel_agenteval.model import Json
 
 DEFAULT_THRESHOLD = 0.7

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from otel_agenteval.metrics.numbers import is_number
+from otel_agenteval.metrics.result import is_number
 from otel_agenteval.metrics.runs import Floats
 
 Estimator: TypeAlias = Literal["plugin", "unbiased"]
@@ -55,10 +55,10 @@ class PassKPosterior:
     All four are None where no attempt was made: the prior alone is no evidence.
     """
 
-    pass_at_k: float | None
-    pass_hat_k: float | None
-    pass_at_k_interval: Interval | None
-    pass_hat_k_interval: Interval | None
+    pass_at_k: float | None = None
+    pass_hat_k: float | None = None
+    pass_at_k_interval: Interval | None = None
+    pass_hat_k_interval: Interval | None = None
     level: float
     reason: str
 
@@ -75,14 +75,7 @@ def pass_k_posterior(n: int, c: int, k: int, level: float = 0.95) -> PassKPoster
     if not is_number(level) or not 0.0 < float(level) < 1.0:
         raise ValueError(f"level is {level!r}, not a number between 0 and 1")
     if n == 0:
-        return PassKPosterior(
-            pass_at_k=None,
-            pass_hat_k=None,
-            pass_at_k_interval=None,
-            pass_hat_k_interval=None,
-            level=level,
-            reason="no attempt was made",
-        )
+        return PassKPosterior(level=level, reason="no attempt was made")
     a, b = 1 + c, 1 + n - c
     low, high = (_quantile(a, b, tail) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return PassKPosterior(

@@ -1,9 +1,37 @@
-"""The result of every metric."""
+"""The result of every metric, and checks of numbers that come from outside."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
+from typing import TypeGuard, TypeVar
 
 from otel_agenteval.model import Json
+
+T = TypeVar("T")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether the value is a real number. True and False are none."""
+    # Most are floats, and a look at an abstract class takes longer than all else that is done with them.
+    return value.__class__ is float or (isinstance(value, Real) and not isinstance(value, bool))
+
+
+def listed(values: Iterable[T], kind: type[T], what: str) -> list[T]:
+    """Return the `values` as a list. Raises ValueError, saying `what` they are, unless all of them are of that kind."""
+    found = None if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+    if found is None:
+        raise ValueError(f"{what} are {values!r:.200}, not a sequence")
+    for place, value in enumerate(found):
+        if not isinstance(value, kind):
+            raise ValueError(f"{what} have {value!r:.200} at place {place}, not a {kind.__name__}")
+    return found
+
+
+def unit_interval(value: object, what: str) -> float:
+    """Return `value` as a float. Raises ValueError, naming `what` it is, unless it is a number in [0, 1]."""
+    if not is_number(value) or not 0.0 <= float(value) <= 1.0:
+        raise ValueError(f"{what} is {value!r}, not a number in [0, 1]")
+    return float(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

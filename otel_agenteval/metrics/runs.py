@@ -14,7 +14,7 @@ from typing import Final, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from otel_agenteval.metrics.numbers import is_number, listed, unit_interval
+from otel_agenteval.metrics.result import is_number, listed, unit_interval
 
 BASELINE: Final = "baseline"
 CONDITIONS: Final = (BASELINE, "fault", "structural", "prompt")

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from otel_agenteval.metrics.numbers import unit_interval
 from otel_agenteval.metrics.resampling import ratio
+from otel_agenteval.metrics.result import unit_interval
 from otel_agenteval.metrics.runs import Floats, RunTable
 
 SAFETY: Final = ("S_comp", "S_harm", "R_saf")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from otel_agenteval.metrics.numbers import unit_interval
+from otel_agenteval.metrics.result import unit_interval
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
     {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from otel_agenteval.metrics.numbers import listed, unit_interval
-from otel_agenteval.metrics.result import MetricResult, clamp
+from otel_agenteval.metrics.result import MetricResult, clamp, listed, unit_interval
 from otel_agenteval.model import Json
 
 TOOL_USE_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from otel_agenteval.metrics.numbers import listed, unit_interval
+from otel_agenteval.metrics.result import listed, unit_interval
 
 STALL_TRACES = 5
 """A session stalls when it gains too little over this many traces..."""
@@ -31,10 +31,10 @@ class SessionTrend:
     are None where no trace has a score. `evaluated` counts the traces with a score, `skipped` those without.
     """
 
-    stalled: bool | None
-    regressed: bool | None
-    best: float | None
-    last: float | None
+    stalled: bool | None = None
+    regressed: bool | None = None
+    best: float | None = None
+    last: float | None = None
     evaluated: int
     skipped: int
     reason: str
@@ -50,9 +50,7 @@ def session_trend(scores: Sequence[float | None]) -> SessionTrend:
     values = [unit_interval(s, f"score of trace {index}") for index, s in enumerate(given) if s is not None]
     skipped = len(given) - len(values)
     if not values:
-        return SessionTrend(
-            stalled=None, regressed=None, best=None, last=None, evaluated=0, skipped=skipped, reason="no scored trace"
-        )
+        return SessionTrend(evaluated=0, skipped=skipped, reason="no scored trace")
     best_so_far = list(accumulate(values, max))
     best, last = best_so_far[-1], values[-1]
     stalled = regressed = None

@@ -1,7 +1,9 @@
 import pytest
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.sessions.scores import SessionEvaluators, unjudged_reason
+from agenteval_collector.sessions.session import Session
 from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores, TraceSignals, signals_of
+from agenteval_collector.sessions.window import AnswerWindow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,9 +38,8 @@ def outcomes_of(
     record = SessionRecord(
         session_id="s", user_id=None, agent=None, services=(), started_at=1, last_seen_at=1, trace_count=scores.traces
     )
-    found = SessionEvaluators(THRESHOLDS, min_coverage, weightless).evaluate(
-        record, scores, trace_id=None, span_id=None, service_version=None, part=None, now=1
-    )
+    session = Session(record, scores, AnswerWindow())
+    found = SessionEvaluators(THRESHOLDS, min_coverage, weightless).evaluate(session, now=1)
     return {each.name: each.outcome for each in found}
 
 

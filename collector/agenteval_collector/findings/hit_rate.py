@@ -45,7 +45,8 @@ def hit_rate(ends: Iterable[SessionEnd]) -> HitRate | None:
     known = [(end.has_error, has_failed) for end in ends if (has_failed := _has_failed(end)) is not None]
     if len(known) < ENOUGH_ENDS:
         return None
-    return HitRate(*(_rate(failed for has_error, failed in known if has_error is error) for error in (True, False)))
+    by_error = [[failed for has_error, failed in known if has_error is error] for error in (True, False)]
+    return HitRate(*(FailureRate(len(each), sum(each)) for each in by_error))
 
 
 def _has_failed(end: SessionEnd) -> bool | None:
@@ -55,8 +56,3 @@ def _has_failed(end: SessionEnd) -> bool | None:
     if end.labelled is not None:
         return end.labelled < FAILED_BELOW
     return None if end.judged is None else not end.judged
-
-
-def _rate(ends: Iterable[bool]) -> FailureRate:
-    failed = list(ends)
-    return FailureRate(sessions=len(failed), failed=sum(failed))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from agenteval_collector.findings.call_syntax import WrittenCalls, written_calls
 from agenteval_collector.findings.observing import Observed, Subject, quote
-from otel_agenteval.model import Trace, Turn
+from otel_agenteval.model import Turn
 
 _ANSWERS = frozenset(("final_answer",))
 """Tools by which frameworks have a model answer. Writing such a call as text is answering."""
@@ -18,7 +18,8 @@ _ANSWERS = frozenset(("final_answer",))
 
 def written_out(subject: Subject) -> Iterator[Observed]:
     """Find replies and answers that hold a tool call as text."""
-    known = _known_tools(subject.trace)
+    trace = subject.trace
+    known = frozenset(tool.name for tool in trace.available_tools) | {call.name for call in trace.tool_calls}
     for index, turn in subject.turns():
         made = {call.name for call in turn.tool_calls}
         for span_id, agent, text in _said(turn):
@@ -44,10 +45,6 @@ def _counts(calls: WrittenCalls, tool: str, known: frozenset[str]) -> bool:
     if tool in known:
         return not calls.is_marked or calls.ends or calls.opens_line
     return calls.is_marked and calls.ends and (calls.begins or not known)
-
-
-def _known_tools(trace: Trace) -> frozenset[str]:
-    return frozenset(tool.name for tool in trace.available_tools) | {call.name for call in trace.tool_calls}
 
 
 def _said(turn: Turn) -> Iterator[tuple[str, str | None, str]]:

@@ -57,16 +57,12 @@ def repeated(subject: Subject) -> Iterator[Observed]:
         outcome = call.error if call.result is None else written(call.result)
         if call.arguments is None or outcome is None:
             continue
-        before, result = results[_same(call)], _digest(outcome)
+        before, result = results[_digest(f"{call.name} {written(call.arguments)}")], _digest(outcome)
         if result in before:
             same = "error" if call.error is not None else "result"
             arguments = quote(written(call.arguments))
             yield of_call(turn, call, f"was called with {arguments} before, and gave the same {same} again")
         before.add(result)
-
-
-def _same(call: ToolCall) -> bytes:
-    return _digest(f"{call.name} {written(call.arguments)}")
 
 
 def _digest(text: str) -> bytes:

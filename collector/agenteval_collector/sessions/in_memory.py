@@ -254,16 +254,7 @@ class Sessions:
     def _update(self, session: Session, *, revive: bool = True, seen: float | None = None) -> SessionUpdate:
         """Return the session's scores now. Without `revive` a session that was over stays over. `seen` is the monotonic
         time since when it is quiet, by default the receipt of its newest trace."""
-        (_, trace_id), span_id = session.last_turn
-        evaluations = self._evaluators.evaluate(
-            session.record,
-            session.scores,
-            trace_id=trace_id or None,
-            span_id=span_id,
-            service_version=session.service_version,
-            part=session.part,
-            now=self._clock.now(),
-        )
+        evaluations = self._evaluators.evaluate(session, self._clock.now())
         session_id = session.record.session_id
         if (revive or session_id in self._live) and session_id not in self._endings:
             if seen is None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agenteval_collector.model.judging import PENDING_TRACES
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.sessions.session import Session
 from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Json
@@ -43,18 +43,10 @@ class SessionEvaluators:
         self._min_coverage = min_coverage
         self._weightless = weightless or {}
 
-    def evaluate(
-        self,
-        record: SessionRecord,
-        scores: BoundedScores,
-        *,
-        trace_id: str | None,
-        span_id: str | None,
-        service_version: str | None,
-        part: Part | None,
-        now: int,
-    ) -> list[Evaluation]:
-        """Return the session's scores now, as one of that `part`. Their events belong to the span of its last turn."""
+    def evaluate(self, session: Session, now: int) -> list[Evaluation]:
+        """Return the session's scores at `now` (ns). Their events belong to the span of its last turn."""
+        record, scores = session.record, session.scores
+        (_, trace_id), span_id = session.last_turn
         found = {RELIABILITY: BoundedScores.reliability, CONSISTENCY: BoundedScores.consistency}
         return [
             Evaluation(
@@ -67,13 +59,13 @@ class SessionEvaluators:
                 outcome=self._outcome(name, score(scores), scores),
                 threshold=self._thresholds[name],
                 session_id=record.session_id,
-                trace_id=trace_id,
+                trace_id=trace_id or None,
                 span_id=span_id,
                 agent=record.agent,
                 service=record.services[0] if record.services else None,
-                service_version=service_version,
+                service_version=session.service_version,
                 environment=record.environment,
-                part=part,
+                part=session.part,
                 evaluated_at=now,
             )
             for name, score in found.items()

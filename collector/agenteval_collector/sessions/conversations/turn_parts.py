@@ -18,8 +18,8 @@ MAX_CHARACTERS: Final = 50_000
 
 
 class Told(NamedTuple):
-    """Calls of earlier traces as in `Trace.told`. The results of the last `now` of them are new: no earlier model call was
-    told of them."""
+    """Calls of earlier traces as in `Trace.told`. The results of the last `now` of them are new: no earlier model call
+    was told of them."""
 
     calls: tuple[ToolCall, ...] = ()
     now: int = 0

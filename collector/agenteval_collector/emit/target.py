@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import grpc
@@ -13,6 +12,9 @@ from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 from opentelemetry.sdk._logs.export import LogRecordExporter
 from opentelemetry.sdk.metrics.export import MetricExporter
+
+if TYPE_CHECKING:
+    import requests
 
 Protocol: TypeAlias = Literal["grpc", "http/protobuf"]
 
@@ -60,17 +62,20 @@ class PushTarget:
 
     def metric_exporter(self) -> MetricExporter:
         """Make an exporter of metrics."""
-        if self.protocol == "http/protobuf":
-            exporter: MetricExporter = _http().metric_exporter(self)
-            return exporter
-        return OTLPMetricExporter(max_export_batch_size=POINTS_PER_REQUEST, **self._grpc_arguments())
+        if self.protocol == "grpc":
+            return OTLPMetricExporter(max_export_batch_size=POINTS_PER_REQUEST, **self._grpc_arguments())
+        # Only here: the HTTP client takes long to import, and most push over gRPC or not at all.
+        from opentelemetry.exporter.otlp.proto.http import metric_exporter as http  # noqa: PLC0415
+
+        return http.OTLPMetricExporter(max_export_batch_size=POINTS_PER_REQUEST, **self._http_arguments("metrics"))
 
     def event_exporter(self) -> LogRecordExporter:
         """Make an exporter of events."""
-        if self.protocol == "http/protobuf":
-            exporter: LogRecordExporter = _http().event_exporter(self)
-            return exporter
-        return OTLPLogExporter(**self._grpc_arguments())
+        if self.protocol == "grpc":
+            return OTLPLogExporter(**self._grpc_arguments())
+        from opentelemetry.exporter.otlp.proto.http import _log_exporter as http  # noqa: PLC0415
+
+        return http.OTLPLogExporter(**self._http_arguments("logs"))
 
     def _grpc_arguments(self) -> dict[str, Any]:
         is_secure = urlsplit(self.endpoint).scheme == "https"
@@ -84,9 +89,29 @@ class PushTarget:
             "compression": grpc.Compression.Gzip,
         }
 
+    def _http_arguments(self, signal: str) -> dict[str, Any]:
+        import requests  # noqa: PLC0415
+        from opentelemetry.exporter.otlp.proto.http import Compression  # noqa: PLC0415
 
-def _http() -> ModuleType:
-    # Only here: the HTTP client takes long to import, and most push over gRPC or not at all.
-    from agenteval_collector.emit import http_exporters  # noqa: PLC0415
+        session = requests.Session()
+        # Else a .netrc file would replace our headers, and variables our certificate.
+        session.trust_env = False
+        session.hooks["response"].append(_refuse_redirects)
+        return {
+            "endpoint": f"{self.endpoint.rstrip('/')}/v1/{signal}",
+            "certificate_file": None if self.certificate is None else str(self.certificate),
+            "headers": dict(self.headers),
+            "timeout": self.timeout,
+            "compression": Compression.Gzip,
+            "session": session,
+        }
 
-    return http_exporters
+
+def _refuse_redirects(response: "requests.Response", **_: Any) -> None:
+    """Raise for an answer that the exporter takes for a success, though nothing was taken."""
+    if 300 <= response.status_code < 400:
+        import requests  # noqa: PLC0415
+
+        response.close()
+        where = response.headers.get("location", "")
+        raise requests.RequestException(f"{response.url} redirects to {where[:200]!r}: is export.endpoint right?")

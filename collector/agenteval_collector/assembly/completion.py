@@ -61,8 +61,9 @@ class Completion:
         return longest
 
     def settles(self, trace: OpenTrace) -> bool:
-        """Return whether nothing of the trace is missing, so that it waits for the settling time at most."""
-        return bool(trace.spans) and not trace.running and not trace.missing and self._has_all_awaited(trace)
+        """Return whether nobody counts the spans of the trace, and nothing of it is missing: it waits for the settling
+        time at most."""
+        return bool(trace.spans) and not trace.counted and not trace.running and self._has_all_awaited(trace)
 
     def at_once(self, trace: OpenTrace) -> bool:
         """Return whether everything that processes have counted is there, and nothing else is waited for.

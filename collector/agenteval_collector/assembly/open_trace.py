@@ -114,6 +114,11 @@ class OpenTrace:
         return bool(self._unended) or (self._counts is not None and self._counts.going_on())
 
     @property
+    def counted(self) -> bool:
+        """True where spans of a process that counts them have come."""
+        return self._counts is not None
+
+    @property
     def delivered(self) -> bool:
         """True where every process that told a count of its spans since the trace was opened has delivered that many.
 

@@ -10,8 +10,8 @@ from tests.support.eventually import eventually
 Get = Callable[[str], Any]
 """Asks the web port for a path."""
 
-_WHEN = re.compile(r".*_at|first_seen|last_seen|expires")
-"""Fields that tell when something came or was computed."""
+_WHEN = re.compile(r".*_at|at|since|until|first_seen|last_seen|expires")
+"""Fields that tell when something came or was computed, and of which hours that is."""
 _OF_ITS_WAY = {"status", "running_traces", "closing"}
 """Fields of documents that tell what is under way in a process, and why it took a trace for complete."""
 _OF_ARRIVAL = {"examples", "history", "revision"}

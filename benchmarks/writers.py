@@ -1,4 +1,4 @@
-"""What several writers to one schema of PostgreSQL do at once: rates, CPU, and how long each holds up all others.
+"""Measure several writers to one schema of PostgreSQL at once: rates, CPU, and how long each holds up all others.
 
 The server must be on this machine, and have nothing else to do; the schema `agenteval` of its database is filled. As
 many traces are committed by one process, by two, and so on; each has sessions of its own, agents and problems are

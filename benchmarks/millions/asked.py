@@ -1,4 +1,4 @@
-"""What the pipeline, the retention and the pages ask of a store, each by what it is for."""
+"""Ask a store what the pipeline, the retention and the pages ask of it, each by what it is for."""
 
 import itertools
 import random
@@ -26,7 +26,7 @@ BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is in the store: ids at random, of sessions as long as most, the longest sessions, and the oldest traces."""
+    """Ids from the store: some at random, of sessions as long as most, the longest sessions, and the oldest traces."""
 
     traces: list[tuple[str, str, int]]
     longest: list[str]

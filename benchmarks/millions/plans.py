@@ -1,4 +1,4 @@
-"""How the server goes about what is asked: its time, the pages it looks at, and what it reads whole."""
+"""Read how the server answers a query: its time, the pages it looks at, and the tables that it reads whole."""
 
 import statistics
 import time

@@ -31,7 +31,7 @@ FAILED: Final = 0.15
 TOOLS, SHAPES = 20, 3
 SECOND: Final = 1_000_000_000
 SAID: Final = "please look up the booking of my flight to paris, order number @N"
-"""What was said in a trace; each has a number that no other has."""
+"""The words of a trace; each has a number that no other has."""
 _ID, _SESSION, _AGENT, _VERSION = "@T", "@S", "@A", "@V"
 Statement = tuple[str, str]
 """The table that is filled, and how."""

@@ -2,13 +2,14 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from otel_agenteval.doctor.web import NoAnswer, Web
+from tests.faults.beside import running
 from tests.faults.workload import AGAIN, Addresses, parts, send_over_http
 from tests.support.otlp import trace_id
 
@@ -30,15 +31,9 @@ class Person:
         self._addresses = addresses
         self._done = threading.Event()
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._work)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._done.set()
-            thread.join(60)
+    def running(self) -> AbstractContextManager[None]:
+        """Run beside a block."""
+        return running(self._work, self._done)
 
     def _work(self) -> None:
         for number in count(FIRST):

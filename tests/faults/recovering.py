@@ -1,10 +1,12 @@
-"""How long it takes behind a fault until traces are scored again."""
+"""Measure how long it takes after a fault until traces are scored again."""
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+
+from tests.faults.beside import running
 
 EVERY = 0.5
 """Seconds between two looks at the store: times are this exact."""
@@ -12,7 +14,7 @@ EVERY = 0.5
 
 @dataclass
 class Recovery:
-    """Of a fault: seconds until a trace was scored that had not been, and until all were that had been acknowledged."""
+    """The seconds after a fault until another trace was scored, and until all were that had been acknowledged."""
 
     fault: str
     next_score: float | None = None
@@ -43,15 +45,9 @@ class Recoveries:
         """A fault strikes now."""
         self.all.append(Recovery(fault, _before=self._seen, _wanted=frozenset(acknowledged)))
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._look)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._done.set()
-            thread.join(60)
+    def running(self) -> AbstractContextManager[None]:
+        """Run beside a block."""
+        return running(self._look, self._done)
 
     def _look(self) -> None:
         while not self._done.wait(EVERY):

@@ -157,7 +157,7 @@ class StoreConfig(Section):
 
 
 class RetentionConfig(Section):
-    """How long data is kept. What was said goes before what was found and scored."""
+    """Times for which data is kept. Content goes before what was found in it and scored."""
 
     content: Seconds = 30 * DAY
     """Seconds that messages, arguments, results, notes and the reasons of scores are kept."""

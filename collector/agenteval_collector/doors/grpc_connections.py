@@ -21,10 +21,10 @@ LOOK_EVERY: Final = 0.2
 ONE_SHARE: Final = 3 / 4
 """Of all connections, one address may have this share: as one caller of other places."""
 KNOWN: Final = 16_384
-"""Connections that are remembered as those of callers, the last."""
+"""Newest connections that are remembered as those of callers."""
 _FOLDER: Final = "/proc/self/fd"
 _MAPPED: Final = "::ffff:"
-"""What an IPv4 address begins with where a socket serves both."""
+"""The beginning of an IPv4 address where a socket serves both versions."""
 
 
 class Place(NamedTuple):

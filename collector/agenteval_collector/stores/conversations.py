@@ -114,7 +114,7 @@ def write_moves(connection: TenantConnection, moves: Iterable[Move]) -> None:
 
 
 def second_records(connection: TenantConnection, session_id: str) -> set[str]:
-    """Return the traces of a session that tell without a word of a model call that another one tells of in full."""
+    """Return the traces of a session that record without content a model call which another one records in full."""
     whole = conversations.alias()
     query = (
         sa.select(conversations.c.trace_id)

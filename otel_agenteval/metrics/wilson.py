@@ -24,7 +24,8 @@ def wilson(rate: float, worth: float, units: float | None = None) -> Interval:
     share = q * q / worth
     middle = (rate + share / 2) / (1 + share)
     half = q / (1 + share) * sqrt(rate * (1 - rate) / worth + share / worth / 4)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # Where the rate is 0 or 1 it is a bound itself, and rounding must not leave it outside.
+    return max(0.0, min(rate, middle - half)), min(1.0, max(rate, middle + half))
 
 
 def mean_interval(values: Floats) -> Interval:

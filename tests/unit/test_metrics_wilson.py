@@ -29,6 +29,14 @@ def test_values_that_are_all_equal_count_as_trials(value: float) -> None:
     assert mean_interval(np.full(20, value)) == pytest.approx(wilson(value, 20, units=20))
 
 
+@pytest.mark.parametrize("units", [None, *range(2, 30)])
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_a_rate_at_an_end_is_its_bound_whatever_rounding_does(rate: float, units: int | None) -> None:
+    for worth in range(1, 200):
+        low, high = wilson(rate, worth, units)
+        assert (low if rate == 0 else high) == rate
+
+
 def test_fewer_units_make_it_wider() -> None:
     (low, high), (lower, higher) = wilson(0.8, 50), wilson(0.8, 50, units=5)
     assert lower < low < high < higher

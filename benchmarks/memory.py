@@ -98,7 +98,7 @@ def assembled(bodies: list[bytes]) -> int:
     alone = Unconnected()
     assembler = Assembler(
         SystemClock(),
-        TelemetryOutput(version="0", instance_id="benchmark").collector,
+        TelemetryOutput(version="0", instance_id="benchmark", is_on_duty=lambda: True).collector,
         alone,
         alone,
         alone,

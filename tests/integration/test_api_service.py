@@ -67,7 +67,12 @@ def reports() -> MemoryReports:
 
 @pytest.fixture
 def feed() -> Feed:
-    return Feed(TelemetryOutput(version="1", instance_id="i").collector, Nobody(), ManualClock(), capacity=4)
+    return Feed(
+        TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True).collector,
+        Nobody(),
+        ManualClock(),
+        capacity=4,
+    )
 
 
 @pytest.fixture

@@ -82,7 +82,9 @@ class Engine:
             telemetry=self,
         )
         self.stage = JudgeStage(
-            Judgements(lambda job: worked(int(job.trace_id)), panel().judge, asking.about_trace, self.clock),
+            Judgements(
+                lambda job: worked(int(job.trace_id)), panel().judge, asking.about_trace, self.clock, lambda: None
+            ),
             judge,
             self.take_judgement,
             self.clock,
@@ -90,6 +92,7 @@ class Engine:
             capacity=1000,
             parallel=8,
             wait=self.wait,
+            rechecks=tuple,
         )
 
     def take_judgement(self, judgement: Judgement) -> None:

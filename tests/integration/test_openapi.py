@@ -202,7 +202,12 @@ def test_an_answer_has_the_shape_that_is_described(url: str, query: str) -> None
 def test_what_is_had_over_http_is_had_over_grpc(
     scoring: Scoring, url: str, query: str, method: str, request_: Any
 ) -> None:
-    feed = Feed(TelemetryOutput(version="1", instance_id="i").collector, Nobody(), ManualClock(), capacity=4)
+    feed = Feed(
+        TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True).collector,
+        Nobody(),
+        ManualClock(),
+        capacity=4,
+    )
     with serve_grpc(EvaluationService(scoring.queries, MemoryReports(), feed, Shares(2))) as stub:
         answer = getattr(stub, method)(request_, timeout=DEADLINE)
     document = asking.get(url + query).json()

@@ -256,7 +256,7 @@ def test_delivered_events_leave_the_queue(backend: Backend) -> None:
 
 def test_without_a_target_nothing_is_pushed(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.endpoint)
-    telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1")
+    telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1", is_on_duty=lambda: True)
     telemetry.evaluations.take_news(News(evaluations=[committed()]))
     telemetry.shutdown(timeout=10)
     assert backend.metrics.empty()
@@ -286,10 +286,14 @@ def test_what_a_backend_did_not_take_is_pushed_until_it_has(backend: Backend) ->
     gone.stop()
     outbox = MemoryOutbox()
     outbox.add(News(evaluations=[committed()]))
-    first = TelemetryOutput(version="1", instance_id="i", push=PushTarget(endpoint=gone.endpoint), outbox=outbox)
+    first = TelemetryOutput(
+        version="1", instance_id="i", push=PushTarget(endpoint=gone.endpoint), outbox=outbox, is_on_duty=lambda: True
+    )
     first.shutdown(timeout=0.1)
     assert outbox.size() == 1
-    second = TelemetryOutput(version="1", instance_id="i", push=PushTarget(endpoint=backend.endpoint), outbox=outbox)
+    second = TelemetryOutput(
+        version="1", instance_id="i", push=PushTarget(endpoint=backend.endpoint), outbox=outbox, is_on_duty=lambda: True
+    )
     backend.logs.get(timeout=20)
     eventually(lambda: outbox.size() == 0)
     second.shutdown(timeout=10)
@@ -314,13 +318,13 @@ class Exporter(InMemoryLogRecordExporter):
 
 def pushing(exporter: Exporter, outbox: MemoryOutbox, telemetry: Telemetry) -> EventPush:
     of, scope = Resource({}), InstrumentationScope("scope")
-    push = EventPush(exporter, outbox, telemetry, resource=of, scope=scope, max_waiting=5)
+    push = EventPush(exporter, outbox, telemetry, resource=of, scope=scope, max_waiting=5, is_on_duty=lambda: True)
     push.start()
     return push
 
 
 def test_of_too_many_events_the_oldest_are_dropped_and_counted() -> None:
-    outbox, counted = MemoryOutbox(), TelemetryOutput(version="1", instance_id="i")
+    outbox, counted = MemoryOutbox(), TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
     outbox.add(News(evaluations=[committed(revision=revision) for revision in range(1, 8)]))
     exporter = Exporter(takes=False)
     push = pushing(exporter, outbox, counted.collector)

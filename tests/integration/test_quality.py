@@ -298,7 +298,7 @@ def test_goals_of_sessions_are_labelled_by_the_command_that_the_page_names(scori
 
 
 def test_gauges_show_rates_and_the_bounds_of_those_that_have_some(labelled: Scoring) -> None:
-    output = TelemetryOutput(version="1", instance_id="i")
+    output = TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
     try:
         output.versions.observe_pass_rates(labelled.queries.pass_rates.newest)
         lines = rendered(output).splitlines()

@@ -155,7 +155,7 @@ def test_the_gauge_names_the_evaluator_or_the_kind_the_agent_and_its_version(ses
     sessions.add("1", [1.0] * 60)
     sessions.add("2", [0.0] * 8, raises=True)
     sessions.look()
-    output = TelemetryOutput(version="1", instance_id="i")
+    output = TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
     output.versions.observe_regressions(sessions.regressions.figures)
     page = rendered(output)
     output.shutdown(1.0)

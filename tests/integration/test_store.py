@@ -114,6 +114,7 @@ def queries(store: Store, idle: float = 900.0) -> Queries:
         reliability=reliability_reports(Settings(), store, ManualClock()),
         running=NothingRuns(),
         judge=NothingRuns(),
+        drifts=tuple,
     )
 
 
@@ -318,7 +319,7 @@ def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Sto
     asked = Queries(
         store, clock, idle=10, reliability=reliability_reports(Settings(), store, clock), running=NothingRuns(),
         judge=NothingRuns(),
-    )  # fmt: skip
+    drifts=tuple)  # fmt: skip
     store.commit(commit_of(1))
 
     def status() -> str:

@@ -113,7 +113,7 @@ def served_history(folder: Path, *, sessions: int = 400, odd: Sequence[str] = ()
         clock = ManualClock(NOW)
         reliability = reliability_reports(load(environ={}, flags={}), store, clock)
         nothing = NothingRuns()
-        yield Queries(store, clock, idle=900.0, reliability=reliability, running=nothing, judge=nothing)
+        yield Queries(store, clock, idle=900.0, reliability=reliability, running=nothing, judge=nothing, drifts=tuple)
     finally:
         store.shutdown()
 

@@ -89,7 +89,7 @@ class World:
 
     def stage(self, *, capacity: int = 100, parallel: int = 1) -> JudgeStage:
         return JudgeStage(
-            Judgements(self.load, self.judge_trace, self.asking, self.clock),
+            Judgements(self.load, self.judge_trace, self.asking, self.clock, lambda: None),
             self,
             self.take_judgement,
             self.clock,
@@ -97,6 +97,7 @@ class World:
             capacity=capacity,
             parallel=parallel,
             wait=self.wait,
+            rechecks=tuple,
         )
 
     @contextmanager

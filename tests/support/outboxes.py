@@ -36,7 +36,7 @@ class TellingOutput(TelemetryOutput):
 
     def __init__(self, push: PushTarget) -> None:
         self.outbox = MemoryOutbox()
-        super().__init__(version="9.8.7", instance_id="i-1", push=push, outbox=self.outbox)
+        super().__init__(version="9.8.7", instance_id="i-1", push=push, outbox=self.outbox, is_on_duty=lambda: True)
 
     def tell(self, news: News) -> None:
         """Count the news and let its events wait, as a commit does."""

@@ -72,7 +72,7 @@ def _over() -> CommittedEvaluation:
 @cache
 def samples() -> Sequence[Sample]:
     """Return the samples of the second scrape: the first one shows counters as 0."""
-    telemetry = TelemetryOutput(version="1", instance_id="i")
+    telemetry = TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
     levels = Sessions(level("planner", "shop", None, 7, 0), level("planner", "shop", "agent_reliability", 6, 2))
     telemetry.evaluations.observe_sessions(levels.session_levels, Past())
     telemetry.findings.take_news(

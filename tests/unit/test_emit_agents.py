@@ -19,7 +19,7 @@ WHOSE = {"gen_ai_agent_name": "guide", "service_name": "shop", "service_version"
 
 @pytest.fixture
 def output() -> Iterator[TelemetryOutput]:
-    made = TelemetryOutput(version="1", instance_id="i", labels=IdentityLabels())
+    made = TelemetryOutput(version="1", instance_id="i", labels=IdentityLabels(), is_on_duty=lambda: True)
     yield made
     made.shutdown(1.0)
 

@@ -36,7 +36,7 @@ NOBODY = Processes({})
 
 @pytest.fixture
 def telemetry() -> TelemetryOutput:
-    return TelemetryOutput(version="1", instance_id="i")
+    return TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_watcher_gets_only_what_it_asked_for(feed: Feed) -> None:
 
 @given(capacity=st.integers(1, 5), batches=st.lists(st.integers(0, 8), max_size=6))
 def test_a_slow_watcher_keeps_the_newest_and_is_told_how_many_it_lost(capacity: int, batches: list[int]) -> None:
-    telemetry = TelemetryOutput(version="1", instance_id="i")
+    telemetry = TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
     feed = Feed(telemetry.collector, NOBODY, ManualClock(), capacity=capacity)
     slow = feed.subscribe()
     sent = 0

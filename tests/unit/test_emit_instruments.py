@@ -20,7 +20,7 @@ LOW = Score(value=0.2, reason="repeats itself")
 
 
 def output(labels: IdentityLabels | None = None) -> TelemetryOutput:
-    return TelemetryOutput(version="9.8.7", instance_id="i-1", labels=labels)
+    return TelemetryOutput(version="9.8.7", instance_id="i-1", labels=labels, is_on_duty=lambda: True)
 
 
 def samples(telemetry: TelemetryOutput, name: str) -> dict[tuple[tuple[str, str], ...], float]:

@@ -36,7 +36,7 @@ Samples = dict[tuple[tuple[str, str], ...], float]
 
 @pytest.fixture
 def output() -> TelemetryOutput:
-    return TelemetryOutput(version="9.8.7", instance_id="i-1")
+    return TelemetryOutput(version="9.8.7", instance_id="i-1", is_on_duty=lambda: True)
 
 
 def samples(output: TelemetryOutput, name: str) -> Samples:

@@ -50,7 +50,7 @@ class Queries:
         running: RunningTraces,
         judge: JudgeState,
         judge_model: str | None = None,
-        drifts: Callable[[], Sequence[Drift]] = tuple,
+        drifts: Callable[[], Sequence[Drift]],
         spans: SpanQueries | None = None,
     ) -> None:
         self._records = records

@@ -122,7 +122,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
         resource: Resource,
         scope: InstrumentationScope,
         max_waiting: int = MAX_WAITING,
-        is_on_duty: Callable[[], bool] = lambda: True,
+        is_on_duty: Callable[[], bool],
     ) -> None:
         """`is_on_duty`: of several processes with this outbox, this is the one that pushes."""
         super().__init__(EVENTS, exporter)

@@ -45,7 +45,7 @@ class TelemetryOutput:
         tenant: str = DEFAULT_TENANT,
         push: PushTarget | None = None,
         outbox: Outbox | None = None,
-        is_on_duty: Callable[[], bool] = lambda: True,
+        is_on_duty: Callable[[], bool],
         labels: IdentityLabels | None = None,
     ) -> None:
         labels = labels or IdentityLabels()

@@ -37,7 +37,7 @@ class Judgements:
     judge_trace: JudgeTrace
     asking: Callable[[list[Exchange], JudgeJob], Ask]
     clock: Clock
-    forget_answers: Callable[[], None] = lambda: None
+    forget_answers: Callable[[], None]
 
     async def find(self, job: JudgeJob) -> Judgement:
         """Have the trace judged; a defect of ours is an outcome too.

@@ -108,6 +108,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
             load=lambda job: changed.get(job.trace_id),
             take=judgements.append,
             capacity=max(1, len(changed)),
+            rechecks=tuple,
         )
         try:
             for each in self._drawn:

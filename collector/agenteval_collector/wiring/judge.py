@@ -87,7 +87,7 @@ def make_judge_stage(
     take: TakeJudgement,
     *,
     capacity: int,
-    rechecks: Callable[[], Sequence[JudgeJob]] = tuple,
+    rechecks: Callable[[], Sequence[JudgeJob]],
     answers: AnswerStore | None = None,
 ) -> JudgeStage:
     """Make the stage that asks. Raises ConfigError where the endpoint cannot be one.

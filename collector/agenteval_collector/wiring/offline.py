@@ -83,6 +83,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             reliability=self.reliability,
             running=NothingRuns(),
             judge=NothingRuns(),
+            drifts=tuple,
         )
 
     def __exit__(self, *_: object) -> None:
@@ -128,6 +129,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             take=self._inbox.take_judgement,
             # A batch may take up earlier traces of its sessions.
             capacity=max(BATCH, len(self._traces)),
+            rechecks=tuple,
         )
 
 

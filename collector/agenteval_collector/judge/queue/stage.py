@@ -64,7 +64,7 @@ class JudgeStage(Component):
         capacity: int,
         parallel: int,
         wait: Wait = wait_at_most,
-        rechecks: Callable[[], Sequence[JudgeJob]] = tuple,
+        rechecks: Callable[[], Sequence[JudgeJob]],
     ) -> None:
         """`rechecks` gives further jobs that are due by now, on the stage's thread."""
         self._backlog = Backlog(capacity)

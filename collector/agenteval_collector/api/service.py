@@ -214,7 +214,7 @@ def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Ite
     # Closing wakes `get` at once when the client goes; False: it went before we came to listen for it.
     if not context.add_callback(subscription.close):
         return
-    # The client sees the headers only now that nothing can pass it by unnoticed.
+    # The headers go only once the watcher is registered, so that it misses nothing.
     context.send_initial_metadata(())
     while context.is_active():
         match subscription.get(_WAKE_SECONDS):

@@ -195,7 +195,7 @@ class AssemblyStage(Component):
                 return
 
     def _assemble(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
-        """Tried again until the store answers: spans that were taken by a failed attempt are recognised."""
+        """Assemble requests, and insist until the store answers: spans of a failed attempt are recognised."""
         if not requests:
             return []
         try:

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line: arguments go in; tables, JSON and an exit code come out."""
 
 from agenteval_collector.cli.app import main
 

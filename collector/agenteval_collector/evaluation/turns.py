@@ -8,10 +8,10 @@ T = TypeVar("T")
 
 
 class Turns(Generic[T]):
-    """A `Line` in which those that items are of take turns. Nothing overtakes what is of the same one.
+    """A `Line` that serves sessions in rounds, one item each. Items of one session, or of one trace, keep their order.
 
-    `of` returns all that an item is of, such as its session and its trace; None: it stays behind all that came before
-    it, and before all that comes after. Each turn costs the logarithm of what waits.
+    `of` returns the keys of an item, such as its session and its trace. None makes it a barrier: it comes after all
+    that came before it, and before all that comes later. Each turn costs the logarithm of what waits.
     """
 
     def __init__(self, of: Callable[[T], Sequence[Hashable] | None]) -> None:

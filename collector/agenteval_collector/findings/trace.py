@@ -83,7 +83,7 @@ def seen_in(trace: Trace, *, is_first: bool) -> Seen:
     calls = trace.tool_calls
     answered = [call.result is not None or call.error is not None for call in calls]
     while trace.turn_goes_on and answered and not answered[-1]:
-        answered.pop()  # The trace that brings the result shows it.
+        answered.pop()  # The result is in a later trace, which shows whether the call failed.
     return Seen(
         answers=_sight(trace, (turn.output is not None for turn in answering)),
         arguments=_sight(trace, (call.arguments is not None for call in calls)),

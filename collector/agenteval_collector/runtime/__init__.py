@@ -1,1 +1,1 @@
-"""Runtime that every package stands on: the clock, errors, queues, and threads."""
+"""Runtime that every package stands on: clock, errors, threads with their inboxes, memory, files and SQLite."""

@@ -1,1 +1,1 @@
-"""The page: sessions, a session, a trace; rendered on the server, without scripts."""
+"""The pages: documents of the API go in, HTML comes out. Only charts and the review queue use a script."""

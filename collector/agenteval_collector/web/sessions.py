@@ -116,7 +116,7 @@ def trace(site: Site, given: Given) -> str:
     return site.render(
         "trace.html",
         "/sessions",
-        # A page on which somebody looks at a span stays what it is.
+        # It is not loaded again while somebody looks at a span.
         refresh=REFRESH_SECONDS if trace["status"] in _MOVING and focus == WHOLE else None,
         trace=trace,
         waterfall=None if tree is None else waterfall(spans, tree, trace["findings"], focus),

@@ -93,7 +93,7 @@ class PartitionSpans(OpenSpans):
     def running(self) -> list[RunningTrace]:
         """Return the running traces. Raises Unavailable."""
         found = super().running()
-        # Another process may have assembled it: what died in the middle does not run any more once it is stored.
+        # Another process may have stored it: then it is not running, even if its agent died.
         dead = [each.trace_id for each in found if each.stopped is not None]
         stored = self._store.known_traces(dead) if dead else {}
         return [each for each in found if each.trace_id not in stored]

@@ -1,1 +1,1 @@
-"""Clients of a judge: the port, and an adapter for the OpenAI protocol. In goes a request, out comes a reply."""
+"""Adapter of the judge to the OpenAI protocol: a request goes in, a reply comes out."""

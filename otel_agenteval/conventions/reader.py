@@ -42,13 +42,9 @@ def read_trace(
     `spans` and `logs` does not matter, and what arrived twice counts once. Nothing in them raises: `Trace.unread`
     counts what could not be read.
     """
-    nameless = sum(span.span_id is None for span in spans)
-    unread: Counter[str] = Counter()
-    if nameless:
-        unread["span_id"] = nameless
     ordered = in_order(spans)
     if not ordered:
-        return Trace(trace_id=trace_id, unread=dict(unread))
+        return Trace(trace_id=trace_id, unread=dict(_unread(spans, ())))
     logs = list(_once_in_order(logs))
     nodes, dialects = _read_spans(ordered, logs, read_span)
     carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
@@ -61,8 +57,8 @@ def read_trace(
     colleagues = (*agents, *dict.fromkeys(each.hands_over_to for each in facts if each.hands_over_to))
     found = turn_nodes(roots, colleagues)
     turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
-    if strange := sum(content.unread for each in facts for content in (each.input, each.output) if content):
-        unread["message"] = strange
+    # Behind the turns: messages are read as far as somebody asks for them.
+    unread = _unread(spans, facts)
     started_at = ordered[0].started_at
     trace = Trace(
         trace_id=trace_id,
@@ -81,6 +77,15 @@ def read_trace(
     )
     let_go(nodes)
     return trace
+
+
+def _unread(spans: Iterable[SpanRecord], facts: Iterable[SpanFacts]) -> Counter[str]:
+    """Count what could not be read: spans without an id, and values that are no messages."""
+    unread = Counter(
+        span_id=sum(span.span_id is None for span in spans),
+        message=sum(content.unread for each in facts for content in (each.input, each.output) if content),
+    )
+    return +unread  # Without those of which there is none.
 
 
 def _names(

@@ -132,23 +132,7 @@ class Sessions:
         self._sessions.put(session_id, session)
         self._change(session, member)
         session.met(trace.agent, member.place)
-        record = session.record
-        session.record = replace(
-            record,
-            user_id=record.user_id or trace.user_id,
-            agent=session.first_agent[1] if session.first_agent else record.agent,
-            services=_with(record.services, trace.service),
-            versions=_with(record.versions, trace.service_version),
-            environment=trace.environment or record.environment,
-            started_at=min(record.started_at, trace.started_at),
-            last_seen_at=max(record.last_seen_at, received_at),
-            trace_count=session.scores.traces,
-            revision=record.revision + says_more,
-            effort=record.effort + effort,
-            is_blind=record.is_blind and seen.is_blind,
-            finalized_at=None,
-            ended_at=None,
-        )
+        session.record = _record_with(trace, session, received_at, effort, seen, says_more=says_more)
         session.service_version = trace.service_version or session.service_version
         span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id
         session.last_turn = max(session.last_turn, (member.place, span_id), key=lambda turn: turn[0])
@@ -351,6 +335,29 @@ class Sessions:
         _, trace_id = place
         known = session.changed.get(trace_id) or session.window.find(trace_id) or self._members.get(trace_id)
         return known if known is not None and known.place == place else None
+
+
+def _record_with(
+    trace: Trace, session: Session, received_at: int, effort: Effort, seen: Seen, *, says_more: bool
+) -> SessionRecord:
+    """Return the session's record with a trace that is in the session already."""
+    record = session.record
+    return replace(
+        record,
+        user_id=record.user_id or trace.user_id,
+        agent=session.first_agent[1] if session.first_agent else record.agent,
+        services=_with(record.services, trace.service),
+        versions=_with(record.versions, trace.service_version),
+        environment=trace.environment or record.environment,
+        started_at=min(record.started_at, trace.started_at),
+        last_seen_at=max(record.last_seen_at, received_at),
+        trace_count=session.scores.traces,
+        revision=record.revision + says_more,
+        effort=record.effort + effort,
+        is_blind=record.is_blind and seen.is_blind,
+        finalized_at=None,
+        ended_at=None,
+    )
 
 
 def _new_record(session_id: str, trace: Trace, received_at: int) -> SessionRecord:

@@ -88,14 +88,7 @@ class EvaluationCore:
             telemetry=telemetry,
             run_trace=partial(sum_up, prices.of_calls, detectors(settings.reliability.safety)),
             cost=prices.of_call,
-            observation=TraceObservation(
-                loops=TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock),
-                findings_in=findings_in,
-                seen_in=seen_in,
-                efforts=AgentEfforts(prices.of_calls),
-                ruled=settings.findings.apply,
-                clock=clock,
-            ),
+            observation=_observation(settings, prices, clock),
             conversations=Conversations(store.conversations, is_alone=own_sessions.is_all),
             turns=RunningTurns(store.turns),
             earlier=earlier,
@@ -121,6 +114,17 @@ def _with_truth(read: Reader, truth: ExpectedTools | None) -> Reader:
         return trace if expected is None else replace(trace, expected_tools=expected)
 
     return read_with_truth
+
+
+def _observation(settings: Settings, prices: Prices, clock: Clock) -> TraceObservation:
+    return TraceObservation(
+        loops=TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock),
+        findings_in=findings_in,
+        seen_in=seen_in,
+        efforts=AgentEfforts(prices.of_calls),
+        ruled=settings.findings.apply,
+        clock=clock,
+    )
 
 
 def _sessions(

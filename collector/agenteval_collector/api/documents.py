@@ -328,7 +328,7 @@ class JudgingDocument(TypedDict):
 
 
 class DeletionDocument(TypedDict):
-    """What a deletion has removed so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
+    """The sums of a deletion so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
 
     `done_at` is null while it goes on.
     """

@@ -59,7 +59,7 @@ class WriteEndpoint:
 
 
 ENDPOINTS: Final[list[Endpoint]] = []
-"""What is read, in the order in which addresses are tried: a session's id may hold anything."""
+"""The endpoints that read, in the order in which addresses are tried: a session's id may hold anything."""
 
 Read = TypeVar("Read", bound=Callable[[Queries, Asked], object])
 

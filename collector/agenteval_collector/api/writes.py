@@ -1,4 +1,4 @@
-"""What the API takes: labels, marks of problems, requests to the judge, deletions; the same over HTTP and over gRPC."""
+"""Take labels, marks of problems, requests to the judge and deletions: the same over HTTP and over gRPC."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NotRequired
@@ -180,7 +180,7 @@ def write_check(queries: Queries, reports: Reports, body: CheckRequest) -> Check
 
 @_strict
 class DeleteRequest(TypedDict):
-    """What is to be deleted: a session, all sessions of a user, or the traces that were scored before a time in RFC
+    """The request of a deletion: a session, all sessions of a user, or the traces that were scored before a time in RFC
     3339. Or else the id of a deletion, whose receipt is answered. `author` says who wants it."""
 
     session_id: NotRequired[str | None]

@@ -91,7 +91,7 @@ class Connection(H11Protocol):
 
     @property
     def turn(self) -> tuple[object, ...] | None:
-        """What the client is to do; None: it is our turn."""
+        """Return what the client is to do; None: it is our turn."""
         if not self._is_open:
             return ("shake hands",)
         if left := self.transport.get_write_buffer_size():

@@ -143,7 +143,7 @@ class Histogram(_Instrument[_Buckets]):
             buckets.sum += value
             buckets.least, buckets.most = min(buckets.least, value), max(buckets.most, value)
             if example is not None:
-                buckets.examples[bucket] = Exemplar({}, value, time.time_ns(), example.span_id, example.trace_id)
+                buckets.examples[bucket] = Exemplar({}, value, self._clock(), example.span_id, example.trace_id)
 
     def _nothing(self) -> _Buckets:
         return _Buckets([0] * (len(self._bounds) + 1))

@@ -16,7 +16,7 @@ class Doomed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What a deletion has removed so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
+    """The sums of a deletion so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
 
     `done_at` is None while it goes on. Times in nanoseconds since the Unix epoch.
     """

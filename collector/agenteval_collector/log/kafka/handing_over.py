@@ -46,7 +46,7 @@ class TraceTopic(Component):
         session_of: Callable[[AssembledTrace], str],
         take_scored: Callable[[str, int], None],
     ) -> None:
-        """What was `erased` will never be stored. `known_traces` returns the stored revision, and the offsets, of those
+        """Leave out what was `erased`. `known_traces` returns the stored revision, and the offsets, of those
         traces that are known, or raises RetryableError; `take_scored` hears which revisions are stored."""
         self._inbox: Inbox[None] = Inbox(1)
         super().__init__("hand-over", self._inbox)

@@ -9,8 +9,8 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.doors.messages import PRESSED_SECONDS
-from agenteval_collector.doors.rpc import HEALTH_CHECK, Door, caller_of
+from agenteval_collector.doors.grpc_door import HEALTH_CHECK, Door, caller_of
+from agenteval_collector.doors.grpc_messages import PRESSED_SECONDS
 from agenteval_collector.model.callers import Scope
 from agenteval_collector.runtime.clock import ManualClock
 from google.rpc import status_pb2

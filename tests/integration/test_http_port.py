@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from agenteval_collector.doors.http import Connections, HttpPort
+from agenteval_collector.doors.http_port import Connections, HttpPort
 from agenteval_collector.receiver.http import Bodies
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded

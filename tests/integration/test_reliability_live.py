@@ -9,7 +9,7 @@ import pytest
 from agenteval_collector.model.cursors import encode_cursor
 from agenteval_collector.model.reports import RunReport
 from agenteval_collector.model.runs import Unmatched
-from agenteval_collector.reliability.runs import UNJUDGED, UNSURE
+from agenteval_collector.reliability.assembled_run import UNJUDGED, UNSURE
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.stores.store import TRIM_REPORTS_EVERY
 from hypothesis import HealthCheck, given

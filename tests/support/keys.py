@@ -4,9 +4,9 @@ from typing import Any
 
 from agenteval_collector.config import KeyConfig
 from agenteval_collector.doors.audit import Audit
+from agenteval_collector.doors.grpc_door import Door, Scopes
+from agenteval_collector.doors.grpc_messages import Messages
 from agenteval_collector.doors.keys import KeyRing
-from agenteval_collector.doors.messages import Messages
-from agenteval_collector.doors.rpc import Door, Scopes
 from agenteval_collector.runtime.clock import Clock, ManualClock
 
 MIB = 1024 * 1024

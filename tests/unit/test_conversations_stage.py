@@ -7,7 +7,7 @@ import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.links import Link
 from agenteval_collector.sessions.conversations import Conversations
-from agenteval_collector.sessions.conversations.joining import is_fork, link_of, parent_of
+from agenteval_collector.sessions.conversations.link_rules import is_fork, link_of, parent_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

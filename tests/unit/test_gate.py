@@ -7,7 +7,7 @@ import pytest
 from agenteval_collector.api.figure_documents import ReplayDocument
 from agenteval_collector.model.runs import Unmatched
 from agenteval_collector.offline.gate import Least, read_least, refuse_unknown, shortfalls
-from agenteval_collector.reliability.runs import NO_OUTCOME
+from agenteval_collector.reliability.assembled_run import NO_OUTCOME
 from agenteval_collector.runtime.errors import InvalidRequest
 
 from otel_agenteval.metrics import RELIABILITY_METRICS

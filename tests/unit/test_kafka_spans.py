@@ -8,8 +8,8 @@ from agenteval_collector.runtime.errand import Errand
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
-from agenteval_collector.log.kafka.erased import Erased
-from agenteval_collector.log.kafka.spans import SpanTaker
+from agenteval_collector.log.kafka.deleted_traces import Erased
+from agenteval_collector.log.kafka.span_topic import SpanTaker
 
 
 class Message:

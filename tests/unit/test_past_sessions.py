@@ -10,7 +10,7 @@ from agenteval_collector.model.news import CommittedEvaluation, News
 from agenteval_collector.model.sessions import PastSession, SessionRecord, SessionUpdate
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.sessions import PastSessions
-from agenteval_collector.sessions.stored import KEPT_AGENTS, KEPT_SESSIONS
+from agenteval_collector.sessions.past_sessions import KEPT_AGENTS, KEPT_SESSIONS
 from agenteval_collector.stores import Store
 
 from otel_agenteval.outcome import Method, Part, Score, Subject

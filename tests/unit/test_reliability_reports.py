@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 from agenteval_collector.model.runs import StoredRun, UnmatchedReport
 from agenteval_collector.reliability import CountedRuns, ReliabilityReports
-from agenteval_collector.reliability.reports import LIVE_VERSIONS, SCRAPE_BUDGET, SHARE
+from agenteval_collector.reliability.version_reports import LIVE_VERSIONS, SCRAPE_BUDGET, SHARE
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.runs import RunTrace, StoredRun, Violation
-from agenteval_collector.reliability.runs import (
+from agenteval_collector.reliability.assembled_run import (
     NO_OUTCOME,
     UNJUDGED,
     UNKNOWN_CONDITION,

@@ -8,7 +8,7 @@ from agenteval_collector.model.prices import Prices
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.reliability import sum_up
 from agenteval_collector.reliability.personal_data import not_said_before
-from agenteval_collector.reliability.traces import MAX_ACTIONS, MAX_NAME, detectors
+from agenteval_collector.reliability.run_trace import MAX_ACTIONS, MAX_NAME, detectors
 
 from otel_agenteval.model import ModelCall, RunIdentity, RunOutcome, ToolCall, Trace, Turn, Usage
 

@@ -1,6 +1,6 @@
 from agenteval_collector.model.sessions import PastSession, SessionLevel
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.sessions.stored import LEVELS_EVERY, PAST_EVERY, StoredSessions
+from agenteval_collector.sessions.past_sessions import LEVELS_EVERY, PAST_EVERY, StoredSessions
 
 
 def level(agent: str, active: int) -> SessionLevel:

@@ -11,7 +11,7 @@ from tests.support.eventually import eventually
 
 pytest.importorskip("confluent_kafka")
 
-from agenteval_collector.log.kafka import reader as reading
+from agenteval_collector.log.kafka import topic_reader
 from agenteval_collector.log.kafka.offsets import Offsets
 
 
@@ -66,9 +66,9 @@ class Taker:
 
 
 def test_messages_that_come_with_their_partition_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "Consumer", Consumer)
+    monkeypatch.setattr(topic_reader, "Consumer", Consumer)
     taker, cluster = Taker(), SimpleNamespace(options={}, stem="s", admin=None)
-    reader = reading.TopicReader("traces", cluster, "t", "g", Offsets(), taker)  # type: ignore[arg-type]
+    reader = topic_reader.TopicReader("traces", cluster, "t", "g", Offsets(), taker)  # type: ignore[arg-type]
     reader.start()
     eventually(lambda: taker.taken == [0, 1])
     reader.shutdown()

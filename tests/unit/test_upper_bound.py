@@ -1,7 +1,7 @@
 import pytest
 from agenteval_collector.model.sessions import SessionRecord
-from agenteval_collector.sessions.scores import SessionEvaluators, unjudged_reason
 from agenteval_collector.sessions.session import Session
+from agenteval_collector.sessions.session_evaluators import SessionEvaluators, unjudged_reason
 from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores, TraceSignals, signals_of
 from agenteval_collector.sessions.window import AnswerWindow
 from hypothesis import given

@@ -14,8 +14,8 @@ from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.problems import ProblemState
 from agenteval_collector.problems.problem import Problem
-from agenteval_collector.reliability.reports import VersionComparison, VersionReport
-from agenteval_collector.reliability.runs import AssembledRun
+from agenteval_collector.reliability.assembled_run import AssembledRun
+from agenteval_collector.reliability.version_reports import VersionComparison, VersionReport
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval import metrics
 from otel_agenteval.finding import Severity

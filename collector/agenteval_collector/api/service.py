@@ -14,7 +14,7 @@ from agenteval_collector.api.endpoints import Asked
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.wire import LATEST, encode, hex_id, id_of, optional_id, trace_id_of
-from agenteval_collector.doors.rpc import caller_of
+from agenteval_collector.doors.grpc_door import caller_of
 from agenteval_collector.doors.shares import SHARER, Shares
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
 from agenteval_collector.model.callers import Scope
@@ -22,7 +22,7 @@ from agenteval_collector.model.reported import reported_finding
 from agenteval_collector.model.reports import Label, LabelSource, RunReport
 from agenteval_collector.model.running import SpanStart, StartsReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, NotAllowed, Overloaded, Unavailable
-from agenteval_collector.runtime.rpc import abort
+from agenteval_collector.runtime.grpc_status import abort
 from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Failure, Score
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

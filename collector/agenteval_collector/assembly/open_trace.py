@@ -5,8 +5,8 @@ from typing import NamedTuple
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.awaiting import Awaiting
-from agenteval_collector.assembly.counts import Counts
 from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.span_counts import Counts
 from agenteval_collector.model.telemetry import COUNTS_BYTES, LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, Origin
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import grpc
 
 from agenteval_collector.config import ConfigError, ServerConfig
-from agenteval_collector.doors.files import Watched
+from agenteval_collector.doors.watched_files import Watched
 from agenteval_collector.runtime.clock import Clock
 
 _ALPN: Final = ["http/1.1"]

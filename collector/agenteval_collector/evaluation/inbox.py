@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from agenteval_collector.evaluation.turns import Turns
+from agenteval_collector.evaluation.fair_queue import Turns
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.judging import Judgement
 from agenteval_collector.runtime.errand import Errand

@@ -20,7 +20,7 @@ from agenteval_collector.evaluation.ports import (
     TurnFinder,
 )
 from agenteval_collector.evaluation.reading import why_partial
-from agenteval_collector.evaluation.repetition import Readings
+from agenteval_collector.evaluation.unchanged_revisions import Readings
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.ports import Embed

@@ -12,7 +12,7 @@ from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Checked
 from agenteval_collector.runtime.errors import CollectorError
-from agenteval_collector.runtime.rpc import abort
+from agenteval_collector.runtime.grpc_status import abort
 
 SERVICES = {
     Signal.TRACES: "opentelemetry.proto.collector.trace.v1.TraceService",

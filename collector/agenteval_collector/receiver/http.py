@@ -25,7 +25,7 @@ from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Checked
 from agenteval_collector.runtime import errors
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.rpc import status_details
+from agenteval_collector.runtime.grpc_status import status_details
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"

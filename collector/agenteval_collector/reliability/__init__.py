@@ -2,7 +2,7 @@
 
 from agenteval_collector.reliability.counting import CountedRuns
 from agenteval_collector.reliability.regressions import Regressions
-from agenteval_collector.reliability.reports import ReliabilityReports
-from agenteval_collector.reliability.traces import detectors, sum_up
+from agenteval_collector.reliability.run_trace import detectors, sum_up
+from agenteval_collector.reliability.version_reports import ReliabilityReports
 
 __all__ = ["CountedRuns", "Regressions", "ReliabilityReports", "detectors", "sum_up"]

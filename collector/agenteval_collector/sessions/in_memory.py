@@ -10,10 +10,10 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, Signals, StoredSession, StoredTrace
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.sessions.live import Endings, LiveSessions
+from agenteval_collector.sessions.live_sessions import Endings, LiveSessions
 from agenteval_collector.sessions.ports import SessionStore
-from agenteval_collector.sessions.scores import SessionEvaluators
 from agenteval_collector.sessions.session import Session, added_up, put_down, taken_up
+from agenteval_collector.sessions.session_evaluators import SessionEvaluators
 from agenteval_collector.sessions.upper_bound import BoundedScores
 from agenteval_collector.sessions.window import AnswerWindow, Place
 from otel_agenteval.finding import Seen

@@ -14,9 +14,9 @@ from agenteval_collector.api.threads import WebThreads
 from agenteval_collector.config import Settings
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_connections import GrpcConnections
+from agenteval_collector.doors.grpc_door import Door
+from agenteval_collector.doors.grpc_messages import Messages
 from agenteval_collector.doors.keys import KeyRing
-from agenteval_collector.doors.messages import Messages
-from agenteval_collector.doors.rpc import Door
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.doors.tls import Certificates
 from agenteval_collector.model.callers import DEFAULT_TENANT, Scope

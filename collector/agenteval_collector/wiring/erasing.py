@@ -14,7 +14,7 @@ from agenteval_collector.emit.feed import Feed
 from agenteval_collector.evaluation import EvaluationInbox
 from agenteval_collector.findings.loops import LoopStage
 from agenteval_collector.log import RequestFile
-from agenteval_collector.log.traces import erase_page
+from agenteval_collector.log.request_traces import erase_page
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.counters import Counted, Telemetry

@@ -17,14 +17,14 @@ from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.evaluation import SessionKey
 from agenteval_collector.findings.loops import LiveLoops
 from agenteval_collector.log.kafka.cluster import Cluster
-from agenteval_collector.log.kafka.erased import Erased
-from agenteval_collector.log.kafka.handing_over import TraceTopic
-from agenteval_collector.log.kafka.news import HeardProcesses, NewsReader, NewsTopic
+from agenteval_collector.log.kafka.deleted_traces import Erased
+from agenteval_collector.log.kafka.news_topic import HeardProcesses, NewsReader, NewsTopic
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
-from agenteval_collector.log.kafka.reader import TopicReader
-from agenteval_collector.log.kafka.spans import RequestTopic, SpanLog, SpanProgress, SpanTaker
-from agenteval_collector.log.kafka.taking import SessionTopic, TraceTaker
+from agenteval_collector.log.kafka.span_topic import RequestTopic, SpanLog, SpanProgress, SpanTaker
+from agenteval_collector.log.kafka.topic_reader import TopicReader
+from agenteval_collector.log.kafka.trace_messages import SessionTopic, TraceTaker
+from agenteval_collector.log.kafka.trace_topic import TraceTopic
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.running import StartsReport

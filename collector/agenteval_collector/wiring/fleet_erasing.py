@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval_collector.log.kafka.news import NewsTopic
+from agenteval_collector.log.kafka.news_topic import NewsTopic
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletion import Doomed
 from agenteval_collector.runtime.clock import Clock

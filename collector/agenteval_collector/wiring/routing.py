@@ -9,11 +9,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenteval_collector.api.responses import error_response
 from agenteval_collector.api.service import EvaluationService
-from agenteval_collector.doors.rpc import caller_of
+from agenteval_collector.doors.grpc_door import caller_of
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.model.callers import Caller
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
-from agenteval_collector.runtime.rpc import abort
+from agenteval_collector.runtime.grpc_status import abort
 from agenteval_collector.wiring.pipeline import Pipeline
 from agenteval_collector.wiring.tenants import Pipelines
 

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp
 
 from agenteval_collector.config import ConfigError, ServerConfig
 from agenteval_collector.doors.grpc_connections import GrpcConnections
-from agenteval_collector.doors.http import HttpPort
-from agenteval_collector.doors.rpc import Door
+from agenteval_collector.doors.grpc_door import Door
+from agenteval_collector.doors.http_port import HttpPort
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.doors.tls import Certificates
 from agenteval_collector.receiver.grpc import otlp_handlers

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 from agenteval_collector.model.links import Link, LookUp
-from agenteval_collector.sessions.conversations.joining import is_fork, parent_of
+from agenteval_collector.sessions.conversations.link_rules import is_fork, parent_of
 from agenteval_collector.sessions.conversations.ports import LinkStore
 
 MAX_MOVED: Final = 1000

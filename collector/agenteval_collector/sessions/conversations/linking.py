@@ -14,8 +14,8 @@ from typing import Final
 
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.links import Link, Move
-from agenteval_collector.sessions.conversations.joining import link_of
 from agenteval_collector.sessions.conversations.known_links import MAX_MOVED, KnownLinks, NotedLinks
+from agenteval_collector.sessions.conversations.link_rules import link_of
 from agenteval_collector.sessions.conversations.ports import LinkStore
 from otel_agenteval.lru import Recent
 from otel_agenteval.model import Trace

@@ -14,12 +14,12 @@ import grpc
 
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_connections import KnownPeers
+from agenteval_collector.doors.grpc_messages import Messages
 from agenteval_collector.doors.keys import KeyRing
-from agenteval_collector.doors.messages import Messages
 from agenteval_collector.doors.shares import SHARER, Shares, sharer_of
 from agenteval_collector.model.callers import ANONYMOUS, Caller, Scope
 from agenteval_collector.runtime.errors import CollectorError, NotAllowed, Overloaded, Unauthenticated
-from agenteval_collector.runtime.rpc import abort
+from agenteval_collector.runtime.grpc_status import abort
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Scopes: TypeAlias = Mapping[str, tuple[Scope, ...]]

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from agenteval_collector.model.runs import RunTrace, StoredRun, Violation
 from agenteval_collector.reliability.personal_data import not_said_before
-from agenteval_collector.reliability.traces import MAX_ACTIONS
+from agenteval_collector.reliability.run_trace import MAX_ACTIONS
 from otel_agenteval.metrics import CONDITIONS, Run
 from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
 from otel_agenteval.outcome import Status

@@ -1,6 +1,6 @@
 """Sessions take turns at the evaluation."""
 
-from agenteval_collector.evaluation.turns import Turns
+from agenteval_collector.evaluation.fair_queue import Turns
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import grpc
 import pytest
-from agenteval_collector.doors.messages import PRESSED_SECONDS, Messages
+from agenteval_collector.doors.grpc_messages import PRESSED_SECONDS, Messages
 from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.eventually import eventually

@@ -10,8 +10,8 @@ from typing import cast, get_args
 
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.runs import AgentVersion, StoredRun, UnmatchedReport, VersionFigures
+from agenteval_collector.reliability.assembled_run import AssembledRun, assemble
 from agenteval_collector.reliability.counting import CountedRuns
-from agenteval_collector.reliability.runs import AssembledRun, assemble
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from otel_agenteval.metrics import (

@@ -14,7 +14,7 @@ import grpc
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest, Overloaded
-from agenteval_collector.runtime.rpc import abort
+from agenteval_collector.runtime.grpc_status import abort
 
 PRESSED_SECONDS: Final = 10.0
 """Seconds that a message may take to come while others wait for their turn, and that a call waits for its turn."""

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 from confluent_kafka import Message
 
 from agenteval_collector.log.kafka.cluster import Cluster
-from agenteval_collector.log.kafka.documents import evaluation_from
-from agenteval_collector.log.kafka.erased import Erased
+from agenteval_collector.log.kafka.deleted_traces import Erased
+from agenteval_collector.log.kafka.from_json import evaluation_from
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import from_bytes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.log.kafka.cluster import Cluster
-from agenteval_collector.log.kafka.erased import Erased
+from agenteval_collector.log.kafka.deleted_traces import Erased
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
 from agenteval_collector.model.assembled import AssembledTrace

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from agenteval_collector.log.kafka.cluster import WITHIN, Cluster, said
-from agenteval_collector.log.kafka.documents import committed_from, finding_from, report_from
+from agenteval_collector.log.kafka.from_json import committed_from, finding_from, report_from
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.model.running import StartsReport

@@ -11,11 +11,11 @@ from typing import Any, Final, Protocol
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from agenteval_collector.log.kafka.cluster import Cluster, said
-from agenteval_collector.log.kafka.erased import Erased
+from agenteval_collector.log.kafka.deleted_traces import Erased
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
-from agenteval_collector.log.kafka.reader import LARGEST_ANSWER
-from agenteval_collector.log.traces import trace_of
+from agenteval_collector.log.kafka.topic_reader import LARGEST_ANSWER
+from agenteval_collector.log.request_traces import trace_of
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import LoggedRequest, Signal, offset_in, place_of
 from agenteval_collector.runtime.errand import Errand

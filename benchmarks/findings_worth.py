@@ -27,8 +27,8 @@ from benchmarks.workload.conversation import Conversation
 from benchmarks.workload.otlp import requests, spans
 from benchmarks.workload.plan import AGENT
 from benchmarks.workload.replay import SCOPE
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord, span_record
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.metrics.wilson import wilson

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from otel_agenteval.conventions.dialect import Dialect
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 
 ROUNDS = 9

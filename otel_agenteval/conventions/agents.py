@@ -4,14 +4,14 @@ here."""
 from typing import Final
 
 from otel_agenteval.conventions.decoding import known_text
-from otel_agenteval.conventions.dialect import Attributes, Role
+from otel_agenteval.conventions.dialect import Attributes, SpanRole
 from otel_agenteval.conventions.registry import KEYS
 
 # Where a span speaks several dialects, the first says what it is, and the first that names its agent is believed.
 _RUNS: Final = tuple(
-    (kind.key, frozenset(value for value, role in kind.roles.items() if role is Role.AGENT), kind)
+    (kind.key, frozenset(value for value, role in kind.roles.items() if role is SpanRole.AGENT), kind)
     for kind in KEYS.kinds
-    if Role.AGENT in kind.roles.values()
+    if SpanRole.AGENT in kind.roles.values()
 )
 
 

@@ -22,8 +22,8 @@ from otel_agenteval.conventions.messages import (
     SYSTEM,
     TOOL,
     USER,
+    ChatMessage,
     Item,
-    Message,
     ToolRequest,
     ToolResponse,
     read_message,
@@ -122,7 +122,7 @@ def _said(value: Json, role: str) -> list[Item]:
     if isinstance(value, list | dict):
         return [_item(each) for each in (value if isinstance(value, list) else [value])]
     text = known_text(value)
-    return [Message(role=role, texts=[text])] if text else []
+    return [ChatMessage(role=role, texts=[text])] if text else []
 
 
 def _item(value: Json) -> Item:
@@ -133,10 +133,12 @@ def _item(value: Json) -> Item:
     match value.get("type"):
         case "function_call" if name := known_text(value.get("name")):
             asked = ToolRequest(name=name, arguments=decode_arguments(value.get("arguments")), call_id=call_id)
-            return Message(role=ASSISTANT, requests=[asked])
+            return ChatMessage(role=ASSISTANT, requests=[asked])
         case "function_call_output":
             told = ToolResponse(result=decode_text(value.get("output")), call_id=call_id)
-            return Message(role=TOOL, responses=[told])
+            return ChatMessage(role=TOOL, responses=[told])
         case "reasoning":
-            return Message(role=ASSISTANT, reasoning=texts_of(value.get("summary")) or texts_of(value.get("content")))
+            return ChatMessage(
+                role=ASSISTANT, reasoning=texts_of(value.get("summary")) or texts_of(value.get("content"))
+            )
     return value

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
 
+from otel_agenteval.conventions.conversation_digest import ConversationDigest
 from otel_agenteval.conventions.decoding import decode_json, is_cut, known_text
-from otel_agenteval.conventions.messages import ASSISTANT, Item, Message, message_items, read_message, spoken_by
-from otel_agenteval.conventions.spoken import Spoken
+from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, Item, message_items, read_message, spoken_by
 from otel_agenteval.model import Json
 
 # Words that frameworks put before and after those of the user. smolagents, CrewAI.
@@ -24,35 +24,35 @@ _WRAPPERS = (
 
 
 @dataclass(slots=True)
-class Recording:
+class DecodedMessages:
     """Decoded messages, and those `made` of them by position. Contents that begin alike share one: each knows how many
     of its messages are its own, as it grows by those of the longest. `spoken` are the words of the first so many."""
 
     items: list[Item]
-    made: dict[int, Message | None] = field(default_factory=dict)
-    spoken: tuple[int, Spoken] | None = None
+    made: dict[int, ChatMessage | None] = field(default_factory=dict)
+    spoken: tuple[int, ConversationDigest] | None = None
 
-    def gone_on(self, count: int, more: Sequence[Item]) -> "Recording":
+    def gone_on(self, count: int, more: Sequence[Item]) -> "DecodedMessages":
         """Return a recording of the first `count` messages and `more`: this one, unless it has gone on otherwise."""
         if len(self.items) == count:
             self.items += more
             return self
         made = {position: message for position, message in self.made.items() if position < count}
-        return Recording([*self.items[:count], *more], made)
+        return DecodedMessages([*self.items[:count], *more], made)
 
 
 class Content:
     """Messages as they were recorded, each decoded when it is first asked for: a reader needs but the ends of
     histories."""
 
-    __slots__ = ("_count", "_messages", "_read", "_recording", "_since_user", "_strange", "array", "cut")
+    __slots__ = ("_count", "_decoded", "_messages", "_read", "_since_user", "_strange", "array", "cut")
 
     def __init__(self, read: Callable[[], Sequence[Item]], *, cut: bool = False, array: str | None = None) -> None:
         self._read = read
-        self._recording: Recording | None = None
+        self._decoded: DecodedMessages | None = None
         self._count = 0
-        self._messages: list[Message] | None = None
-        self._since_user: list[Message] | None = None
+        self._messages: list[ChatMessage] | None = None
+        self._since_user: list[ChatMessage] | None = None
         self._strange: set[int] = set()
         self.cut = cut
         """True where the recording stops in the middle: there may have been more messages."""
@@ -68,7 +68,7 @@ class Content:
     @classmethod
     def text(cls, text: str, role: str) -> "Content":
         """Return content of a single text message."""
-        return cls(lambda: [Message(role=role, texts=[text])])
+        return cls(lambda: [ChatMessage(role=role, texts=[text])])
 
     @classmethod
     def answer_in(cls, value: Json) -> "Content | None":
@@ -80,7 +80,7 @@ class Content:
     @classmethod
     def nothing(cls, role: str) -> "Content":
         """Return content of a single message that says nothing."""
-        return cls(lambda: [Message(role=role, is_empty=True)])
+        return cls(lambda: [ChatMessage(role=role, is_empty=True)])
 
     @property
     def unread(self) -> int:
@@ -91,33 +91,33 @@ class Content:
         """Forget what was looked at; the values stay decoded, but those of a cut recording, whose last one changes."""
         self._messages, self._since_user, self._strange = None, None, set()
         if self.cut:
-            self._recording = None
+            self._decoded = None
 
     def go_on_from(self, earlier: "Content") -> None:
         """Share what is read of `earlier` where its recording is the beginning of this one. What is sent to a model
         mostly is what was sent to it before, and more."""
         known, array = earlier.array, self.array
-        if self._recording is not None or known is None or array is None or earlier is self:
+        if self._decoded is not None or known is None or array is None or earlier is self:
             return
         end = len(known) - 1
         if array[end : end + 1] != "," or not array.startswith(known[:end]):
             return
-        begun = earlier._decoded()
+        begun = earlier._decode()
         try:
             more = decode_json(f"[{array[end + 1 :]}")
         except ValueError:
             return
         if isinstance(more, list) and not (begun.items and begun.items[0] is known):
-            self._recording = begun.gone_on(earlier._count, more)
+            self._decoded = begun.gone_on(earlier._count, more)
             self._count = earlier._count + len(more)
 
     @property
-    def recording(self) -> "Recording":
-        """All that is known of the recording; later contents may share it, and then it has more messages."""
-        return self._decoded()
+    def decoded(self) -> "DecodedMessages":
+        """The messages as far as they are decoded; later contents may share it, and then it has more messages."""
+        return self._decode()
 
     @property
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[ChatMessage]:
         """The messages in order; of a cut recording those that can be read."""
         if self._messages is None:
             self._messages = [*self._of(range(self._counted()))]
@@ -125,7 +125,7 @@ class Content:
                 _drop_incomplete(self._messages[-1])
         return self._messages
 
-    def first(self) -> Message | None:
+    def first(self) -> ChatMessage | None:
         """Return the first message; None without any."""
         return next(iter(self.messages if self.cut else self._of(range(self._counted()))), None)
 
@@ -144,44 +144,44 @@ class Content:
         last = next(self._backwards(), None)
         return spoken_by(last) if last and last.role == ASSISTANT and not last.requests else None
 
-    def since_user(self) -> list[Message]:
+    def since_user(self) -> list[ChatMessage]:
         """Return the messages after the user's last one: the steps of the turn in which it was recorded."""
         if self._since_user is None:
             steps = [*takewhile(lambda message: not message.begins_turn, self._backwards())]
             self._since_user = steps[::-1]
         return self._since_user
 
-    def before_user(self) -> list[Message]:
+    def before_user(self) -> list[ChatMessage]:
         """Return the messages before the user's last one: the turns before the one in which it was recorded."""
         until_user = [*dropwhile(lambda message: not message.begins_turn, self._backwards())]
         return until_user[:0:-1]
 
-    def _backwards(self) -> Iterator[Message]:
+    def _backwards(self) -> Iterator[ChatMessage]:
         if self.cut or self._messages is not None:
             return reversed(self.messages)
         return self._of(range(self._counted() - 1, -1, -1))
 
-    def _decoded(self) -> "Recording":
-        if self._recording is None:
-            self._recording = Recording([*self._read()])
-            self._count = len(self._recording.items)
-        return self._recording
+    def _decode(self) -> "DecodedMessages":
+        if self._decoded is None:
+            self._decoded = DecodedMessages([*self._read()])
+            self._count = len(self._decoded.items)
+        return self._decoded
 
     def _counted(self) -> int:
-        self._decoded()
+        self._decode()
         return self._count
 
-    def _of(self, positions: Iterable[int]) -> Iterator[Message]:
+    def _of(self, positions: Iterable[int]) -> Iterator[ChatMessage]:
         """Return those of the values at these positions that are messages, made of them one after the other."""
         return filter(None, map(self._message, positions))
 
-    def _message(self, position: int) -> Message | None:
-        made = self._decoded().made
+    def _message(self, position: int) -> ChatMessage | None:
+        made = self._decode().made
         if position in made:
             message = made[position]
         else:
-            item = self._decoded().items[position]
-            message = made[position] = item if isinstance(item, Message) else read_message(item)
+            item = self._decode().items[position]
+            message = made[position] = item if isinstance(item, ChatMessage) else read_message(item)
         if message is None:
             self._strange.add(position)
         return message
@@ -197,7 +197,7 @@ def _unwrapped_words(text: str) -> str:
     return text
 
 
-def _drop_incomplete(message: Message) -> None:
+def _drop_incomplete(message: ChatMessage) -> None:
     """Drop the last request or result of a cut recording; a cut text stays, as it is still the beginning of one."""
     if message.requests:
         message.requests.pop()

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from otel_agenteval.conventions.content import Content
+from otel_agenteval.conventions.conversation_digest import ConversationDigest, digest_of
 from otel_agenteval.conventions.dialect import SpanFacts
-from otel_agenteval.conventions.failures import span_error
-from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Message, ToolRequest, ToolResponse
-from otel_agenteval.conventions.spoken import Spoken, digest_of
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, ChatMessage, ToolRequest, ToolResponse
+from otel_agenteval.conventions.span_errors import span_error
 from otel_agenteval.conventions.tools import answered, is_framework, requested
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import Conversation, Json, ToolCall
@@ -36,12 +36,12 @@ def begins_with_user(models: Sequence[Node]) -> bool:
     return bool(messages) and messages[0].begins_turn
 
 
-def _first_sent(models: Sequence[Node]) -> list[Message]:
+def _first_sent(models: Sequence[Node]) -> list[ChatMessage]:
     first = next((node.facts.input for node in models if node.facts.input), None)
     return [message for message in first.messages if message.role != SYSTEM] if first else []
 
 
-def _said(message: Message) -> Iterator[Json]:
+def _said(message: ChatMessage) -> Iterator[Json]:
     yield from message.texts
     for response in message.responses:
         yield response.result
@@ -106,7 +106,7 @@ def earlier_steps(models: Sequence[Node], agents: Sequence[str], began_at: int) 
     return EarlierSteps(tuple(calls), len(calls) - newest, is_continued=not was_reply)
 
 
-def _alone(steps: Sequence[Message], node: Node, began_at: int) -> tuple[ToolCall, ...]:
+def _alone(steps: Sequence[ChatMessage], node: Node, began_at: int) -> tuple[ToolCall, ...]:
     responses = [each for step in steps for each in step.responses if each.call_id]
     return tuple(
         answered(_call(ToolRequest(name="", call_id=each.call_id), node, began_at - 2), each) for each in responses
@@ -128,7 +128,7 @@ def _answer(calls: list[ToolCall], first: int, response: ToolResponse, answers: 
         calls[at] = answered(calls[at], response)
 
 
-def _beginning(facts: SpanFacts) -> tuple[bytes | None, bytes | None, Spoken | None]:
+def _beginning(facts: SpanFacts) -> tuple[bytes | None, bytes | None, ConversationDigest | None]:
     """Return the digests of all that a model call is sent, if it is the first of a conversation, and of what it goes on
     from, if it is not; and the words that it is sent, None where they do not begin with the conversation."""
     messages = _messages(facts.input)
@@ -143,7 +143,7 @@ def _beginning(facts: SpanFacts) -> tuple[bytes | None, bytes | None, Spoken | N
     follows = words.digest() if end else None
     for message in messages[end:]:
         words.add(message)
-    facts.input.recording.spoken = len(messages), words.copy()
+    facts.input.decoded.spoken = len(messages), words.copy()
     if end:
         return None, follows, words
     # Some services keep the conversation: results without the calls that they answer go on from those.
@@ -153,13 +153,13 @@ def _beginning(facts: SpanFacts) -> tuple[bytes | None, bytes | None, Spoken | N
     return (words.digest() if messages[-1].role != ASSISTANT else None), None, words
 
 
-def _spoken(content: Content, end: int) -> tuple[int, Spoken]:
+def _spoken(content: Content, end: int) -> tuple[int, ConversationDigest]:
     """Return the words of the first messages, at most `end` of them, as far as they are known, and their number."""
-    known = content.recording.spoken
-    return (known[0], known[1].copy()) if known is not None and known[0] <= end else (0, Spoken())
+    known = content.decoded.spoken
+    return (known[0], known[1].copy()) if known is not None and known[0] <= end else (0, ConversationDigest())
 
 
-def _ending(facts: SpanFacts, words: Spoken | None) -> tuple[bytes | None, bytes | None]:
+def _ending(facts: SpanFacts, words: ConversationDigest | None) -> tuple[bytes | None, bytes | None]:
     """Return the digests of all that is said with the call's reply, and of the calls that it asks for; `words` are
     those that it is sent, None where they are not known."""
     messages = _messages(facts.output) or []
@@ -172,7 +172,7 @@ def _ending(facts: SpanFacts, words: Spoken | None) -> tuple[bytes | None, bytes
     return words.digest(), calls
 
 
-def _messages(content: Content | None) -> list[Message] | None:
+def _messages(content: Content | None) -> list[ChatMessage] | None:
     """Return the messages without instructions; None where they are not known as a whole."""
     if content is None or content.cut:
         return None

@@ -11,12 +11,12 @@ from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.messages import Message, ToolRequest, ToolResponse
+from otel_agenteval.conventions.messages import ChatMessage, ToolRequest, ToolResponse
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json, Usage
 
 
-class Role(Enum):
+class SpanRole(Enum):
     """The part a span plays in a turn."""
 
     AGENT = "agent"
@@ -46,7 +46,7 @@ class SpanFacts:
     `previous_response_id` is that of the reply which a model call goes on from.
     """
 
-    role: Role | None = None
+    role: SpanRole | None = None
     agent: str | None = None
     input: Content | None = None
     output: Content | None = None
@@ -78,7 +78,7 @@ class SpanFacts:
         return self.input is not None or self.output is not None
 
     @property
-    def replies(self) -> list[Message]:
+    def replies(self) -> list[ChatMessage]:
         """The messages of the output."""
         return self.output.messages if self.output else []
 
@@ -88,7 +88,7 @@ class SpanFacts:
         return [request for message in self.replies for request in message.requests]
 
     @property
-    def steps(self) -> list[Message]:
+    def steps(self) -> list[ChatMessage]:
         """The messages of the input since the user's last one."""
         return self.input.since_user() if self.input else []
 
@@ -122,17 +122,17 @@ def nobody(name: str, scope: str) -> str | None:
     return None
 
 
-class SpanKind(NamedTuple):
+class KindAttribute(NamedTuple):
     """An attribute whose value says which part a span plays."""
 
     key: str
-    roles: Mapping[str, Role | None]
+    roles: Mapping[str, SpanRole | None]
     agents: tuple[str, ...] = ()
     """Attributes that name the agent on the span of its run."""
     agent_in: Callable[[str, str], str | None] = nobody
     """Reads the agent from the name of the span of its run and from its instrumentation scope."""
 
-    def role(self, attributes: Attributes) -> Role | None:
+    def role(self, attributes: Attributes) -> SpanRole | None:
         """Return the part that a span plays; None where the attribute says none that is known."""
         value = attributes.get(self.key)
         return self.roles.get(value) if isinstance(value, str) else None
@@ -152,11 +152,11 @@ class IndexedMessages(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class AttributeKeys:
     """The attributes of a dialect by what they hold, for readers of single spans; the first outranks the others."""
 
-    kinds: tuple[SpanKind, ...] = ()
-    marks: tuple[tuple[str, Role], ...] = ()
+    kinds: tuple[KindAttribute, ...] = ()
+    marks: tuple[tuple[str, SpanRole], ...] = ()
     """Attributes that only spans of one role have, where no kind is recorded."""
 
     agents: tuple[str, ...] = ()
@@ -200,11 +200,11 @@ class Keys:
     users: tuple[str, ...] = ()
 
 
-def merged(keys: Iterable[Keys]) -> Keys:
+def merged(keys: Iterable[AttributeKeys]) -> AttributeKeys:
     """Join the keys of several dialects, in their order."""
     listed = list(keys)
-    joined = {each.name: sum((getattr(own, each.name) for own in listed), ()) for each in fields(Keys)}
-    return Keys(**joined)
+    joined = {each.name: sum((getattr(own, each.name) for own in listed), ()) for each in fields(AttributeKeys)}
+    return AttributeKeys(**joined)
 
 
 class Dialect(ABC):
@@ -220,7 +220,7 @@ class Dialect(ABC):
     is_common: ClassVar[bool] = False
     """True where vendors' dialects stand beside it: its keys are asked before theirs, its `content_switch` after
     theirs."""
-    keys: ClassVar[Keys] = Keys()
+    keys: ClassVar[AttributeKeys] = AttributeKeys()
     marks: ClassVar[frozenset[str]] = frozenset()
     """Attributes that only spans of this dialect have."""
 

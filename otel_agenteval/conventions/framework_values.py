@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_json, decode_structure, decode_text, is_cut, known_text
-from otel_agenteval.conventions.messages import ASSISTANT, USER, Message, read_message
+from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, read_message
 from otel_agenteval.model import Json
 
 _ASKED = ("task", "input", "question", "query", "prompt", "user_input", "message")
@@ -30,7 +30,7 @@ def tool_result(recording: Json) -> tuple[Json, str | None]:
     return result, None
 
 
-def langchain_message(value: Json) -> Message | None:
+def langchain_message(value: Json) -> ChatMessage | None:
     """Return the message in one of LangChain's serialisations of a message object; None where there is none."""
     if isinstance(value, str) and value.startswith('{"'):
         value = decode_structure(value)

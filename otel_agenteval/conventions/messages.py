@@ -60,7 +60,7 @@ class ToolResponse:
 
 
 @dataclass(slots=True, kw_only=True)
-class Message:
+class ChatMessage:
     """One message; what was redacted or empty is absent.
 
     `is_empty`: it was recorded that nothing is said. `has_more`: there is something that is not read here, as an image.
@@ -88,16 +88,16 @@ class Message:
         return self.role == USER and bool(self.texts) and not self.responses
 
 
-Item: TypeAlias = "Json | Message"
+Item: TypeAlias = "Json | ChatMessage"
 """A message, decoded or still as recorded."""
 
 
-def spoken_by(message: Message) -> str | None:
+def spoken_by(message: ChatMessage) -> str | None:
     """Return the texts of a message, an empty one where it says that there is none; None where neither is known."""
     return message.text or ("" if message.is_empty and not message.has_more else None)
 
 
-def read_message(value: Json) -> Message | None:
+def read_message(value: Json) -> ChatMessage | None:
     """Return the message that `value` describes; None where it is none."""
     if not isinstance(value, dict):
         return None
@@ -105,7 +105,7 @@ def read_message(value: Json) -> Message | None:
     role = fields.get("role") or fields.get("type")
     if not isinstance(role, str):
         return None
-    message = Message(role=_ROLES.get(role, role), finish_reason=known_text(fields.get("finish_reason")))
+    message = ChatMessage(role=_ROLES.get(role, role), finish_reason=known_text(fields.get("finish_reason")))
     for key in ("parts", "content"):
         if (parts := fields.get(key)) is not None:
             _read_parts(message, parts)
@@ -151,7 +151,7 @@ def message_items(value: Json, role: str) -> Sequence[Item]:
     if value is not None and (not isinstance(value, str) or _STRUCTURE.match(value)):
         return [value]  # meant to be messages, but not readable as such: no words of anybody's
     text = known_text(value)
-    return [Message(role=role, texts=[text])] if text else []
+    return [ChatMessage(role=role, texts=[text])] if text else []
 
 
 def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
@@ -166,7 +166,7 @@ def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
     return value
 
 
-def _read_parts(message: Message, parts: Json) -> None:
+def _read_parts(message: ChatMessage, parts: Json) -> None:
     for part in parts if isinstance(parts, list) else (parts,):
         if isinstance(part, str):
             part = {"type": "text", "content": part}  # noqa: PLW2901 - the same part, spelled out
@@ -174,7 +174,7 @@ def _read_parts(message: Message, parts: Json) -> None:
             _read_part(message, part)
 
 
-def _read_part(message: Message, part: Mapping[str, Json]) -> None:
+def _read_part(message: ChatMessage, part: Mapping[str, Json]) -> None:
     """Add a part to the message. Kinds without text or tools (blobs, files, new ones) are passed over."""
     match part.get("type"):
         case None if not _TYPELESS.isdisjoint(part):
@@ -204,7 +204,7 @@ def _read_part(message: Message, part: Mapping[str, Json]) -> None:
             message.has_more = True
 
 
-def _read_typeless(message: Message, part: Mapping[str, Json]) -> None:
+def _read_typeless(message: ChatMessage, part: Mapping[str, Json]) -> None:
     """Add a part of Bedrock's or Gemini's: the field that is there says what it is."""
     if text := known_text(part.get("text")):
         (message.reasoning if part.get("thought") is True else message.texts).append(text)
@@ -223,11 +223,11 @@ def _read_typeless(message: Message, part: Mapping[str, Json]) -> None:
             message.reasoning += filter(None, [known_text(said.get("text"))])
 
 
-def _add_response(message: Message, result: Json, call_id: str | None, failed: bool) -> None:
+def _add_response(message: ChatMessage, result: Json, call_id: str | None, failed: bool) -> None:
     message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id, failed=failed))
 
 
-def _read_request(message: Message, request: Mapping[str, Json]) -> None:
+def _read_request(message: ChatMessage, request: Mapping[str, Json]) -> None:
     function = request.get("function")
     source = function if isinstance(function, dict) else request
     if name := known_text(source.get("name")):
@@ -252,9 +252,9 @@ def joined_chunks(items: Sequence[Item]) -> Sequence[Item]:
     others = [item for item in items if not isinstance(item, dict) or item.get("finish_reason") != ""]
     read = [message for each in chunks if (message := read_message(each))]
     streamed = "".join(text for message in read for text in message.texts)
-    end = (others[-1] if isinstance(others[-1], Message) else read_message(others[-1])) if others else None
+    end = (others[-1] if isinstance(others[-1], ChatMessage) else read_message(others[-1])) if others else None
     if end is None:
-        return [*others, Message(role=read[0].role, texts=[streamed])] if streamed else others
+        return [*others, ChatMessage(role=read[0].role, texts=[streamed])] if streamed else others
     if streamed and not "".join(end.texts).startswith(streamed):
         end.texts = ["".join((streamed, *end.texts))]
     return [*others[:-1], end]

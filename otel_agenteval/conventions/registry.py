@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 from typing import Final
 
 from otel_agenteval.conventions import dialects
-from otel_agenteval.conventions.dialect import Dialect, Keys, merged
+from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, merged
 
 
 def _found() -> Iterator[Dialect]:
@@ -20,7 +20,9 @@ def _found() -> Iterator[Dialect]:
 DIALECTS: Final[tuple[Dialect, ...]] = tuple(sorted(_found(), key=lambda dialect: (dialect.rank, dialect.name)))
 """All dialects, the one that is believed first standing first."""
 
-KEYS: Final[Keys] = merged(dialect.keys for dialect in sorted(DIALECTS, key=lambda dialect: not dialect.is_common))
+KEYS: Final[AttributeKeys] = merged(
+    dialect.keys for dialect in sorted(DIALECTS, key=lambda dialect: not dialect.is_common)
+)
 """The attributes of all dialects, those of the GenAI conventions first."""
 
 

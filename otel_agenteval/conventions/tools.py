@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from otel_agenteval.conventions.decoding import are_positional, decode_remains, decode_structure, is_cut, known_text
 from otel_agenteval.conventions.dialect import SpanFacts
-from otel_agenteval.conventions.failures import result_error, span_error
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
 from otel_agenteval.conventions.registry import KEYS
+from otel_agenteval.conventions.span_errors import result_error, span_error
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.detectors.tool_names import receiver_in
 from otel_agenteval.model import Json, Tool, ToolCall

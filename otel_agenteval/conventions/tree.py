@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from otel_agenteval.conventions.dialect import Role, SpanFacts
+from otel_agenteval.conventions.dialect import SpanFacts, SpanRole
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.model import AgentRun
 
@@ -25,7 +25,7 @@ class Node:
     run: AgentRun | None = None
 
     @property
-    def role(self) -> Role | None:
+    def role(self) -> SpanRole | None:
         return self.facts.role
 
     @property
@@ -124,9 +124,9 @@ def tell_runs_apart(roots: Sequence[Node]) -> None:
     for node in nodes:
         outer = inside[node.parent.id] if node.parent else _Inside()
         inside[node.id] = outer
-        if node.role is Role.TOOL:
+        if node.role is SpanRole.TOOL:
             inside[node.id] = outer._replace(in_tool=True)
-        elif node.role is Role.AGENT:
+        elif node.role is SpanRole.AGENT:
             label = node.facts.agent or node.span.name
             if label != outer.label or outer.in_tool:
                 inside[node.id] = _Inside(node, label)

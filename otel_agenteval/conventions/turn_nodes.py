@@ -12,14 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from otel_agenteval.conventions.dialect import Role
-from otel_agenteval.conventions.failures import is_explained, span_error
+from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT
+from otel_agenteval.conventions.span_errors import is_explained, span_error
 from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.tools import transfer_target
 from otel_agenteval.conventions.tree import Node
 
-_CALLS = (Role.MODEL, Role.TOOL)
+_CALLS = (SpanRole.MODEL, SpanRole.TOOL)
 # Calls that are compared with another, those that started last before it and first after it: reading a trace may
 # not take time that grows with the square of its calls.
 _NEAREST = 32
@@ -64,7 +64,7 @@ def speakers(run: Node) -> list[Node]:
     pending = list(run.children)
     while pending:
         node = pending.pop()
-        if node.role is Role.AGENT:
+        if node.role is SpanRole.AGENT:
             found.append(node)
         elif node.role not in _CALLS:
             pending.extend(node.children)
@@ -76,7 +76,7 @@ def _split(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
     outermost, outside = _outermost(roots)
     runs: list[Node] = []
     for run in outermost:
-        is_silent = run.role is Role.WORKFLOW and not run.facts.has_content
+        is_silent = run.role is SpanRole.WORKFLOW and not run.facts.has_content
         inner, loose = _outermost(run.children) if is_silent else ([], [])
         if _are_turns(inner):
             runs += inner
@@ -117,33 +117,33 @@ def _are_turns(runs: Sequence[Node]) -> bool:
     """Return whether one of `runs` goes on where the user was answered in the one before."""
     if len(runs) < 2:
         return False
-    models = [sorted((each for each in run.below() if each.role is Role.MODEL), key=_start) for run in runs]
+    models = [sorted((each for each in run.below() if each.role is SpanRole.MODEL), key=_start) for run in runs]
     return any(after and _goes_on_after(_answers(before), after[0]) for before, after in pairwise(models))
 
 
 def _answers(models: Iterable[Node]) -> set[str]:
-    outputs = (node.facts.output for node in models if node.role is Role.MODEL)
+    outputs = (node.facts.output for node in models if node.role is SpanRole.MODEL)
     return {text for output in outputs if output and (text := output.answer())}
 
 
 def _goes_on_after(answers: set[str], model: Node) -> bool:
     """Return whether a model was sent one of `answers`, and the user's next words after it."""
     facts = model.facts
-    if not answers or facts.role is not Role.MODEL or facts.input is None or facts.input.cut:
+    if not answers or facts.role is not SpanRole.MODEL or facts.input is None or facts.input.cut:
         return False
     return any(each.role == ASSISTANT and each.text in answers for each in facts.input.before_user())
 
 
 def _is_run(node: Node) -> bool:
-    if node.role is Role.AGENT:
+    if node.role is SpanRole.AGENT:
         return not _is_group(node)
-    if node.role is Role.WORKFLOW:
+    if node.role is SpanRole.WORKFLOW:
         return True
     facts = node.facts
-    if facts.role is not Role.CHAIN or facts.input is None or facts.output is None:
+    if facts.role is not SpanRole.CHAIN or facts.input is None or facts.output is None:
         return False
     # A step that takes and returns text, and neither asks a model nor is all there is, is a helper of the program's.
-    if node.parent is not None and not any(each.role in (Role.MODEL, Role.AGENT) for each in node.below()):
+    if node.parent is not None and not any(each.role in (SpanRole.MODEL, SpanRole.AGENT) for each in node.below()):
         return False
     return facts.input.user_text() is not None and bool(facts.output.answer())
 
@@ -151,7 +151,7 @@ def _is_run(node: Node) -> bool:
 def _is_group(node: Node) -> bool:
     if node.facts.agent or node.facts.has_content:
         return False
-    return any(each.role is Role.AGENT for each in node.below() if each is not node)
+    return any(each.role is SpanRole.AGENT for each in node.below() if each is not node)
 
 
 def _goes_on(run: Node) -> bool:
@@ -163,13 +163,13 @@ def _goes_on(run: Node) -> bool:
 def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:
     """Return whether the framework or a model said, in the run `before` this one, to go on with the agent of `run`."""
     names = {node.facts.agent for node in speakers(run) if node.facts.agent}
-    if not names or run.role is not Role.AGENT:
+    if not names or run.role is not SpanRole.AGENT:
         return False
     facts = [node.facts for node in before.below()]
     return any(each.hands_over_to in names for each in facts) or any(
         transfer_target(request, agents) in names
         for each in facts
-        if each.role is Role.MODEL
+        if each.role is SpanRole.MODEL
         for request in each.requests
     )
 
@@ -182,22 +182,22 @@ def _add_calls(turn: TurnNodes, top: Node) -> None:
         inside = around
         if around and _is_same_call(around, node):
             _merge(around, node)
-        elif node.role is Role.MODEL:
+        elif node.role is SpanRole.MODEL:
             turn.models.append(node)
             if planning:
                 turn.planners.add(node.id)
             inside = node
-        elif node.role is Role.TOOL:
+        elif node.role is SpanRole.TOOL:
             turn.tools.append(node)
             inside = node
-        elif node.role is Role.AGENT:
+        elif node.role is SpanRole.AGENT:
             inside = None
-        planning = planning or node.role is Role.PLAN
+        planning = planning or node.role is SpanRole.PLAN
         pending.extend((child, inside, planning) for child in node.children)
 
 
 def _is_same_call(outer: Node, inner: Node) -> bool:
-    return outer.role is inner.role and (outer.role is Role.MODEL or inner.facts.tool == outer.facts.tool)
+    return outer.role is inner.role and (outer.role is SpanRole.MODEL or inner.facts.tool == outer.facts.tool)
 
 
 def _once(models: list[Node]) -> list[Node]:
@@ -256,7 +256,7 @@ def _merge(call: Node, again: Node) -> None:
     call.facts = replace(call.facts)
     call.facts.complete_with(again.facts)
     own, other = span_error(call.span), span_error(again.span)
-    if other is None or (own is None and call.role is Role.MODEL and call.facts.output is not None):
+    if other is None or (own is None and call.role is SpanRole.MODEL and call.facts.output is not None):
         return
     if own is None or (is_explained(again.span) and not is_explained(call.span)):
         call.span = replace(call.span, status=STATUS_ERROR, status_message=other, events=())

@@ -6,10 +6,10 @@ from functools import partial
 from itertools import pairwise
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.dialect import Role, SpanFacts
-from otel_agenteval.conventions.failures import is_cancelled, span_error, tells_of
-from otel_agenteval.conventions.messages import ASSISTANT, Message, spoken_by
+from otel_agenteval.conventions.dialect import SpanFacts, SpanRole
+from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, spoken_by
 from otel_agenteval.conventions.questions import question_of, sent_of
+from otel_agenteval.conventions.span_errors import is_cancelled, span_error, tells_of
 from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.tools import tool_calls
 from otel_agenteval.conventions.tree import Node
@@ -150,9 +150,9 @@ def _ended_with(turn: TurnNodes, is_last: bool) -> list[Node]:
     """Return the spans that ended with the turn: its last run (none that another took the place of), and those around
     the last turn of a trace."""
     runs = turn.runs[-1:]
-    ended = runs if runs and runs[0].role is Role.AGENT else _last_speakers(turn)
+    ended = runs if runs and runs[0].role is SpanRole.AGENT else _last_speakers(turn)
     innermost = ended[0] if ended else turn.root
-    if not ended and innermost.role not in (Role.MODEL, Role.TOOL):
+    if not ended and innermost.role not in (SpanRole.MODEL, SpanRole.TOOL):
         ended.append(innermost)
     return [*ended, *(innermost.above() if is_last else ())]
 
@@ -223,7 +223,7 @@ def _plan(turn: TurnNodes) -> tuple[str, ...]:
     )
 
 
-def _sent_back(models: Sequence[Node]) -> Sequence[Message]:
+def _sent_back(models: Sequence[Node]) -> Sequence[ChatMessage]:
     """Return the messages since the user's that the last of several model calls was sent: results of the others."""
     return models[-1].facts.steps if len(models) > 1 else ()
 
@@ -242,7 +242,7 @@ def _is_empty(model: Node) -> bool:
     return not any(each.texts or each.requests or each.reasoning for each in output.messages)
 
 
-def _reply_in(following: Node, model: Node) -> Message | None:
+def _reply_in(following: Node, model: Node) -> ChatMessage | None:
     """Return the message behind all that `model` was sent, in the call `following` it; None where the user spoke
     since."""
     sent, later = model.facts.input, following.facts.input

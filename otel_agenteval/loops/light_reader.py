@@ -12,11 +12,11 @@ from typing import Any, Final
 from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import response, usage
 from otel_agenteval.conventions.decoding import called_with
-from otel_agenteval.conventions.dialect import Attributes, Role
-from otel_agenteval.conventions.failures import result_error
-from otel_agenteval.conventions.messages import ASSISTANT, Message, are_parts, joined_chunks, read_message
+from otel_agenteval.conventions.dialect import Attributes, SpanRole
+from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, are_parts, joined_chunks, read_message
 from otel_agenteval.conventions.questions import newest_of, question_of, sent_of
 from otel_agenteval.conventions.registry import KEYS
+from otel_agenteval.conventions.span_errors import result_error
 from otel_agenteval.detectors import Step, StepKind
 from otel_agenteval.detectors.tool_names import only_hands_over, receiver_in
 from otel_agenteval.model import AgentRun, Json
@@ -77,7 +77,7 @@ def speech_in(value: Json) -> str | None:
     if are_parts(decoded) and not any(isinstance(part, dict) and _ENVELOPES & part.keys() for part in decoded):
         decoded = {"role": ASSISTANT, "content": decoded}
     items = joined_chunks(response(decoded)) if isinstance(decoded, dict | list) else []
-    messages = (item if isinstance(item, Message) else read_message(item) for item in items)
+    messages = (item if isinstance(item, ChatMessage) else read_message(item) for item in items)
     return "\n".join(text for message in messages if message for text in message.texts) or None
 
 
@@ -110,7 +110,7 @@ def _is_recorded(value: Any) -> bool:
 
 Events = Iterable[tuple[str, Attributes]]
 
-_STEP_KINDS: Final = {Role.TOOL: StepKind.TOOL, Role.MODEL: StepKind.MODEL}
+_STEP_KINDS: Final = {SpanRole.TOOL: StepKind.TOOL, SpanRole.MODEL: StepKind.MODEL}
 # Asked of every span, so the tables of the dialects are made into what is looked up.
 _KINDS: Final = {
     kind.key: {value: _STEP_KINDS[role] for value, role in kind.roles.items() if role in _STEP_KINDS}

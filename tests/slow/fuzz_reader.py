@@ -12,8 +12,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 with atheris.instrument_imports(include=["otel_agenteval.conventions"]):
-    from otel_agenteval.conventions.reader import read_trace
     from otel_agenteval.conventions.spans import SpanRecord, attributes, log_record, span_record
+    from otel_agenteval.conventions.trace_reader import read_trace
     from tests.unit.test_conventions_hostile import as_json, test_nothing_raises_and_arrival_order_does_not_matter
 
 property_of_choices = test_nothing_raises_and_arrival_order_does_not_matter.hypothesis.fuzz_one_input  # type: ignore[attr-defined]

@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, attributes, log_record, span_record
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace
 
 DATA = Path(__file__).parents[1] / "data"

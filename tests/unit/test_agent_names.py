@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import set_span_in_context
 
 from otel_agenteval.conventions.agents import agent_of, is_run
-from otel_agenteval.conventions.dialect import Role
-from otel_agenteval.conventions.readings import read_span
+from otel_agenteval.conventions.dialect import SpanRole
+from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.detectors import Mode, Repetition, RuleBook, Rules
 from otel_agenteval.loops.attribution import OpenSpan, agent_named, owner_of
@@ -57,7 +57,7 @@ def named(name: str, attributes: dict[str, str], scope: str = "") -> tuple[bool,
     facts, _ = read_span(SpanRecord(span_id="1", name=name, attributes=attributes, scope=scope))
     assert facts is not None
     light = (is_run(name, attributes), agent_of(name, attributes, scope))
-    assert light == (facts.role is Role.AGENT, facts.agent)
+    assert light == (facts.role is SpanRole.AGENT, facts.agent)
     return light
 
 

@@ -6,8 +6,8 @@ from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.coherence import Coherence
 from agenteval_collector.evaluators.loop_detection import LoopDetection
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.registry import DIALECTS, content_switch
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Status
 from tests.support.spans import answer, chat, told

@@ -2,7 +2,7 @@
 
 import gc
 
-from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.conventions.tree import Node
 from tests.support.spans import agent, answer, asks, chat, told, tool, user
 

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from tests.support.spans import agent, span
 
 PREFIX = "gcp.vertex.agent."

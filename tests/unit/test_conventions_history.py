@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Json
 from tests.support.spans import chat, user
 

@@ -15,8 +15,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord, attributes, log_record, span_record
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace
 from tests.support.recordings import logs_of, name_of, recorded_logs, recorded_spans, recorded_traces, recordings
 from tests.support.vocabulary import attribute_names, words

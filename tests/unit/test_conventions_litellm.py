@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from tests.support.spans import answer, chat, told, user
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.messages import Message
+from otel_agenteval.conventions.messages import ChatMessage
 from otel_agenteval.model import Json
 
 SAID: Json = {"role": "user", "content": "Where is it?"}
@@ -16,7 +16,7 @@ UNREADABLE: Json = {"nobody": 1}
 HISTORIES = st.lists(st.sampled_from([SAID, ASKED, TOLD, BLANK, UNREADABLE]), max_size=8)
 
 
-def messages(history: list[Json]) -> list[Message]:
+def messages(history: list[Json]) -> list[ChatMessage]:
     return Content(lambda: history).messages
 
 

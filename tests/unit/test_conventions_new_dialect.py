@@ -7,18 +7,20 @@ from pathlib import Path
 
 MODULE = """
 from otel_agenteval.conventions.decoding import decode_arguments
-from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
-from otel_agenteval.conventions.dialect import Role, SpanFacts
+from otel_agenteval.conventions.dialect import Dialect, AttributeKeys, KindAttribute
+from otel_agenteval.conventions.dialect import SpanRole, SpanFacts
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.messages import ASSISTANT, USER
 
-_KIND = SpanKind("acme.kind", {"bot": Role.AGENT, "ask": Role.MODEL, "act": Role.TOOL}, agents=("acme.bot",))
+_KIND = KindAttribute(
+    "acme.kind", {"bot": SpanRole.AGENT, "ask": SpanRole.MODEL, "act": SpanRole.TOOL}, agents=("acme.bot",)
+)
 
 
 class Acme(Dialect):
     name = "acme"
     content_switch = "set ACME_CONTENT=1"
-    keys = Keys(
+    keys = AttributeKeys(
         kinds=(_KIND,),
         tools=("acme.tool",),
         arguments=("acme.in",),
@@ -34,10 +36,10 @@ class Acme(Dialect):
     def read(self, span, logs):
         given, returned = span.attributes.get("acme.in"), span.attributes.get("acme.out")
         facts = SpanFacts(role=_KIND.role(span.attributes))
-        if facts.role is Role.MODEL:
+        if facts.role is SpanRole.MODEL:
             facts.input = Content.recorded_as(given, USER)
             facts.output = Content.recorded_as(returned, ASSISTANT)
-        elif facts.role is Role.TOOL:
+        elif facts.role is SpanRole.TOOL:
             facts.tool, facts.arguments = span.attributes.get("acme.tool"), decode_arguments(given)
             facts.result = returned
         return facts
@@ -51,7 +53,7 @@ if len(sys.argv) > 1:
 
 from otel_agenteval.conventions.agents import agent_of, is_run
 from otel_agenteval.conventions.questions import question_of
-from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.conventions.registry import content_switch
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.loops.light_reader import kind_of, step_of

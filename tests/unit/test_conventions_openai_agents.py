@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.conventions.python_repr import decode_repr
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from tests.support.spans import agent, answer, asks, chat, span, told, tool, user
 
 CALL = (

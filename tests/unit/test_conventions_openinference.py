@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.conventions.decoding import unflatten
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace
 from tests.support.spans import failed
 
@@ -37,7 +37,7 @@ def read(*spans: SpanRecord) -> Trace:
         pytest.param('{"input": [{"role": "user", "content": "Hi"}]}', "Hi", id="messages as input"),
         pytest.param("[draft] Hi", "[draft] Hi", id="text that begins like JSON"),
         pytest.param('{"memory_step": "ActionStep(...)"}', None, id="a framework's state is not what the user said"),
-        pytest.param('{"messages": ["ChatMessage(role=...)"]}', None, id="a Python object is not what the user said"),
+        pytest.param('{"messages": ["Message(role=...)"]}', None, id="a Python object is not what the user said"),
         pytest.param('{"messages": [{"role": "user", "con', None, id="cut JSON"),
         pytest.param("__REDACTED__", None, id="redacted"),
         pytest.param(7, None, id="not text"),

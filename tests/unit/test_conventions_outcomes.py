@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import ModelCall, ToolCall, Turn
 from tests.support.spans import agent, answer, asks, chat, failed, span, told, tool, user
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.messages import ASSISTANT, USER, Message
-from otel_agenteval.conventions.reader import read_trace
-from otel_agenteval.conventions.recordings import Recordings
+from otel_agenteval.conventions.input_cache import InputCache
+from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage
+from otel_agenteval.conventions.trace_reader import read_trace
 from tests.support.spans import agent, answer, asks, chat, user
 
 MESSAGES = st.one_of(
@@ -56,7 +56,7 @@ def test_what_is_shared_is_read_as_what_stands_alone(branches: Any, separators: 
 
 @given(BRANCHES, st.sampled_from([0, 2_000, 1 << 20]))
 def test_a_session_is_read_as_each_of_its_traces_alone(branches: Any, max_bytes: int) -> None:
-    recordings = Recordings(max_bytes)
+    input_cache = InputCache(max_bytes)
     conversations = grown(branches)
     for number, (sent, more) in enumerate(pairwise(conversations)):
         spans = [
@@ -64,7 +64,7 @@ def test_a_session_is_read_as_each_of_its_traces_alone(branches: Any, max_bytes:
             chat("m1", sent, [answer("Fine.")], "a", 1),
             chat("m2", more, [answer("Yes.")], "a", 2),
         ]
-        assert read_trace(str(number), spans, recordings=recordings) == read_trace(str(number), spans)
+        assert read_trace(str(number), spans, input_cache=input_cache) == read_trace(str(number), spans)
 
 
 def test_messages_are_made_once() -> None:
@@ -99,4 +99,4 @@ def test_what_does_not_go_on_is_read_alone(before: str, after: str) -> None:
 def test_a_message_that_says_the_same_twice_is_two() -> None:
     content = Content.recorded_as(json.dumps([user("Hi"), user("Hi")]), USER)
     content.go_on_from(Content.recorded_as(json.dumps([user("Hi")]), USER))
-    assert content.messages == 2 * [Message(role=USER, texts=["Hi"])]
+    assert content.messages == 2 * [ChatMessage(role=USER, texts=["Hi"])]

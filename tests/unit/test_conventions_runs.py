@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from otel_agenteval.conventions.runs import STAMPED, RunNaming, expected_tools, run_identity, run_outcome
+from otel_agenteval.conventions.run_attributes import STAMPED, RunNaming, expected_tools, run_identity, run_outcome
 from otel_agenteval.model import ExpectedTool, Json, RunIdentity, RunOutcome
 
 OWN = RunNaming(task=("case.id",), run=("case.attempt",), success=("case.passed",), confidence=("case.sure",))

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.failures import result_error
-from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.span_errors import result_error
 from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import ToolCall
 from tests.support.spans import agent, answer, asks, chat, failed, span, told, tool, user
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.messages import Message, ToolRequest, ToolResponse, read_message
-from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.messages import ChatMessage, ToolRequest, ToolResponse, read_message
 from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Tool, Trace, Usage
 
 KIND, NAME = "traceloop.span.kind", "traceloop.entity.name"
@@ -236,6 +236,6 @@ def test_the_word_is_an_answer_where_no_field_is_named_so() -> None:
 
 
 def test_haystacks_parts_ask_for_tools_and_tell_their_results() -> None:
-    asking, telling = (read_message(message) or Message(role="") for message in HAYSTACK[1:3])  # type: ignore[arg-type]
+    asking, telling = (read_message(message) or ChatMessage(role="") for message in HAYSTACK[1:3])  # type: ignore[arg-type]
     assert asking.requests == [ToolRequest(name="f", arguments={"x": 1}, call_id="c1")]
     assert telling.responses == [ToolResponse(result="no", call_id="c1", failed=True)]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Turn
 from tests.support.spans import agent, answer, asks, chat, failed, span, told, tool, user
 

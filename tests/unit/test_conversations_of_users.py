@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace
 from tests.support.conversations import Bench
 from tests.support.inputs import inputs

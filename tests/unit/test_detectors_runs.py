@@ -11,8 +11,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.sdk.trace import ReadableSpan
 
 from otel_agenteval.conventions.identity import BY_CONVENTION
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import span_record
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.detectors import Budget, Detectors, Mode, RuleBook, Rules, Step, StepKind, steps_of
 from otel_agenteval.detectors.runs import MAX_RUNS
 from otel_agenteval.model import AgentRun

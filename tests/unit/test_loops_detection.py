@@ -17,8 +17,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.conventions.identity import BY_CONVENTION
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import span_record
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.detectors import Detectors, RuleBook, steps_of
 from otel_agenteval.finding import Finding
 from tests.support.assembling import Counting

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.conventions.dialect import Role
-from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Message
+from otel_agenteval.conventions.dialect import SpanRole
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, ChatMessage
 from otel_agenteval.conventions.questions import MAX_EXCERPT, excerpt, question_of, sent_of
-from otel_agenteval.conventions.readings import read_span
+from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.model import Question
 from tests.support.agent_runs import messages
 from tests.support.recordings import name_of, recorded_spans, recordings
@@ -22,7 +22,7 @@ ASKED = [("system", "Be brief."), ("user", "And now?")]
 GOES_ON = [("user", "First."), ("assistant", "Yes."), ("user", "And now?")]
 
 
-def said(message: Message) -> list[str]:
+def said(message: ChatMessage) -> list[str]:
     """What a message says, as words that stand in any of its forms."""
     results = [each.result if isinstance(each.result, str) else "" for each in message.responses]
     return [word for text in (*message.texts, *results) for word in text.split()[:5] if word.isalnum()]
@@ -34,7 +34,7 @@ def test_the_question_is_that_of_the_full_reader(path: Any) -> None:
         for span in spans:
             facts, _ = read_span(span)
             question = question_of(span.attributes)
-            if facts is None or facts.role is not Role.MODEL or facts.input is None or question is None:
+            if facts is None or facts.role is not SpanRole.MODEL or facts.input is None or question is None:
                 continue
             others = [each for each in facts.input.messages if each.role != SYSTEM]
             newest = next(each for each in reversed(others) if each.role not in OWN)

@@ -20,9 +20,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.conventions.dialect import SpanFacts
-from otel_agenteval.conventions.reader import read_trace
-from otel_agenteval.conventions.readings import read_span
+from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from tests.support.otlp import log, span
 from tests.support.recordings import logs_of, name_of, read_requests, recorded_logs, recorded_spans, recordings
 from tests.support.scoring import assembled

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
-from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.trace_reader import read_trace
 from tests.support.spans import agent, chat
 
 BY_CHAT = SessionNaming(attributes=("chat.id", "ticket"))

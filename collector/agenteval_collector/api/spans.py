@@ -19,8 +19,8 @@ from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.dialect import NOTHING, SpanFacts
-from otel_agenteval.conventions.messages import Message
-from otel_agenteval.conventions.readings import read_span
+from otel_agenteval.conventions.messages import ChatMessage
+from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord, log_record, span_record
 from otel_agenteval.conventions.tree import Node, grow, in_order
 
@@ -188,7 +188,7 @@ def _messages(content: Content | None) -> list[documents.MessageDocument] | None
     return None if content is None else [_message(each) for each in content.messages]
 
 
-def _message(message: Message) -> documents.MessageDocument:
+def _message(message: ChatMessage) -> documents.MessageDocument:
     return {
         "role": message.role,
         "text": message.text,

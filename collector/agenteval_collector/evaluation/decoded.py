@@ -7,8 +7,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.model.telemetry import Origin, resource_of
-from otel_agenteval.conventions.readings import SpanReadings
-from otel_agenteval.conventions.recordings import EXPANSION
+from otel_agenteval.conventions.input_cache import EXPANSION
+from otel_agenteval.conventions.span_reader import ReadingCache
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record
 from otel_agenteval.lru import Recent
 
@@ -27,7 +27,7 @@ class Decoded:
     def __init__(self) -> None:
         self._spans: dict[Serialized, SpanRecord] = {}
         self._logs: dict[Serialized, LogRecord] = {}
-        self.read_span = SpanReadings()
+        self.read_span = ReadingCache()
         self.size = 0
         """Bytes of memory that it takes, estimated."""
         self.items = 0

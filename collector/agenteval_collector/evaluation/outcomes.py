@@ -8,7 +8,7 @@ from functools import partial
 from agenteval_collector.evaluation.ports import Judging
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.runtime.clock import Clock
-from otel_agenteval.conventions.runs import EXPECTED_TOOLS
+from otel_agenteval.conventions.run_attributes import EXPECTED_TOOLS
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Subject

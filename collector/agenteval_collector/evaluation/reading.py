@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy, Death
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
-from otel_agenteval.conventions.reader import read_trace
-from otel_agenteval.conventions.recordings import Recordings
-from otel_agenteval.conventions.runs import STAMPED, RunNaming
+from otel_agenteval.conventions.input_cache import InputCache
+from otel_agenteval.conventions.run_attributes import STAMPED, RunNaming
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace
 from otel_agenteval.text import storable
 
@@ -31,20 +31,20 @@ LATEST = 2**63 - 1
 class TraceReader:
     """Called with what was assembled of a trace for what the dialects make of it; never raises on content.
 
-    `kept` has what was decoded of the traces that were read last, `recordings` what was read of their messages: a
+    `kept` has what was decoded of the traces that were read last, `input_cache` what was read of their messages: a
     reader with these belongs to one thread.
     """
 
     naming: SessionNaming = BY_CONVENTION
     run_naming: RunNaming = STAMPED
     kept: DecodedTraces | None = None
-    recordings: Recordings | None = None
+    input_cache: InputCache | None = None
 
     def __call__(self, assembled: AssembledTrace) -> Trace:
         decoded = Decoded() if self.kept is None else self.kept.take(assembled.trace_id)
         spans, logs = decoded.decode(_within_bounds(assembled.spans), assembled.logs)
         trace = read_trace(
-            assembled.trace_id, spans, logs, self.naming, self.run_naming, decoded.read_span, self.recordings
+            assembled.trace_id, spans, logs, self.naming, self.run_naming, decoded.read_span, self.input_cache
         )
         trace = _storable(trace)
         if self.kept is not None:

@@ -8,7 +8,7 @@ expected call without arguments agrees with any.
 from collections.abc import Sequence
 
 from agenteval_collector.evaluators.ports import EvaluationContext, not_applicable
-from otel_agenteval.conventions.runs import EXPECTED_TOOLS
+from otel_agenteval.conventions.run_attributes import EXPECTED_TOOLS
 from otel_agenteval.metrics import ToolUse, tool_use_correctness
 from otel_agenteval.model import ExpectedTool, Json, ToolCall
 from otel_agenteval.outcome import Method, Outcome, Score, Status, Unscored

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from agenteval_collector.model.reports import RunReport
 from agenteval_collector.offline.recordings import read_text
 from agenteval_collector.runtime.errors import InvalidRequest
-from otel_agenteval.conventions.runs import read_expected
+from otel_agenteval.conventions.run_attributes import read_expected
 from otel_agenteval.metrics import CONDITIONS
 from otel_agenteval.model import ExpectedTool, RunIdentity
 

@@ -32,8 +32,8 @@ from agenteval_collector.sessions.conversations import Conversations, RunningTur
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.ports import ExpectedTools
 from otel_agenteval.conventions.identity import SessionNaming
-from otel_agenteval.conventions.recordings import Recordings
-from otel_agenteval.conventions.runs import RunNaming
+from otel_agenteval.conventions.input_cache import InputCache
+from otel_agenteval.conventions.run_attributes import RunNaming
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Trace
 
@@ -41,7 +41,7 @@ EVALUATED_WITHIN = 1.0
 """Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
 SESSIONS_SHARE = 16
 """Of the process's memory, the sessions of a tenant in memory take at most one part in so many."""
-RECORDINGS_SHARE = 32
+INPUT_CACHE_SHARE = 32
 """Of the process's memory, messages that are kept for the next trace of the same session take one part in so many."""
 
 
@@ -159,7 +159,7 @@ def _remembering_reader(settings: Settings) -> TraceReader:
     return replace(
         trace_reader(settings),
         kept=DecodedTraces(settings.assembly.max_recent_bytes),
-        recordings=Recordings(_memory(settings) // RECORDINGS_SHARE),
+        input_cache=InputCache(_memory(settings) // INPUT_CACHE_SHARE),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure, known_text
-from otel_agenteval.conventions.dialect import Dialect, Role, SpanFacts
+from otel_agenteval.conventions.dialect import Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, USER
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -32,7 +32,7 @@ class CrewAI(Dialect):
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        facts = SpanFacts(role=Role.WORKFLOW)
+        facts = SpanFacts(role=SpanRole.WORKFLOW)
         output = decode_structure(attributes.get(_OPENINFERENCE_RESULT))
         recorded = output if isinstance(output, dict) else {}
         task = _description(recorded.get("tasks_output"))

@@ -10,7 +10,7 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_remains, is_cut, objects_in
-from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys, Role, SpanFacts
+from otel_agenteval.conventions.dialect import AttributeKeys, Attributes, Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.dialects.otel_genai import read_model, read_tool
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Item
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
@@ -45,8 +45,8 @@ class GoogleADK(Dialect):
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental in the agent (tried with Google ADK 2.13; "
         "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true serves versions 1.x only)"
     )
-    keys = Keys(
-        marks=((_ARGUMENTS, Role.TOOL),),
+    keys = AttributeKeys(
+        marks=((_ARGUMENTS, SpanRole.TOOL),),
         agent_of=(_agent_of,),
         is_run=(_is_run,),
         arguments=(_ARGUMENTS,),
@@ -61,7 +61,7 @@ class GoogleADK(Dialect):
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         if _is_run(span.name, attributes):
-            return SpanFacts(role=Role.AGENT)
+            return SpanFacts(role=SpanRole.AGENT)
         if attributes.get(_ARGUMENTS) == _NO_ARGUMENTS:
             return SpanFacts()
         if semconv.GEN_AI_TOOL_NAME in attributes:
@@ -71,14 +71,14 @@ class GoogleADK(Dialect):
 
 def _tool(attributes: Mapping[str, Json]) -> SpanFacts:
     result = attributes.get(_RESULT)
-    facts = SpanFacts(role=Role.TOOL, cut=is_cut(result))
+    facts = SpanFacts(role=SpanRole.TOOL, cut=is_cut(result))
     read_tool(facts, attributes, attributes.get(_ARGUMENTS), None if result == _NO_CONTENT else result)
     return facts
 
 
 def _model(attributes: Mapping[str, Json]) -> SpanFacts:
     request, response = attributes.get(_REQUEST), attributes.get(_RESPONSE)
-    facts = SpanFacts(role=Role.MODEL, cut=is_cut(request) or is_cut(response))
+    facts = SpanFacts(role=SpanRole.MODEL, cut=is_cut(request) or is_cut(response))
     read_model(facts, attributes)
     if request not in (None, _NO_CONTENT):
         asked = decode_remains(request)

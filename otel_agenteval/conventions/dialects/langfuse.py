@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut, known_text, objects_in
-from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts, SpanKind
+from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, KindAttribute, SpanFacts, SpanRole
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -22,14 +22,14 @@ _LEVEL, _STATUS_MESSAGE = "langfuse.observation.level", "langfuse.observation.st
 _TOOL_AS_MESSAGE = '{"role": "tool", "content": {'
 
 _ROLES = {
-    "agent": Role.AGENT,
-    "generation": Role.MODEL,
-    "tool": Role.TOOL,
-    "span": Role.CHAIN,
-    "chain": Role.CHAIN,
-    "retriever": Role.RETRIEVAL,
+    "agent": SpanRole.AGENT,
+    "generation": SpanRole.MODEL,
+    "tool": SpanRole.TOOL,
+    "span": SpanRole.CHAIN,
+    "chain": SpanRole.CHAIN,
+    "retriever": SpanRole.RETRIEVAL,
 }
-_KIND = SpanKind(_TYPE, _ROLES, agent_in=lambda name, scope: name)
+_KIND = KindAttribute(_TYPE, _ROLES, agent_in=lambda name, scope: name)
 
 
 class Langfuse(Dialect):
@@ -39,7 +39,7 @@ class Langfuse(Dialect):
     rank = 120
     content_switch = "take mask= out of Langfuse(), and capture_input=False and capture_output=False out of @observe()"
     marks = frozenset((_TYPE,))
-    keys = Keys(
+    keys = AttributeKeys(
         kinds=(_KIND,),
         arguments=(_INPUT,),
         results=(_OUTPUT,),
@@ -56,16 +56,16 @@ class Langfuse(Dialect):
         facts = SpanFacts(role=_KIND.role(attributes))
         given, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
         facts.cut = is_cut(given) or is_cut(returned)
-        if facts.role is Role.MODEL:
+        if facts.role is SpanRole.MODEL:
             api_bodies.read_call(facts, given, returned)
             facts.tool_definitions = api_bodies.tools(given) or _tools_as_messages(given)
             facts.model = known_text(attributes.get(_MODEL))
             facts.usage = api_bodies.usage(attributes.get(_USAGE))
-        elif facts.role is Role.TOOL:
+        elif facts.role is SpanRole.TOOL:
             facts.tool = known_text(span.name)
             facts.arguments = decode_arguments(given)
             facts.result, facts.call_id = tool_result(returned)
-        elif facts.role in (Role.AGENT, Role.CHAIN):
+        elif facts.role in (SpanRole.AGENT, SpanRole.CHAIN):
             facts.input = asked(attributes.get(_TRACE_INPUT)) or asked(given)
             facts.output = answered(attributes.get(_TRACE_OUTPUT)) or answered(returned)
         if attributes.get(_LEVEL) == "ERROR":

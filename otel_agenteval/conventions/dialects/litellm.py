@@ -11,8 +11,8 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import usage
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_arguments, known_text, objects_in, unflatten
-from otel_agenteval.conventions.dialect import Dialect, Role, SpanFacts
-from otel_agenteval.conventions.messages import ASSISTANT, Item, Message, ToolRequest, message_items, read_message
+from otel_agenteval.conventions.dialect import Dialect, SpanFacts, SpanRole
+from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, Item, ToolRequest, message_items, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -48,7 +48,7 @@ class LiteLLM(Dialect):
 def _raw(attributes: Mapping[str, Json]) -> SpanFacts:
     choices, request = attributes.get(_RAW_REPLY), attributes.get(_RAW_REQUEST)
     return SpanFacts(
-        role=Role.MODEL,
+        role=SpanRole.MODEL,
         model=known_text(attributes.get(_RAW_MODEL)),
         response_id=known_text(attributes.get(_RAW_ID)),
         input=None if request is None else Content(lambda: _items(request)),
@@ -81,8 +81,8 @@ def _decoded(text: Json) -> Json:
 def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
     """Decode the reply's message, with the tools it asks for."""
     items = message_items(attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES), ASSISTANT)
-    messages = [item if isinstance(item, Message) else read_message(item) for item in items[:1]]
-    message = next(filter(None, messages), None) or Message(role=ASSISTANT)
+    messages = [item if isinstance(item, ChatMessage) else read_message(item) for item in items[:1]]
+    message = next(filter(None, messages), None) or ChatMessage(role=ASSISTANT)
     message.requests += [request for item in unflatten(attributes, _COMPLETION) if (request := _request(item))]
     return [message]
 

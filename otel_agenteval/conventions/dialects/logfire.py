@@ -10,10 +10,10 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure, is_cut, objects_in
-from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts
+from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.dialects.otel_events import MESSAGE_EVENTS, event_message
 from otel_agenteval.conventions.dialects.otel_genai import read_model
-from otel_agenteval.conventions.messages import ASSISTANT, Item, Message, read_message
+from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, Item, read_message
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
@@ -30,7 +30,7 @@ class Logfire(Dialect):
     name = "logfire"
     rank = 110
     content_switch = "let logfire.configure(scrubbing=...) pass what was said"
-    keys = Keys(marks=((semconv.GEN_AI_REQUEST_MODEL, Role.MODEL),))
+    keys = AttributeKeys(marks=((semconv.GEN_AI_REQUEST_MODEL, SpanRole.MODEL),))
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes
@@ -41,7 +41,7 @@ class Logfire(Dialect):
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        facts = SpanFacts(role=Role.MODEL)
+        facts = SpanFacts(role=SpanRole.MODEL)
         request, response, events = (attributes.get(key) for key in (_REQUEST, _RESPONSE, _EVENTS))
         facts.is_report = attributes.get(_SPAN_TYPE) == "log" and _DURATION in attributes
         facts.cut = is_cut(request) or is_cut(response) or is_cut(events)
@@ -67,15 +67,15 @@ def _received(events: Json) -> Sequence[Item]:
     return (messages := _messages(events))[_first_received(messages) :]
 
 
-def _messages(events: Json) -> list[Message]:
+def _messages(events: Json) -> list[ChatMessage]:
     """Return the messages of an attribute that lists events."""
     listed = [(event.get("event.name"), event) for event in objects_in(api_bodies.decoded(events))]
     named = ((name, event) for name, event in listed if isinstance(name, str) and name in MESSAGE_EVENTS)
     messages = [event_message(name, event) for name, event in named]
-    return [message for message in messages if isinstance(message, Message)]
+    return [message for message in messages if isinstance(message, ChatMessage)]
 
 
-def _first_received(messages: Sequence[Message]) -> int:
+def _first_received(messages: Sequence[ChatMessage]) -> int:
     """Return where the reply begins: it is all that the assistant says at the end."""
     first = len(messages)
     while first > 0 and messages[first - 1].role == ASSISTANT:

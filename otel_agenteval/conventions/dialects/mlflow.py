@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, known_text
-from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts, SpanKind
+from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, KindAttribute, SpanFacts, SpanRole
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -19,14 +19,14 @@ _USAGE = "mlflow.chat.tokenUsage"
 _MODEL = "mlflow.llm.model"
 
 _ROLES = {
-    "AGENT": Role.AGENT,
-    "CHAT_MODEL": Role.MODEL,
-    "LLM": Role.MODEL,
-    "TOOL": Role.TOOL,
-    "CHAIN": Role.CHAIN,
-    "WORKFLOW": Role.CHAIN,
-    "UNKNOWN": Role.CHAIN,
-    "RETRIEVER": Role.RETRIEVAL,
+    "AGENT": SpanRole.AGENT,
+    "CHAT_MODEL": SpanRole.MODEL,
+    "LLM": SpanRole.MODEL,
+    "TOOL": SpanRole.TOOL,
+    "CHAIN": SpanRole.CHAIN,
+    "WORKFLOW": SpanRole.CHAIN,
+    "UNKNOWN": SpanRole.CHAIN,
+    "RETRIEVER": SpanRole.RETRIEVAL,
 }
 # Automatic tracing of a library names its spans after methods: `Agent.run` is nobody's name.
 _METHOD = re.compile(r"\w+\.\w+")
@@ -37,7 +37,7 @@ def _agent_in(name: str, scope: str) -> str | None:
     return None if _METHOD.fullmatch(name) else name
 
 
-_KIND = SpanKind(_TYPE, {f'"{kind}"': role for kind, role in _ROLES.items()}, agent_in=_agent_in)
+_KIND = KindAttribute(_TYPE, {f'"{kind}"': role for kind, role in _ROLES.items()}, agent_in=_agent_in)
 
 
 class MLflow(Dialect):
@@ -47,7 +47,7 @@ class MLflow(Dialect):
     rank = 130
     content_switch = "let the span_processors of mlflow.tracing.configure() pass inputs and outputs"
     marks = frozenset((_TYPE,))
-    keys = Keys(
+    keys = AttributeKeys(
         kinds=(_KIND,),
         arguments=(_INPUTS,),
         results=(_OUTPUTS,),
@@ -63,16 +63,16 @@ class MLflow(Dialect):
         facts = SpanFacts(role=_KIND.role(attributes))
         given, returned = attributes.get(_INPUTS), attributes.get(_OUTPUTS)
         facts.cut = is_cut(given) or is_cut(returned)
-        if facts.role is Role.MODEL:
+        if facts.role is SpanRole.MODEL:
             api_bodies.read_call(facts, given, returned)
             facts.tool_definitions = attributes.get(_TOOLS) or api_bodies.tools(given)
             facts.model = _text(attributes, _MODEL)
             facts.usage = api_bodies.usage(attributes.get(_USAGE))
-        elif facts.role is Role.TOOL:
+        elif facts.role is SpanRole.TOOL:
             facts.tool = _tool(span)
             facts.arguments = decode_arguments(given)
             facts.result, facts.call_id = tool_result(returned)
-        elif facts.role in (Role.AGENT, Role.CHAIN):
+        elif facts.role in (SpanRole.AGENT, SpanRole.CHAIN):
             facts.input, facts.output = _asked(given), answered(returned)
         return facts
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import objects_in
-from otel_agenteval.conventions.dialect import Dialect, Keys, SpanFacts
-from otel_agenteval.conventions.messages import ASSISTANT, Message, read_message
+from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts
+from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -26,7 +26,7 @@ class OpenAIAgents(Dialect):
     name = "openai_agents"
     rank = 40
     content_switch = "set OTEL_INSTRUMENTATION_OPENAI_AGENTS_CAPTURE_CONTENT=true in the agent"
-    keys = Keys(no_agents=(_NOBODY,))
+    keys = AttributeKeys(no_agents=(_NOBODY,))
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         output = span.attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES)
@@ -37,7 +37,7 @@ class OpenAIAgents(Dialect):
         return SpanFacts(output=Content(lambda: _decoded(output), cut=output.cut))
 
 
-def _decoded(output: Content) -> Sequence[Message]:
+def _decoded(output: Content) -> Sequence[ChatMessage]:
     for message in output.messages:
         texts, message.texts = message.texts, []
         for text in texts:
@@ -45,7 +45,7 @@ def _decoded(output: Content) -> Sequence[Message]:
     return output.messages
 
 
-def _read_text(message: Message, text: str) -> None:
+def _read_text(message: ChatMessage, text: str) -> None:
     said = _object(text) if text.startswith(_REPRS) else None
     if said is None:
         message.texts.append(text)
@@ -55,7 +55,7 @@ def _read_text(message: Message, text: str) -> None:
     message.reasoning += said.reasoning
 
 
-def _object(text: str) -> Message | None:
+def _object(text: str) -> ChatMessage | None:
     """Return the message that a `repr` is of, or an item of one; None where it is something else."""
     try:
         value = decode_repr(text)

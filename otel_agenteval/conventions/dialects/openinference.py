@@ -21,19 +21,27 @@ from otel_agenteval.conventions.decoding import (
     objects_in,
     unflatten,
 )
-from otel_agenteval.conventions.dialect import Attributes, Dialect, IndexedMessages, Keys, Role, SpanFacts, SpanKind
+from otel_agenteval.conventions.dialect import (
+    AttributeKeys,
+    Attributes,
+    Dialect,
+    IndexedMessages,
+    KindAttribute,
+    SpanFacts,
+    SpanRole,
+)
 from otel_agenteval.conventions.dialects.otel_genai import texts_in
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
-from otel_agenteval.conventions.messages import ASSISTANT, USER, Item, Message, read_message
+from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, Item, read_message
 from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
 _SPELLED = {
-    "AGENT": Role.AGENT,
-    "CHAIN": Role.CHAIN,
-    "LLM": Role.MODEL,
-    "TOOL": Role.TOOL,
-    "RETRIEVER": Role.RETRIEVAL,
+    "AGENT": SpanRole.AGENT,
+    "CHAIN": SpanRole.CHAIN,
+    "LLM": SpanRole.MODEL,
+    "TOOL": SpanRole.TOOL,
+    "RETRIEVER": SpanRole.RETRIEVAL,
 }
 # Some instrumentations write the kinds in lower case.
 _ROLES = {spelling: role for kind, role in _SPELLED.items() for spelling in (kind, kind.lower())}
@@ -82,7 +90,7 @@ def _agent_in(name: str, scope: str) -> str | None:
     return None if scope == _NAMES_WORKFLOWS else _RUN_METHOD.sub("", name)
 
 
-_KIND = SpanKind("openinference.span.kind", _ROLES, agents=("agent.name", "graph.node.id"), agent_in=_agent_in)
+_KIND = KindAttribute("openinference.span.kind", _ROLES, agents=("agent.name", "graph.node.id"), agent_in=_agent_in)
 
 
 def _langchain_agent(name: str, attributes: Attributes) -> str | None:
@@ -113,7 +121,7 @@ class OpenInference(Dialect):
     rank = 90
     content_switch = "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their like in the agent"
     marks = frozenset((_KIND.key,))
-    keys = Keys(
+    keys = AttributeKeys(
         kinds=(_KIND,),
         agent_of=(_langchain_agent, _llama_index_agent),
         tools=(_TOOL_NAME,),
@@ -137,18 +145,18 @@ class OpenInference(Dialect):
         facts = SpanFacts(role=_KIND.role(attributes))
         recordings = (_INPUT, _OUTPUT, _FIRST_TOOL)
         facts.cut = any(is_cut(attributes.get(key)) for key in recordings if _is_json(attributes, key))
-        if facts.role is Role.MODEL:
+        if facts.role is SpanRole.MODEL:
             _read_model(facts, span)
-        elif facts.role is Role.TOOL:
+        elif facts.role is SpanRole.TOOL:
             _read_tool(facts, span)
-        elif facts.role is Role.CHAIN and span.scope != _LANGCHAIN and _has(attributes, _INPUT_MESSAGES):
+        elif facts.role is SpanRole.CHAIN and span.scope != _LANGCHAIN and _has(attributes, _INPUT_MESSAGES):
             _read_model(facts, span)
             facts.output = facts.output or _structured(attributes.get(_OUTPUT))
             facts.may_be_call = True
-        elif facts.role in (Role.AGENT, Role.CHAIN):
+        elif facts.role in (SpanRole.AGENT, SpanRole.CHAIN):
             facts.input = _said(attributes, _INPUT)
             facts.output = _said(attributes, _OUTPUT)
-            if facts.role is Role.AGENT:
+            if facts.role is SpanRole.AGENT:
                 facts.tool_names = texts_in(attributes.get(_SMOLAGENTS_TOOLS))
         return facts
 
@@ -228,7 +236,7 @@ def _sent(attributes: Mapping[str, Json]) -> list[Item]:
         told = [each for message in Content.recorded_as(raw, USER).messages for each in message.responses]
         failed = {each.call_id for each in told if each.failed} - {None}
         for message in messages:
-            if isinstance(message, Message):
+            if isinstance(message, ChatMessage):
                 message.responses = [
                     replace(each, failed=each.failed or each.call_id in failed) for each in message.responses
                 ]
@@ -240,7 +248,7 @@ def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
     messages = _messages(attributes, _OUTPUT_MESSAGES)
     reply = messages[0] if len(messages) == 1 else None
     raw = attributes.get(_OUTPUT)
-    if not isinstance(reply, Message) or not isinstance(raw, str):
+    if not isinstance(reply, ChatMessage) or not isinstance(raw, str):
         return messages
     says_nothing = not reply.texts and not reply.requests
     if len(reply.texts) > 1 or says_nothing or '"reasoning_content"' in raw:
@@ -254,7 +262,7 @@ def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
     return messages
 
 
-def _raw_message(response: Json) -> Message | None:
+def _raw_message(response: Json) -> ChatMessage | None:
     """Return the assistant's message in a raw response: a message alone, or the first choice of a chat completion."""
     if isinstance(response, list) and len(response) == 1:
         response = response[0]

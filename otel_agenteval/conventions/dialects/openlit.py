@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure, known_text
-from otel_agenteval.conventions.dialect import Dialect, Keys, SpanFacts
-from otel_agenteval.conventions.messages import ASSISTANT, Message, ToolRequest
+from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts
+from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, ToolRequest
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
@@ -29,12 +29,12 @@ class OpenLIT(Dialect):
     rank = 70
     content_switch = "pass capture_message_content=True to openlit.init()"
     marks = frozenset((_TOKEN_USAGE, _REASONING, _FUNCTION_ARGUMENTS))
-    keys = Keys(users=("gen_ai.request.user",))
+    keys = AttributeKeys(users=("gen_ai.request.user",))
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         facts = SpanFacts(reasoning=known_text(span.attributes.get(_REASONING)))
         if requests := _requests(span.attributes):
-            facts.output = Content(lambda: [Message(role=ASSISTANT, requests=requests)])
+            facts.output = Content(lambda: [ChatMessage(role=ASSISTANT, requests=requests)])
         return facts
 
 

@@ -16,15 +16,15 @@ from otel_agenteval.conventions.decoding import (
     is_cut,
     known_text,
 )
-from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts
+from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.dialects.otel_genai import read_model
 from otel_agenteval.conventions.messages import (
     ASSISTANT,
     SYSTEM,
     TOOL,
     USER,
+    ChatMessage,
     Item,
-    Message,
     ToolResponse,
     are_parts,
     message_items,
@@ -61,7 +61,7 @@ class OtelEvents(Dialect):
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true in the agent, and send its log records too"
     )
-    keys = Keys(argument_events=((_TOOL_MESSAGE, "content"),), answer_events=((_CHOICE, "message"),))
+    keys = AttributeKeys(argument_events=((_TOOL_MESSAGE, "content"),), answer_events=((_CHOICE, "message"),))
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return any(event.name in _NAMES for event in span.events) or any(log.event_name in _NAMES for log in logs)
@@ -77,7 +77,7 @@ class OtelEvents(Dialect):
         else:
             _read_messages(facts, events, is_ordered)
         if semconv.GEN_AI_OPERATION_NAME not in span.attributes and semconv.GEN_AI_REQUEST_MODEL in span.attributes:
-            facts.role = Role.MODEL
+            facts.role = SpanRole.MODEL
             read_model(facts, span.attributes)
         return facts
 
@@ -152,7 +152,7 @@ def event_message(name: str, fields: Fields) -> Item:
     if name == _TOOL_MESSAGE and not (is_parts and is_whole):
         call_id = known_text(fields.get("id")) or known_text(fields.get("tool_call_id"))
         response = ToolResponse(result=decode_text(content), call_id=call_id)
-        return Message(role=role, responses=[response] if is_whole else [])
+        return ChatMessage(role=role, responses=[response] if is_whole else [])
     calls = decode_structure(fields.get("tool_calls"))
     return read_message({"role": role, "content": content, "tool_calls": calls}) or {}
 

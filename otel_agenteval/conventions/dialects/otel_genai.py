@@ -9,20 +9,20 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import usage_in
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, known_text
-from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts, SpanKind
+from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, KindAttribute, SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, USER, joined_chunks, message_items
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
 _ROLES = {
-    "chat": Role.MODEL,
-    "generate_content": Role.MODEL,
-    "text_completion": Role.MODEL,
-    "retrieval": Role.RETRIEVAL,
-    "invoke_agent": Role.AGENT,
-    "invoke_workflow": Role.WORKFLOW,
-    "plan": Role.PLAN,
-    "execute_tool": Role.TOOL,
+    "chat": SpanRole.MODEL,
+    "generate_content": SpanRole.MODEL,
+    "text_completion": SpanRole.MODEL,
+    "retrieval": SpanRole.RETRIEVAL,
+    "invoke_agent": SpanRole.AGENT,
+    "invoke_workflow": SpanRole.WORKFLOW,
+    "plan": SpanRole.PLAN,
+    "execute_tool": SpanRole.TOOL,
     "create_agent": None,
     "embeddings": None,
 }
@@ -60,10 +60,10 @@ class OtelGenAI(Dialect):
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY in the agent (older "
         "instrumentations: true, and send their log records too)"
     )
-    keys = Keys(
+    keys = AttributeKeys(
         kinds=(
-            SpanKind(semconv.GEN_AI_OPERATION_NAME, _ROLES, agent_in=_invoked),
-            SpanKind(_MCP_METHOD, {"tools/call": Role.TOOL}),
+            KindAttribute(semconv.GEN_AI_OPERATION_NAME, _ROLES, agent_in=_invoked),
+            KindAttribute(_MCP_METHOD, {"tools/call": SpanRole.TOOL}),
         ),
         agents=(semconv.GEN_AI_AGENT_NAME,),
         tools=(semconv.GEN_AI_TOOL_NAME,),
@@ -101,26 +101,26 @@ class OtelGenAI(Dialect):
             facts.output = Content(lambda: joined_chunks(message_items(said, ASSISTANT)), cut=is_cut(messages))
         facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
         facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
-        if facts.role is Role.TOOL:
+        if facts.role is SpanRole.TOOL:
             _read_tool(facts, attributes)
-        elif facts.role is Role.MODEL:
+        elif facts.role is SpanRole.MODEL:
             read_model(facts, attributes)
-        elif facts.role is Role.AGENT:
+        elif facts.role is SpanRole.AGENT:
             facts.tool_names = texts_in(decode_structure(attributes.get(_AGENT_TOOLS)))
         return facts
 
 
-def _role(attributes: Mapping[str, Json]) -> Role | None:
+def _role(attributes: Mapping[str, Json]) -> SpanRole | None:
     operation = attributes.get(semconv.GEN_AI_OPERATION_NAME)
     if attributes.get(semconv.GEN_AI_TOOL_NAME) == _MERGED_TOOLS:
         return None
     if isinstance(operation, str) and operation in _ROLES:
         return _ROLES[operation]
     if attributes.get(_MCP_METHOD) == "tools/call":
-        return Role.TOOL
+        return SpanRole.TOOL
     # Any other operation is legal; a response's own marks tell a model call from a framework's layer around it.
     if semconv.GEN_AI_RESPONSE_ID in attributes or _FINISH_REASONS in attributes:
-        return Role.MODEL
+        return SpanRole.MODEL
     return None
 
 

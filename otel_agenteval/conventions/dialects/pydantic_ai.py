@@ -9,7 +9,7 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure, is_cut, known_text, objects_in
-from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys, Role, SpanFacts
+from otel_agenteval.conventions.dialect import AttributeKeys, Attributes, Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.dialects.otel_genai import read_tool
 from otel_agenteval.conventions.messages import ASSISTANT, Item, read_message
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
@@ -36,8 +36,8 @@ class PydanticAI(Dialect):
     name = "pydantic_ai"
     rank = 100
     content_switch = "take include_content=False out of the agent's InstrumentationSettings"
-    keys = Keys(
-        marks=((_ARGUMENTS, Role.TOOL),),
+    keys = AttributeKeys(
+        marks=((_ARGUMENTS, SpanRole.TOOL),),
         agents=(_AGENT_NAME,),
         is_run=(_is_run,),
         arguments=(_ARGUMENTS,),
@@ -64,7 +64,7 @@ class PydanticAI(Dialect):
 
 
 def _read_run(attributes: Mapping[str, Json]) -> SpanFacts:
-    facts = SpanFacts(role=Role.AGENT)
+    facts = SpanFacts(role=SpanRole.AGENT)
     facts.instructions = attributes.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
     conversation = attributes.get(_ALL_MESSAGES, attributes.get(_ALL_EVENTS))
     facts.cut = is_cut(conversation)
@@ -91,7 +91,7 @@ def _read_model(attributes: Mapping[str, Json]) -> SpanFacts:
 
 
 def _read_tool(attributes: Mapping[str, Json]) -> SpanFacts:
-    facts = SpanFacts(role=Role.TOOL)
+    facts = SpanFacts(role=SpanRole.TOOL)
     read_tool(facts, attributes, attributes.get(_ARGUMENTS), attributes.get(_RESULT))
     return facts
 

@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut, known_text, unflatten
-from otel_agenteval.conventions.dialect import Dialect, IndexedMessages, Keys, Role, SpanFacts, SpanKind
+from otel_agenteval.conventions.dialect import (
+    AttributeKeys,
+    Dialect,
+    IndexedMessages,
+    KindAttribute,
+    SpanFacts,
+    SpanRole,
+)
 from otel_agenteval.conventions.dialects.otel_genai import read_model
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Item, are_parts
@@ -18,9 +25,9 @@ from otel_agenteval.model import Json
 
 _NAME, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
 
-_ROLES = {"workflow": Role.WORKFLOW, "agent": Role.AGENT, "tool": Role.TOOL}
-_KIND = SpanKind("traceloop.span.kind", _ROLES, agents=(_NAME,))
-_REQUEST = SpanKind("llm.request.type", {"chat": Role.MODEL, "completion": Role.MODEL})
+_ROLES = {"workflow": SpanRole.WORKFLOW, "agent": SpanRole.AGENT, "tool": SpanRole.TOOL}
+_KIND = KindAttribute("traceloop.span.kind", _ROLES, agents=(_NAME,))
+_REQUEST = KindAttribute("llm.request.type", {"chat": SpanRole.MODEL, "completion": SpanRole.MODEL})
 _PROMPT, _COMPLETION = "gen_ai.prompt", "gen_ai.completion"
 _FUNCTIONS = "llm.request.functions"
 _FINISH_REASON = "gen_ai.completion.0.finish_reason"
@@ -38,7 +45,7 @@ class Traceloop(Dialect):
     content_switch = "set TRACELOOP_TRACE_CONTENT=true in the agent"
     # Limits on attributes take away the first or the last ones, so a model call is known by any of its own.
     marks = frozenset((_KIND.key, _REQUEST.key, _FINISH_REASON, *_FIRST_MESSAGES))
-    keys = Keys(
+    keys = AttributeKeys(
         kinds=(_KIND, _REQUEST),
         tools=(_NAME,),
         arguments=(_INPUT,),
@@ -92,7 +99,7 @@ def _read_model(span: SpanRecord) -> SpanFacts:
     attributes = span.attributes
     facts = SpanFacts()
     if semconv.GEN_AI_OPERATION_NAME not in attributes:
-        facts.role = _REQUEST.role(attributes) if _REQUEST.key in attributes else Role.MODEL
+        facts.role = _REQUEST.role(attributes) if _REQUEST.key in attributes else SpanRole.MODEL
     read_model(facts, attributes)
     facts.finish_reason = known_text(attributes.get(_FINISH_REASON)) or facts.finish_reason
     if any(key.startswith(_COMPLETION + ".") for key in attributes) and not _names_fields(span):

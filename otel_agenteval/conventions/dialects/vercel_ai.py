@@ -18,24 +18,24 @@ from otel_agenteval.conventions.decoding import (
     objects_in,
     texts_of,
 )
-from otel_agenteval.conventions.dialect import Dialect, Keys, Role, SpanFacts, SpanKind
-from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Item, Message, read_message
+from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, KindAttribute, SpanFacts, SpanRole
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, ChatMessage, Item, read_message
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
 _OPERATION = "ai.operationId"
 _ROLES = {
-    "ai.generateText": Role.AGENT,
-    "ai.streamText": Role.AGENT,
-    "ai.generateObject": Role.CHAIN,
-    "ai.streamObject": Role.CHAIN,
-    "ai.generateText.doGenerate": Role.MODEL,
-    "ai.streamText.doStream": Role.MODEL,
-    "ai.generateObject.doGenerate": Role.MODEL,
-    "ai.streamObject.doStream": Role.MODEL,
-    "ai.toolCall": Role.TOOL,
+    "ai.generateText": SpanRole.AGENT,
+    "ai.streamText": SpanRole.AGENT,
+    "ai.generateObject": SpanRole.CHAIN,
+    "ai.streamObject": SpanRole.CHAIN,
+    "ai.generateText.doGenerate": SpanRole.MODEL,
+    "ai.streamText.doStream": SpanRole.MODEL,
+    "ai.generateObject.doGenerate": SpanRole.MODEL,
+    "ai.streamObject.doStream": SpanRole.MODEL,
+    "ai.toolCall": SpanRole.TOOL,
 }
-_KIND = SpanKind(_OPERATION, _ROLES, agents=("ai.telemetry.functionId", "resource.name"))
+_KIND = KindAttribute(_OPERATION, _ROLES, agents=("ai.telemetry.functionId", "resource.name"))
 _PROMPT, _MESSAGES, _TOOLS = "ai.prompt", "ai.prompt.messages", "ai.prompt.tools"
 _TEXT, _OBJECT = "ai.response.text", "ai.response.object"
 _CALLS, _REASONING = "ai.response.toolCalls", "ai.response.reasoning"
@@ -55,7 +55,7 @@ class VercelAI(Dialect):
     rank = 140
     content_switch = "set recordInputs and recordOutputs of experimental_telemetry to true"
     marks = frozenset((_OPERATION,))
-    keys = Keys(
+    keys = AttributeKeys(
         kinds=(_KIND,),
         tools=(_TOOL_NAME,),
         arguments=(_TOOL_ARGUMENTS,),
@@ -77,11 +77,11 @@ class VercelAI(Dialect):
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         facts = SpanFacts(role=_KIND.role(attributes))
-        if facts.role is Role.MODEL:
+        if facts.role is SpanRole.MODEL:
             _read_model(facts, attributes)
-        elif facts.role is Role.TOOL:
+        elif facts.role is SpanRole.TOOL:
             _read_tool(facts, attributes)
-        elif facts.role in (Role.AGENT, Role.CHAIN):
+        elif facts.role in (SpanRole.AGENT, SpanRole.CHAIN):
             facts.input = _content(attributes, _PROMPT)
             facts.output = Content.answer_in(_said(attributes))
         facts.cut = facts.cut or bool(facts.input and facts.input.cut)
@@ -120,9 +120,9 @@ def _sent(recording: Json) -> Sequence[Item]:
         return [_message(item) for item in value] if isinstance(value, list) else []
     said: list[Item] = []
     if system := known_text(value.get("system")):
-        said.append(Message(role=SYSTEM, texts=[system]))
+        said.append(ChatMessage(role=SYSTEM, texts=[system]))
     if prompt := known_text(value.get("prompt")):
-        said.append(Message(role=USER, texts=[prompt]))
+        said.append(ChatMessage(role=USER, texts=[prompt]))
     messages = value.get("messages", value.get("prompt"))
     return said + [_message(item) for item in (messages if isinstance(messages, list) else ())]
 

@@ -30,7 +30,7 @@ def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> Reading:
     return facts, names
 
 
-class SpanReadings:
+class ReadingCache:
     """Reads the spans of one trace as `read_span` does, each once while it and its log records are the same objects."""
 
     def __init__(self) -> None:

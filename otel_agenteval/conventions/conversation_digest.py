@@ -4,12 +4,12 @@ import json
 from hashlib import blake2b
 from typing import Final
 
-from otel_agenteval.conventions.messages import ASSISTANT, USER, Message, ToolRequest
+from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, ToolRequest
 
 _SIZE: Final = 16
 
 
-class Spoken:
+class ConversationDigest:
     """The words of a conversation, message by message; replies in a row are parts of one."""
 
     def __init__(self) -> None:
@@ -18,14 +18,14 @@ class Spoken:
         self._requests: list[ToolRequest] = []
         self._is_reply = False
 
-    def copy(self) -> "Spoken":
+    def copy(self) -> "ConversationDigest":
         """Return words that go on from these by themselves."""
-        other = Spoken()
+        other = ConversationDigest()
         other._spoken, other._is_reply = self._spoken.copy(), self._is_reply
         other._texts, other._requests = self._texts.copy(), self._requests.copy()
         return other
 
-    def add(self, message: Message) -> None:
+    def add(self, message: ChatMessage) -> None:
         """Go on with a message."""
         if message.role == ASSISTANT:
             self._is_reply = True

@@ -7,14 +7,14 @@ from itertools import groupby, islice
 from typing import Any
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions import identity, runs
+from otel_agenteval.conventions import identity, run_attributes
 from otel_agenteval.conventions.conversation import begins_with_user, conversation, earlier_steps, history
 from otel_agenteval.conventions.decoding import decode_structure, known_text
-from otel_agenteval.conventions.dialect import NOTHING, Role, SpanFacts
+from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
+from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.messages import SYSTEM
-from otel_agenteval.conventions.readings import ReadSpan, read_span
-from otel_agenteval.conventions.recordings import Recordings
 from otel_agenteval.conventions.registry import DIALECTS
+from otel_agenteval.conventions.span_reader import ReadSpan, read_span
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.tools import available_tools, tool_requests
 from otel_agenteval.conventions.tree import Node, grow, in_order, let_go, tell_runs_apart
@@ -31,14 +31,14 @@ def read_trace(
     spans: Sequence[SpanRecord],
     logs: Sequence[LogRecord] = (),
     naming: identity.SessionNaming = identity.BY_CONVENTION,
-    run_naming: runs.RunNaming = runs.STAMPED,
+    run_naming: run_attributes.RunNaming = run_attributes.STAMPED,
     read_span: ReadSpan = read_span,
-    recordings: Recordings | None = None,
+    input_cache: InputCache | None = None,
 ) -> Trace:
     """Read a trace from its spans and log records, by the dialects that recognise them.
 
     `naming` and `run_naming` say which attributes of the application's own name the session and the run. `read_span`
-    may know readings of spans from before, and `recordings` the messages of the session's earlier traces. The order of
+    may know readings of spans from before, and `input_cache` the messages of the session's earlier traces. The order of
     `spans` and `logs` does not matter, and what arrived twice counts once. Nothing in them raises: `Trace.unread`
     counts what could not be read.
     """
@@ -48,7 +48,7 @@ def read_trace(
     logs = list(_once_in_order(logs))
     nodes, dialects = _read_spans(ordered, logs, read_span)
     carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
-    (recordings or Recordings()).join(identity.session_id(carriers) or trace_id, nodes)
+    (input_cache or InputCache()).join(identity.session_id(carriers) or trace_id, nodes)
     facts = [node.facts for node in nodes]
     roots = grow(nodes)
     _find_calls(nodes)
@@ -93,7 +93,7 @@ def _names(
     nodes: Sequence[Node],
     logs: Sequence[LogRecord],
     naming: identity.SessionNaming,
-    run_naming: runs.RunNaming,
+    run_naming: run_attributes.RunNaming,
     unread: Counter[str],
 ) -> dict[str, Any]:
     """Return whatever the spans and log records of a trace name it by, the first before the others."""
@@ -108,9 +108,9 @@ def _names(
         "service_version": _resource(nodes, semconv.SERVICE_VERSION),
         "service_versions": _service_versions(resources),
         "environment": next(filter(None, map(identity.environment_of, resources)), None),
-        "run": runs.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
-        "run_outcome": runs.run_outcome(carriers + resources, run_naming, unread),
-        "expected_tools": runs.expected_tools(carriers, unread),
+        "run": run_attributes.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
+        "run_outcome": run_attributes.run_outcome(carriers + resources, run_naming, unread),
+        "expected_tools": run_attributes.expected_tools(carriers, unread),
         "unread": dict(unread),
     }
 
@@ -172,13 +172,13 @@ def _find_calls(nodes: Sequence[Node]) -> None:
     """Take the innermost of the steps that may be model calls for such, and none that several were written on."""
     for node in nodes:
         if node.facts.is_overwritten:
-            within = (each for child in node.children for each in child.below() if each.role is Role.MODEL)
+            within = (each for child in node.children for each in child.below() if each.role is SpanRole.MODEL)
             if len([*islice(within, 2)]) == 2:
                 node.facts = replace(node.facts, role=None)
-    steps = [node for node in nodes if node.facts.may_be_call and node.role is Role.CHAIN]
+    steps = [node for node in nodes if node.facts.may_be_call and node.role is SpanRole.CHAIN]
     for step in sorted(steps, key=lambda node: -node.depth):
-        if not any(each.role is Role.MODEL for each in step.below()):
-            step.facts = replace(step.facts, role=Role.MODEL)
+        if not any(each.role is SpanRole.MODEL for each in step.below()):
+            step.facts = replace(step.facts, role=SpanRole.MODEL)
 
 
 def _is_partial(node: Node) -> bool:
@@ -189,7 +189,7 @@ def _agents(roots: Sequence[Node]) -> tuple[str, ...]:
     """Return the names of the agents that ran, each before those within it; else those that other spans mention."""
     # By the tree: the clocks of two services differ.
     facts = [node.facts for root in roots for node in root.below()]
-    names = [each.agent for each in facts if each.agent and each.role is Role.AGENT]
+    names = [each.agent for each in facts if each.agent and each.role is SpanRole.AGENT]
     return tuple(dict.fromkeys(names or [each.agent for each in facts if each.agent]))
 
 
@@ -222,7 +222,7 @@ def _instructions(facts: Iterable[SpanFacts]) -> str | None:
     for each in facts:
         if text := _text(decode_structure(each.instructions)):
             return text
-        if each.role in (Role.MODEL, Role.AGENT) and each.input:
+        if each.role in (SpanRole.MODEL, SpanRole.AGENT) and each.input:
             message = each.input.first()
             if message and message.role == SYSTEM and message.text:
                 return message.text

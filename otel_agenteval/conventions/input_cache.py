@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.dialect import Role
+from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.lru import Recent
 
@@ -15,7 +15,7 @@ EXPANSION: Final = 6
 """Bytes of memory that a character takes with itself, decoded and read: three to six, by the texts."""
 
 
-class Recordings:
+class InputCache:
     """The newest recording of each conversation, with all that was made of it, in `max_bytes` of memory. A single trace
     needs no bound: its recordings are held anyway. Not thread-safe."""
 
@@ -26,7 +26,7 @@ class Recordings:
         """Let the inputs of these model calls of a session go on from those before them."""
         for node in nodes:
             content = node.facts.input
-            if node.role is not Role.MODEL or content is None or content.array is None or content.cut:
+            if node.role is not SpanRole.MODEL or content is None or content.array is None or content.cut:
                 continue
             key = session_id, content.array[:BEGINNING]
             if (before := self._newest.get(key)) is not None:

@@ -22,7 +22,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import ToolCall
-from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, SubjectKind, Unscored
 
 SECOND: Final = 1_000_000_000
 MONTH: Final = 30 * 86_400
@@ -173,7 +173,7 @@ def _evaluations(chance: random.Random, trace: TraceRecord) -> Iterator[Evaluati
             name=name,
             method=method,
             version="1",
-            subject=Subject.TRACE,
+            subject=SubjectKind.TRACE,
             subject_id=trace.trace_id,
             session_id=trace.session_id,
             trace_id=trace.trace_id,
@@ -188,7 +188,7 @@ def _evaluations(chance: random.Random, trace: TraceRecord) -> Iterator[Evaluati
             else Unscored(status=Status.SAMPLED_OUT, reason="not drawn"),
             evaluated_at=trace.scored_at,
             model="gpt-4o-mini" if method is Method.LLM else None,
-            part=Part.RANDOM if is_judged and method is Method.LLM else None,
+            part=JudgedPart.RANDOM if is_judged and method is Method.LLM else None,
         )
 
 
@@ -197,7 +197,7 @@ def _session_score(chance: random.Random, trace: TraceRecord) -> Evaluation:
         name="agent_reliability",
         method=Method.LLM,
         version="1",
-        subject=Subject.SESSION,
+        subject=SubjectKind.SESSION,
         subject_id=trace.session_id,
         session_id=trace.session_id,
         trace_id=trace.trace_id,

@@ -20,7 +20,7 @@ MAX_ID: Final = 1024
 """Characters of an id that the collector accepts in a report."""
 
 
-class Identity(NamedTuple):
+class SpanIdentity(NamedTuple):
     """The session, user and run of a span. None: not said. A user comes with a session, a condition with a run."""
 
     session_id: str | None = None
@@ -40,30 +40,30 @@ class Identity(NamedTuple):
         )
         return {key: value for key, value in named if value is not None}
 
-    def completed_by(self, other: "Identity") -> "Identity":
+    def completed_by(self, other: "SpanIdentity") -> "SpanIdentity":
         """Return this identity with the session, or the run, of `other` where it names none itself."""
         session = self if self.session_id is not None else other
         run = self if self.run_id is not None else other
-        return Identity(session.session_id, session.user_id, run.task_id, run.run_id, run.condition)
+        return SpanIdentity(session.session_id, session.user_id, run.task_id, run.run_id, run.condition)
 
 
-def identity_in(context: Context | None) -> Identity | None:
+def identity_in(context: Context | None) -> SpanIdentity | None:
     """Return the identity in `context` (None: the current one)."""
     found = context_api.get_value(IDENTITY_KEY, context)
-    return found if isinstance(found, Identity) else None
+    return found if isinstance(found, SpanIdentity) else None
 
 
-def identity_in_baggage(context: Context | None) -> Identity | None:
+def identity_in_baggage(context: Context | None) -> SpanIdentity | None:
     """Return the session that another process put into the baggage of `context`. Ids that are too long are not ours."""
     session_id = baggage_api.get_baggage(semconv.AGENTEVAL_SESSION_ID, context)
     if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_BAGGAGE_ID:
         return None
     user_id = baggage_api.get_baggage(semconv.AGENTEVAL_USER_ID, context)
     known_user = isinstance(user_id, str) and 0 < len(user_id) <= _MAX_BAGGAGE_ID
-    return Identity(session_id=session_id, user_id=str(user_id) if known_user else None)
+    return SpanIdentity(session_id=session_id, user_id=str(user_id) if known_user else None)
 
 
-def with_identity(identity: Identity) -> Context:
+def with_identity(identity: SpanIdentity) -> Context:
     """Return the current context with `identity` in it."""
     return context_api.set_value(IDENTITY_KEY, identity)
 
@@ -124,7 +124,7 @@ def session(session_id: str, user_id: str | None = None, *, baggage: bool = Fals
     session_id = required("session_id", session_id)
     if user_id is not None:
         user_id = required("user_id", user_id)
-    outer = identity_in(None) or Identity()
+    outer = identity_in(None) or SpanIdentity()
     context = with_identity(outer._replace(session_id=session_id, user_id=user_id))
     if baggage:
         context = baggage_api.set_baggage(semconv.AGENTEVAL_SESSION_ID, session_id, context)

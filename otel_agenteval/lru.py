@@ -8,7 +8,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LruMap(Generic[K, V]):
     """Values by key that weigh at most `capacity` together, each 1 without `weigh`; those that were not used for
     longest go. Not thread-safe."""
 

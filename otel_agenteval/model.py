@@ -29,7 +29,7 @@ class AgentRun(NamedTuple):
     is_parallel: bool = False
 
 
-class Question(NamedTuple):
+class ModelQuestion(NamedTuple):
     """The question to a model. `newest` is the last message that it did not write itself. `opening` is the first
     message of the conversation; None where the model has written none in it. Both are cut to the part that is
     compared."""
@@ -81,7 +81,7 @@ class ModelCall:
     model: str | None = None
     agent: str | None = None
     run: AgentRun | None = None
-    question: Question | None = None
+    question: ModelQuestion | None = None
     sent: bytes | None = None
     output: str | None = None
     finish_reason: str | None = None
@@ -144,7 +144,7 @@ class ExpectedTool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class ConversationDigests:
     """The digests that join a trace to the one before it and the one after it.
 
     Each is a digest, or None where it is not known. `follows` is what the trace goes on from: it equals `said`, `reply`
@@ -188,7 +188,7 @@ class Trace:
     trace."""
     is_history_begun: bool = False
     """True where `history` begins with the user's words, and not with the newest messages only."""
-    conversation: Conversation | None = None
+    conversation: ConversationDigests | None = None
     """None where no messages or ids of replies were recorded."""
     earlier: tuple[Turn, ...] = ()
     """The turns before it in its session, oldest first; only where they were looked up."""

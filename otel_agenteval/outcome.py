@@ -16,7 +16,7 @@ class Method(StrEnum):
     LLM = "llm"
 
 
-class Subject(StrEnum):
+class SubjectKind(StrEnum):
     """The kind of thing that was evaluated."""
 
     TRACE = "trace"
@@ -83,7 +83,7 @@ class Failure(_Explained):
 Outcome: TypeAlias = Score | Unscored | Failure
 
 
-class Part(StrEnum):
+class JudgedPart(StrEnum):
     """The part of all sessions that a judged one belongs to. Rates are computed from the random part alone."""
 
     RANDOM = "random"
@@ -105,7 +105,7 @@ class Evaluation:
     name: str
     version: str
     method: Method
-    subject: Subject
+    subject: SubjectKind
     subject_id: str
     revision: int
     outcome: Outcome
@@ -118,7 +118,7 @@ class Evaluation:
     service_version: str | None
     environment: str | None = None
     model: str | None = None
-    part: Part | None = None
+    part: JudgedPart | None = None
     evaluated_at: int
 
     @property

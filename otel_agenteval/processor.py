@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanContext, format_trace_id
 
 from otel_agenteval.config import Destination, Options, extent_of_redaction, resolve
-from otel_agenteval.context import IDENTITY_KEY, Identity, identity_in, witness_in
+from otel_agenteval.context import IDENTITY_KEY, SpanIdentity, identity_in, witness_in
 from otel_agenteval.loops.guard import AgentLoopDetected, is_guarded, process_wide
 from otel_agenteval.loops.listener import Listener
 from otel_agenteval.loops.settings import client_rules
@@ -27,7 +27,7 @@ from otel_agenteval.sending.arrivals import Arrivals
 from otel_agenteval.sending.background import suppressing_instrumentation
 from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
 from otel_agenteval.sending.encoding import Encoder
-from otel_agenteval.sending.export import Sender
+from otel_agenteval.sending.export import ExportThread
 from otel_agenteval.sending.open_traces import TraceTable
 from otel_agenteval.sending.transport import Transport
 from otel_agenteval.stats import Stats
@@ -154,7 +154,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._first_minute = FirstMinute(
             lambda: len(self._arrivals) > 0 or self._buffer.waiting > 0 or self._table.open_spans > 0, self._monotonic
         )
-        self._sender = Sender(
+        self._sender = ExportThread(
             self._arrivals,
             self._buffer,
             self._transport,
@@ -224,7 +224,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             # As `identity_in`, without its calls: this is asked of every span on the agent's own thread.
             context = get_current() if parent_context is None else parent_context
             identity: Any = context.get(IDENTITY_KEY)
-            around: Identity | Context | None = context
+            around: SpanIdentity | Context | None = context
             if identity is None:
                 if parent_context is not None:
                     # A context made from nothing still runs inside what the application named around it.
@@ -336,7 +336,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         if self._watches:
             self._watch.hear()
 
-    def _guard(self, span: Span, context: SpanContext, identity: Identity | None) -> None:
+    def _guard(self, span: Span, context: SpanContext, identity: SpanIdentity | None) -> None:
         """Raise AgentLoopDetected where the call belongs to an agent that has to stop."""
         if not self.verdicts.has_alarms:
             return
@@ -346,7 +346,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             raise AgentLoopDetected(alarm.verdict)
 
     def _start_in_turn(
-        self, span: Span, identity: Identity | None, around: Identity | Context | None, within: Context
+        self, span: Span, identity: SpanIdentity | None, around: SpanIdentity | Context | None, within: Context
     ) -> None:
         """Do what cannot wait until the start is taken in: write the identity on the span, and guard calls."""
         context = span.get_span_context()

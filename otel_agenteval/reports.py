@@ -14,7 +14,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import format_trace_id
 
 from otel_agenteval.context import (
-    Identity,
+    SpanIdentity,
     Witness,
     identity_in,
     reportable,
@@ -46,7 +46,7 @@ class Run:
         self._token: Token[Context] | None = None
 
     def __enter__(self) -> "Run":
-        outer = identity_in(None) or Identity()
+        outer = identity_in(None) or SpanIdentity()
         self._session_id = outer.session_id
         inner = outer._replace(task_id=self.task_id, run_id=self.run_id, condition=self.condition)
         self._token = context_api.attach(with_witness(self._witness, with_identity(inner)))
@@ -131,7 +131,7 @@ def feedback(
         raise ValueError(f"feedback is {value!r}: give True, False, or a number in [0, 1]")
     if trace_id is not None and not (isinstance(trace_id, str) and _TRACE_ID.fullmatch(trace_id)):
         raise ValueError(f"trace_id is {trace_id!r}: give 32 lower-case hexadecimal digits")
-    current = identity_in(None) or Identity()
+    current = identity_in(None) or SpanIdentity()
     if trace_id is None and session_id is None:
         trace_id, session_id = _current_trace(), current.session_id
         if trace_id is None and session_id is None:

@@ -16,7 +16,7 @@ from agenteval_collector.stores.erasing import forget_content
 
 from benchmarks.stored import add_session
 from otel_agenteval.finding import Severity
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 
 Questions = Mapping[str, Callable[[], object]]
 DAY = 86_400 * 1_000_000_000
@@ -130,15 +130,23 @@ def of_pages(store: Store, drawn: Sample, now: int) -> Questions:
 
     def of_session(records: Any, session_id: str) -> object:
         members = [trace_id for trace_id, _ in records.members(session_id)][-50:]
-        records.traces(members), records.evaluations(Subject.TRACE, members), records.found_in_traces(members)
-        records.evaluations(Subject.SESSION, [session_id]), records.scores(session_id, ["task_completion"])
+        records.traces(members), records.evaluations(SubjectKind.TRACE, members), records.found_in_traces(members)
+        records.evaluations(SubjectKind.SESSION, [session_id]), records.scores(session_id, ["task_completion"])
         records.trace_labels(members), records.session_labels(session_id), records.deaths([session_id])
         return records.session(session_id)
 
     def of_trace(records: Any) -> object:
         trace_id, session_id, _ = chance.choice(drawn.traces)
-        records.traces([trace_id]), records.evaluations(Subject.TRACE, [trace_id]), records.found_in_traces([trace_id])
-        return records.exchanges(Subject.TRACE, trace_id), records.session(session_id), records.first_finding(trace_id)
+        (
+            records.traces([trace_id]),
+            records.evaluations(SubjectKind.TRACE, [trace_id]),
+            records.found_in_traces([trace_id]),
+        )
+        return (
+            records.exchanges(SubjectKind.TRACE, trace_id),
+            records.session(session_id),
+            records.first_finding(trace_id),
+        )
 
     def flags(records: Any) -> object:
         shown = [each.session_id for each in records.sessions(EVERY_SESSION, None, 50).items]

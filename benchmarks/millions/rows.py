@@ -20,7 +20,7 @@ from agenteval_collector.stores.trace_json import view_row
 from sqlalchemy import Table
 
 from otel_agenteval.model import RunIdentity, ToolCall
-from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, SubjectKind, Unscored
 
 AGENTS: Final = 50
 DAYS: Final = 30
@@ -110,13 +110,13 @@ def _outcomes(of_trace: Mapping[str, str]) -> Iterator[Statement]:
             _insert(schema.outcomes, row, {**of_trace, "score": "random()"}, "made.traces ORDER BY s, place"),
         )
     judged: Any = {"name": "task_completion", "method": Method.LLM, "model": "gpt-4o-mini", "threshold": 0.5}
-    row = outcome_row(_evaluation(**judged, part=Part.RANDOM))
+    row = outcome_row(_evaluation(**judged, part=JudgedPart.RANDOM))
     score = {"success": "success", "score": "CASE WHEN success THEN 0.9 ELSE 0.2 END"}
     some = "made.traces WHERE success IS NOT NULL ORDER BY s, place"
     yield "outcomes", _insert(schema.outcomes, row, {**of_trace, **score}, some)
     row = outcome_row(_evaluation(**judged, outcome=Unscored(status=Status.SAMPLED_OUT, reason="not drawn")))
     yield "outcomes", _insert(schema.outcomes, row, of_trace, "made.traces WHERE success IS NULL ORDER BY s, place")
-    whole: Any = {"name": "agent_reliability", "method": Method.LLM, "subject": Subject.SESSION, "threshold": 0.5}
+    whole: Any = {"name": "agent_reliability", "method": Method.LLM, "subject": SubjectKind.SESSION, "threshold": 0.5}
     of_session = {
         "subject_id": "session_id",
         "session_id": "session_id",
@@ -289,7 +289,7 @@ def _trace() -> TraceRecord:
 def _evaluation(**known: Any) -> Evaluation:
     values: dict[str, Any] = {
         "version": "1",
-        "subject": Subject.TRACE,
+        "subject": SubjectKind.TRACE,
         "subject_id": _ID,
         "revision": 1,
         "outcome": Score(value=0.5, reason="the mean of the distances of its turns"),

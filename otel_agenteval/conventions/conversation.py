@@ -18,7 +18,7 @@ from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, ChatMes
 from otel_agenteval.conventions.span_errors import span_error
 from otel_agenteval.conventions.tools import answered, is_framework, requested
 from otel_agenteval.conventions.tree import Node
-from otel_agenteval.model import Conversation, Json, ToolCall
+from otel_agenteval.model import ConversationDigests, Json, ToolCall
 
 
 def history(models: Sequence[Node]) -> tuple[Json, ...]:
@@ -65,7 +65,7 @@ class EarlierSteps(NamedTuple):
     is_continued: bool = False
 
 
-def conversation(models: Sequence[Node]) -> Conversation | None:
+def conversation(models: Sequence[Node]) -> ConversationDigests | None:
     """Return the digests that join the trace of these model calls, in order, to others; None where none is known."""
     if not models:
         return None
@@ -77,8 +77,8 @@ def conversation(models: Sequence[Node]) -> Conversation | None:
             _, _, words = _beginning(last)
         said, calls = _ending(last, words)
         reply = digest_of("reply", last.response_id) if last.response_id else None
-    known = Conversation(begins=begins, follows=follows, said=said, reply=reply, calls=calls)
-    return known if known != Conversation() else None
+    known = ConversationDigests(begins=begins, follows=follows, said=said, reply=reply, calls=calls)
+    return known if known != ConversationDigests() else None
 
 
 def earlier_steps(models: Sequence[Node], agents: Sequence[str], began_at: int) -> EarlierSteps:

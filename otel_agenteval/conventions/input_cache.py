@@ -7,7 +7,7 @@ from typing import Final
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.tree import Node
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 
 BEGINNING: Final = 200
 """Characters by which recordings of one session are told apart: its agents have instructions of their own."""
@@ -20,7 +20,7 @@ class InputCache:
     needs no bound: its recordings are held anyway. Not thread-safe."""
 
     def __init__(self, max_bytes: int = sys.maxsize) -> None:
-        self._newest: Recent[tuple[str, str], Content] = Recent(max_bytes, _size)
+        self._newest: LruMap[tuple[str, str], Content] = LruMap(max_bytes, _size)
 
     def join(self, session_id: str, nodes: Iterable[Node]) -> None:
         """Let the inputs of these model calls of a session go on from those before them."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from otel_agenteval.conventions.dialect import Attributes, IndexedMessages
 from otel_agenteval.conventions.registry import KEYS
-from otel_agenteval.model import Question
+from otel_agenteval.model import ModelQuestion
 from otel_agenteval.semconv import GEN_AI_SYSTEM_INSTRUCTIONS
 
 MAX_EXCERPT: Final = 1800
@@ -41,7 +41,7 @@ _Message = tuple[str, str]
 """A role, and what its message says, as it is written."""
 
 
-def question_of(attributes: Attributes) -> Question | None:
+def question_of(attributes: Attributes) -> ModelQuestion | None:
     """Return the question that the model of this span was asked; None where it is not there in a form that is known."""
     first, last = _messages(attributes)
     newest = _newest(last)
@@ -50,7 +50,7 @@ def question_of(attributes: Attributes) -> Question | None:
     said_first = ((role, said) for role, said in first if role not in _INSTRUCTIONS)
     _, opening = next(said_first, ("", newest))
     has_spoken = any(role in _OWN for role, _ in islice(said_first, MAX_BEFORE_OWN))
-    return Question(excerpt(newest), excerpt(opening) if has_spoken else None)
+    return ModelQuestion(excerpt(newest), excerpt(opening) if has_spoken else None)
 
 
 def newest_of(attributes: Attributes) -> str | None:

@@ -5,9 +5,9 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 from otel_agenteval.detectors.content import MAX_ERROR, Compared, error_fingerprint, is_speech
-from otel_agenteval.detectors.repetition import Attempts, Checks, Cycles, Failure, Failures, Row
+from otel_agenteval.detectors.repetition import Attempts, Checks, Cycles, Failures, Row, StepFailure
 from otel_agenteval.detectors.results import Lack, ends_of, is_content, lack_in, reports_failure
-from otel_agenteval.detectors.rules import Kind, Repetition, Rules, loop
+from otel_agenteval.detectors.rules import LoopKind, RepetitionRule, Rules, loop
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import ToolName, tool_name
 from otel_agenteval.finding import Finding
@@ -30,11 +30,11 @@ class _Call(NamedTuple):
     tool: ToolName
     arguments: Compared | None
     result: Compared | None
-    failure: Failure | None
+    failure: StepFailure | None
     lack: Lack | None
 
 
-class RunDetectors:
+class AgentRunDetectors:
     """Finds the loops of one run of an agent, each once. A loop that goes on is the same one until it is broken. What a
     person could see either way is in doubt, and no more than observed."""
 
@@ -81,7 +81,7 @@ class RunDetectors:
         return before is not None and step.started_at is not None and step.started_at - before >= PATIENCE
 
     def _stormed(
-        self, failures: Failures, step: Step, arguments: Hashable | None, failure: Failure | None
+        self, failures: Failures, step: Step, arguments: Hashable | None, failure: StepFailure | None
     ) -> Finding | None:
         rule = self._rules.error_storm
         storm = failures.add(arguments, failure, step, self._pauses)
@@ -89,7 +89,7 @@ class RunDetectors:
             return None
         reason = f"{step.name} failed {rule.repeats} times in a row"
         doubt = "something else succeeded in between" if storm.between else self._waited(storm.row)
-        return _repeated(Kind.ERROR_STORM, rule, step, storm.row, reason, doubt)
+        return _repeated(LoopKind.ERROR_STORM, rule, step, storm.row, reason, doubt)
 
     def _called_again(self, call: _Call) -> Finding | None:
         rule, row, step = self._rules.identical_call, self._same_call, call.step
@@ -98,7 +98,7 @@ class RunDetectors:
         elif row.add((step.name, call.arguments, call.result), step, self._pauses) == rule.repeats:
             outcome = "no result recorded" if call.result is None else "the same result"
             reason = f"{step.name} was called {rule.repeats} times in a row with the same arguments and {outcome}"
-            return _repeated(Kind.IDENTICAL_CALL, rule, step, row, reason, _doubt(call) or self._waited(row))
+            return _repeated(LoopKind.IDENTICAL_CALL, rule, step, row, reason, _doubt(call) or self._waited(row))
         return None
 
     def _came_to_the_same(self, call: _Call) -> Finding | None:
@@ -117,7 +117,7 @@ class RunDetectors:
         by, what = " and ".join(dict.fromkeys(tools)), _CAME_TO[call.lack]
         reason = f"{by} {what} {count} times in a row, with different arguments"
         doubt = "it may be the right answer to each" if call.lack is None and not call.tool.searches else None
-        return _repeated(Kind.NO_PROGRESS, rule, step, attempts.row, reason, doubt)
+        return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, doubt)
 
     def _checked_again(self, call: _Call) -> Finding | None:
         rule, step = self._rules.no_progress, call.step
@@ -126,7 +126,7 @@ class RunDetectors:
         if row is None or row.count != rule.repeats or not (call.failure or reports_failure(step.result)):
             return None
         reason = f"{step.name} failed in the same way {rule.repeats} times, whatever was done in between"
-        return _repeated(Kind.NO_PROGRESS, rule, step, row, reason)
+        return _repeated(LoopKind.NO_PROGRESS, rule, step, row, reason)
 
     def _went_in_a_cycle(self, call: _Call, doubt: str | None) -> Finding | None:
         rule, step = self._rules.cycle, call.step
@@ -137,7 +137,7 @@ class RunDetectors:
         if cycle is None:
             return None
         reason = f"the same {len(cycle.names)} calls were made {rule.repeats} times over: {', '.join(cycle.names)}"
-        return loop(Kind.CYCLE, rule.mode, step.span_id, reason, cycle.evidence("tools", rule.repeats), cycle.doubt)
+        return loop(LoopKind.CYCLE, rule.mode, step.span_id, reason, cycle.evidence("tools", rule.repeats), cycle.doubt)
 
     def _said_again(self, step: Step) -> Finding | None:
         rule, row = self._rules.repeated_output, self._same_reply
@@ -160,7 +160,7 @@ class RunDetectors:
         to_what = "" if asked is None else " to the same"
         doubt = "what it was asked is not recorded" if asked is None else self._waited(row)
         reason = f"the model said the same{to_what} {rule.repeats} times, and no tool was called in between"
-        return _repeated(Kind.REPEATED_OUTPUT, rule, step, row, reason, doubt)
+        return _repeated(LoopKind.REPEATED_OUTPUT, rule, step, row, reason, doubt)
 
     def _waited(self, row: Row) -> str | None:
         return _WAITED if row.waited(self._pauses) else None
@@ -174,7 +174,7 @@ _CAME_TO: Final = {
 
 
 def _repeated(
-    kind: Kind, rule: Repetition, step: Step, row: Row, reason: str, doubt: str | None = None
+    kind: LoopKind, rule: RepetitionRule, step: Step, row: Row, reason: str, doubt: str | None = None
 ) -> Finding | None:
     evidence: dict[str, Json] = {step.kind.value: step.name, "repetitions": row.count, "span_ids": [*row.span_ids]}
     return loop(kind, rule.mode, step.span_id, reason, evidence, doubt)
@@ -217,10 +217,10 @@ def _compared(content: Json) -> Compared | None:
     return compared if isinstance(content, str) or compared.fingerprint is not None else None
 
 
-def _failure(error: str, step: Step) -> Failure:
+def _failure(error: str, step: Step) -> StepFailure:
     """Return the failure of a step. One that is only read out of a result is the same where all of that is."""
     told = _compared(step.result) if step.is_error_read else None
-    return Failure(told, told) if told is not None else Failure(error_fingerprint(error), _without_times(error))
+    return StepFailure(told, told) if told is not None else StepFailure(error_fingerprint(error), _without_times(error))
 
 
 def _reported(call: _Call) -> Hashable | None:

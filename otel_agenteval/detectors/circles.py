@@ -7,11 +7,11 @@ from typing import Final
 from otel_agenteval.detectors.content import MAX_KEPT, Compared
 from otel_agenteval.detectors.repetition import Cycles
 from otel_agenteval.detectors.results import MAX_SHORT, MIN_CONTENT
-from otel_agenteval.detectors.rules import Kind, RuleBook, loop
+from otel_agenteval.detectors.rules import LoopKind, RuleBook, loop
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import tool_name
 from otel_agenteval.finding import Finding
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 
 MAX_AGENTS: Final = 64
 """Agents whose newest words are remembered."""
@@ -20,7 +20,7 @@ _NEW_WORDS: Final = "each time in new words"
 
 
 @dataclass(slots=True, eq=False)
-class _Turn:
+class _AgentTurn:
     """The steps of an agent until another one acts, or until it hands over by a tool. `is_new` is true where it is not
     known to repeat another one."""
 
@@ -40,18 +40,18 @@ class Circles:
     def __init__(self, rules: RuleBook) -> None:
         self._rules = rules
         self._cycles = Cycles()
-        self._said: Recent[str | None, Hashable | None] = Recent(MAX_AGENTS)
-        self._turn: _Turn | None = None
+        self._said: LruMap[str | None, Hashable | None] = LruMap(MAX_AGENTS)
+        self._turn: _AgentTurn | None = None
 
     def observe(self, step: Step) -> Finding | None:
         """Return the circle whose last round `step` ends by handing over, or by being the next turn's first."""
         turn, found = self._turn, None
         if turn is None:
-            turn = self._turn = _Turn(step, step, is_new=False)
+            turn = self._turn = _AgentTurn(step, step, is_new=False)
         elif step.agent != turn.first.agent:
             found = self._circle(turn, None, step)
             # Agents at the same time take no turns.
-            turn = self._turn = _Turn(step, step, is_new=not step.follows(turn.last.ended_at))
+            turn = self._turn = _AgentTurn(step, step, is_new=not step.follows(turn.last.ended_at))
         turn.last = step
         if step.kind is StepKind.MODEL:
             if step.result and not turn.is_new:
@@ -64,7 +64,7 @@ class Circles:
             turn.is_new = True
         return found
 
-    def _circle(self, turn: _Turn, tool: str | None, step: Step) -> Finding | None:
+    def _circle(self, turn: _AgentTurn, tool: str | None, step: Step) -> Finding | None:
         """Return the circle that the turn completes. The turn ends by `tool`, or by `step` of another agent."""
         if turn.is_new or (tool is None and turn.reply is None):
             self._cycles.clear()
@@ -81,7 +81,9 @@ class Circles:
             return None
         names = ", ".join(cycle.names)
         reason = f"{len(cycle.names)} agents took turns {rule.repeats} times over, and nothing new came of it: {names}"
-        return loop(Kind.CYCLE, rule.mode, step.span_id, reason, cycle.evidence("agents", rule.repeats), cycle.doubt)
+        return loop(
+            LoopKind.CYCLE, rule.mode, step.span_id, reason, cycle.evidence("agents", rule.repeats), cycle.doubt
+        )
 
 
 def _is_handover(step: Step) -> bool:

@@ -107,7 +107,7 @@ class _Lately(Generic[T]):
             del self._kept[next(iter(self._kept))]
 
 
-class Failure(NamedTuple):
+class StepFailure(NamedTuple):
     """The failure of a step. `kind` is equal whatever numbers stand in it, `exact` where nothing but times differs."""
 
     kind: Hashable
@@ -119,7 +119,7 @@ class Storm:
     """Failures of one tool in a row, and the last one of them."""
 
     arguments: Hashable | None
-    failure: Failure
+    failure: StepFailure
     row: Row = field(default_factory=Row)
     between: bool = False
     """True where the same call failed again after something else had succeeded."""
@@ -138,7 +138,7 @@ class Failures:
         self._succeeded_at = 0
         self._lately: _Lately[Storm] = _Lately()
 
-    def add(self, arguments: Hashable | None, failure: Failure | None, step: Step, pauses: int) -> Storm | None:
+    def add(self, arguments: Hashable | None, failure: StepFailure | None, step: Step, pauses: int) -> Storm | None:
         """Note a step, a success where `failure` is None. Returns the row of failures that it makes longer, if any."""
         last = self._lately.take(step.name)
         if failure is None:

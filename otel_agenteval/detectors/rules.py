@@ -9,7 +9,7 @@ from otel_agenteval.finding import Finding, FindingKind, Mode, severity_of
 from otel_agenteval.model import Json
 
 
-class Kind(StrEnum):
+class LoopKind(StrEnum):
     """The kinds of loops that the steps of a trace show."""
 
     IDENTICAL_CALL = "identical_call"
@@ -21,7 +21,7 @@ class Kind(StrEnum):
     BUDGET = "budget"
 
 
-LOOP_KINDS: Final = frozenset((*Kind, FindingKind.REPEATED_ANSWER))
+LOOP_KINDS: Final = frozenset((*LoopKind, FindingKind.REPEATED_ANSWER))
 """The kinds of findings that are loops. `repeated_answer` shows across the traces of a session."""
 
 LOOP_EVALUATOR: Final = "loop_detection"
@@ -29,7 +29,7 @@ LOOP_EVALUATOR: Final = "loop_detection"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repetition:
+class RepetitionRule:
     """A loop that shows in the `repeats`-th repetition. The first time counts, so it is at least 2."""
 
     mode: Mode = Mode.ALARM
@@ -37,7 +37,7 @@ class Repetition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HungSpan:
+class HungSpanRule:
     """A call that has been open for `after` seconds with nothing going on inside it."""
 
     mode: Mode = Mode.ALARM
@@ -45,7 +45,7 @@ class HungSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class BudgetRule:
     """The calls, tokens and seconds that an agent may use up in a trace. None: no bound."""
 
     mode: Mode = Mode.OFF
@@ -63,18 +63,18 @@ class Budget:
 class Rules:
     """The rules for one agent."""
 
-    identical_call: Repetition = Repetition()
-    cycle: Repetition = Repetition()
-    no_progress: Repetition = Repetition(repeats=4)
-    error_storm: Repetition = Repetition()
-    repeated_output: Repetition = Repetition()
-    hung_span: HungSpan = HungSpan()
-    budget: Budget = Budget()
+    identical_call: RepetitionRule = RepetitionRule()
+    cycle: RepetitionRule = RepetitionRule()
+    no_progress: RepetitionRule = RepetitionRule(repeats=4)
+    error_storm: RepetitionRule = RepetitionRule()
+    repeated_output: RepetitionRule = RepetitionRule()
+    hung_span: HungSpanRule = HungSpanRule()
+    budget: BudgetRule = BudgetRule()
 
     @property
     def are_off(self) -> bool:
         """True where nothing is looked for."""
-        return all(getattr(self, kind).mode is Mode.OFF for kind in Kind)
+        return all(getattr(self, kind).mode is Mode.OFF for kind in LoopKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

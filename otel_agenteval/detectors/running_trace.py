@@ -6,12 +6,12 @@ from typing import Final
 
 from otel_agenteval.detectors.circles import Circles
 from otel_agenteval.detectors.content import MAX_NAME, printable
-from otel_agenteval.detectors.rules import Budget, Kind, RuleBook, loop
-from otel_agenteval.detectors.runs import Runs
+from otel_agenteval.detectors.rules import BudgetRule, LoopKind, RuleBook, loop
+from otel_agenteval.detectors.runs import AgentRuns
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.finding import Finding, Mode
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Json
 
 MAX_OPEN: Final = 1024
@@ -22,23 +22,23 @@ _MAX_DEPTH: Final = 32
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenSpan:
     span: StepStarted
     heard_at: int
     told: bool = False
 
 
-class OpenSpans:
+class SilenceTracker:
     """The open spans of a trace. A span is silent as long as nothing begins or ends inside it."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenSpan] = {}
 
     def start(self, span: StepStarted) -> None:
         """Note that a span began."""
         self.hear(span.parent_id, span.at)
         if len(self._open) < MAX_OPEN:
-            self._open[span.span_id] = _Open(span, span.at)
+            self._open[span.span_id] = _OpenSpan(span, span.at)
 
     def end(self, span_id: str, at: int | None) -> None:
         """Note that a span ended. One that was not seen to begin is ignored."""
@@ -65,7 +65,7 @@ class OpenSpans:
         for around in self._around(span_id):
             around.heard_at = max(around.heard_at, at)
 
-    def _around(self, span_id: str | None) -> Iterator[_Open]:
+    def _around(self, span_id: str | None) -> Iterator[_OpenSpan]:
         """Yield the open span of this id and those around it, from the inside out."""
         for _ in range(_MAX_DEPTH):
             around = self._open.get(span_id or "")
@@ -78,10 +78,10 @@ class OpenSpans:
 NANOSECONDS: Final = 1_000_000_000
 
 
-class Spending:
+class BudgetTracker:
     """Tells of each bound of a budget once, when it is exceeded."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: BudgetRule) -> None:
         self._budget = budget
         self._spent = {"steps": 0, "tokens": 0}
         self._over: set[str] = set()
@@ -112,7 +112,7 @@ class Spending:
         self._over.add(unit)
         reason = f"the agent has used {spent:g} {unit}, more than the {bound:g} of its budget"
         evidence: dict[str, Json] = {"unit": unit, "spent": spent, "budget": bound}
-        yield loop(Kind.BUDGET, self._budget.mode, self._last_span_id, reason, evidence)
+        yield loop(LoopKind.BUDGET, self._budget.mode, self._last_span_id, reason, evidence)
 
 
 MAX_AGENTS: Final = 64
@@ -128,10 +128,10 @@ class Detectors:
         self._session_id = session_id
         self._trace_id = trace_id
         self._rules = rules
-        self._runs = Runs(rules)
+        self._runs = AgentRuns(rules)
         self._has_budgets = any(each.budget.mode is not Mode.OFF for each in (rules.default, *rules.agents.values()))
-        self._spending: Recent[str | None, Spending] = Recent(MAX_AGENTS)
-        self._open = OpenSpans()
+        self._spending: LruMap[str | None, BudgetTracker] = LruMap(MAX_AGENTS)
+        self._open = SilenceTracker()
         self._circles = Circles(rules)
 
     def observe(self, event: StepStarted | Step) -> list[Finding]:
@@ -150,7 +150,7 @@ class Detectors:
             found += self._runs.of(event).observe(event)
             if self._has_budgets:
                 budget = self._rules.of(event.agent).budget
-                found += self._spending.get_or_make(event.agent, lambda: Spending(budget)).observe(event)
+                found += self._spending.get_or_make(event.agent, lambda: BudgetTracker(budget)).observe(event)
         return self._found(event.agent, found) if any(found) else []
 
     def hear(self, span_id: str, at: int) -> None:
@@ -168,7 +168,7 @@ class Detectors:
             seconds = silence / NANOSECONDS
             reason = f"{span.name} has been open for {seconds:.0f} s without anything going on"
             evidence: dict[str, Json] = {span.kind.value: span.name, "silent_seconds": seconds}
-            found += self._found(span.agent, [loop(Kind.HUNG_SPAN, rule.mode, span.span_id, reason, evidence)])
+            found += self._found(span.agent, [loop(LoopKind.HUNG_SPAN, rule.mode, span.span_id, reason, evidence)])
         for agent, spending in self._spending.items():
             found += self._found(agent, spending.tick(now))
         return found

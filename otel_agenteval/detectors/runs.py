@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
-from otel_agenteval.detectors.agent import RunDetectors
+from otel_agenteval.detectors.agent import AgentRunDetectors
 from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.detectors.steps import Step, StepKind
-from otel_agenteval.lru import Recent
-from otel_agenteval.model import Question
+from otel_agenteval.lru import LruMap
+from otel_agenteval.model import ModelQuestion
 
 MAX_RUNS: Final = 64
 """Runs of a trace that are remembered. The one that did nothing for longest is forgotten."""
@@ -17,7 +17,7 @@ _Key = tuple[str | None, str | None]
 
 @dataclass(slots=True)
 class _Remembered:
-    detectors: RunDetectors
+    detectors: AgentRunDetectors
     opening: str | None = None
     """The beginning of the run's conversation. None where that was not recorded."""
     ended_at: int | None = None
@@ -25,7 +25,7 @@ class _Remembered:
     """True while it is only assumed that the newest run has the same conversation."""
 
 
-class Runs:
+class AgentRuns:
     """The runs of agents. Each is a new one, unless it goes on with one that is over, as frameworks make one of every
     turn.
 
@@ -35,9 +35,9 @@ class Runs:
 
     def __init__(self, rules: RuleBook) -> None:
         self._rules = rules
-        self._runs: Recent[_Key, _Remembered] = Recent(MAX_RUNS)
+        self._runs: LruMap[_Key, _Remembered] = LruMap(MAX_RUNS)
 
-    def of(self, step: Step) -> RunDetectors:
+    def of(self, step: Step) -> AgentRunDetectors:
         """Return the detectors of the run that `step` belongs to."""
         key = (step.agent, step.run.span_id if step.run is not None else None)
         run = self._runs.get(key)
@@ -53,7 +53,7 @@ class Runs:
         question = step.question() if step.kind is StepKind.MODEL and step.run is not None else None
         earlier = self._earlier(step, question)
         run = self._runs.pop(earlier) if earlier is not None else None
-        run = run or _Remembered(RunDetectors(self._rules.of(step.agent)))
+        run = run or _Remembered(AgentRunDetectors(self._rules.of(step.agent)))
         run.is_guessed = step.run is not None
         self._runs.put(key, run)
         return run
@@ -65,11 +65,11 @@ class Runs:
             return
         run.is_guessed = False
         if run.opening is not None and question.opening != run.opening:
-            run.detectors, run.opening = RunDetectors(self._rules.of(step.agent)), None
+            run.detectors, run.opening = AgentRunDetectors(self._rules.of(step.agent)), None
         if run.opening is None:
             run.opening = question.opening or question.newest
 
-    def _earlier(self, step: Step, question: Question | None) -> _Key | None:
+    def _earlier(self, step: Step, question: ModelQuestion | None) -> _Key | None:
         """Return the run that the one beginning with `step` goes on with."""
         if step.run is None or step.run.is_parallel:
             return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from otel_agenteval.detectors.tool_names import only_hands_over
-from otel_agenteval.model import AgentRun, Json, ModelCall, Question, ToolCall, Trace, Turn
+from otel_agenteval.model import AgentRun, Json, ModelCall, ModelQuestion, ToolCall, Trace, Turn
 
 
 class StepKind(StrEnum):
@@ -57,7 +57,7 @@ class Step:
     result: Json = None
     read: Callable[[Json], Json] | None = None
     asked: Callable[[], str | None] = not_recorded
-    question: Callable[[], Question | None] = not_recorded
+    question: Callable[[], ModelQuestion | None] = not_recorded
     sent: Callable[[], bytes | None] = not_recorded
     error: str | None = None
     is_error_read: bool = False

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from otel_agenteval.doctor.checks import Check, error, ok, warning
-from otel_agenteval.doctor.web import NoAnswer, Web
+from otel_agenteval.doctor.web import NoWebAnswer, Web
 
 _NO_KEY: Final = 401
 _OTLP_HTTP_PORT: Final = 4318
@@ -38,7 +38,7 @@ def about_collector(web: Web, client: str, *, asks_judge: bool) -> Iterator[Chec
         yield _about_judge(web, document["judge"], asks=asks_judge)
         _, page = web.get("/api/v1/arrivals")
         yield from about_arrivals((page or {}).get("items") or [])
-    except NoAnswer as nothing:
+    except NoWebAnswer as nothing:
         yield error("web", str(nothing), nothing.advice)
 
 
@@ -56,7 +56,7 @@ def _about_otlp_http(web: Web) -> Iterator[Check]:
     parts = urlsplit(web.url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     url = f"{parts.scheme}://{host}:{_OTLP_HTTP_PORT}"
-    with suppress(NoAnswer):
+    with suppress(NoWebAnswer):
         Web(url, certificate=web.certificate).get("/v1/traces")
         yield ok("OTLP/HTTP", f"{url} answers")
 

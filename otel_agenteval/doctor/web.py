@@ -17,7 +17,7 @@ _WEB_PORT: Final = "give the collector's web port (4319), not its gRPC port"
 _TRUST: Final = "name the file of its authority in SSL_CERT_FILE, or to the doctor as --certificate FILE"
 
 
-class NoAnswer(Exception):
+class NoWebAnswer(Exception):
     """No usable answer: what was found, and what to do about it."""
 
     def __init__(self, found: str, advice: str) -> None:
@@ -25,7 +25,7 @@ class NoAnswer(Exception):
         self.advice = advice
 
 
-class _NoRedirects(HTTPRedirectHandler):
+class _RedirectsRefused(HTTPRedirectHandler):
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None
 
@@ -62,11 +62,11 @@ class Web:
             trust = HTTPSHandler(context=ssl.create_default_context(cafile=self.certificate))
             request = Request(self.url.rstrip("/") + path, body, {**self._headers(), **headers})
         except ValueError as problem:
-            raise NoAnswer(f"--url is {self.url!r}, no address", "give one as http://127.0.0.1:4319") from problem
+            raise NoWebAnswer(f"--url is {self.url!r}, no address", "give one as http://127.0.0.1:4319") from problem
         except OSError as problem:
-            raise NoAnswer(f"{self.certificate} cannot be read: {problem}", "correct --certificate") from problem
+            raise NoWebAnswer(f"{self.certificate} cannot be read: {problem}", "correct --certificate") from problem
         try:
-            with build_opener(_NoRedirects, trust, *proxies).open(request, timeout=TIMEOUT) as response:
+            with build_opener(_RedirectsRefused, trust, *proxies).open(request, timeout=TIMEOUT) as response:
                 return _read(response)
         except HTTPError as answer:
             with answer:
@@ -78,24 +78,24 @@ class Web:
         if not self.key:
             return {}
         if not (self.key.isascii() and self.key.isprintable()):
-            raise NoAnswer("the key holds characters that no HTTP header can carry", "correct AGENTEVAL_API_KEY")
+            raise NoWebAnswer("the key holds characters that no HTTP header can carry", "correct AGENTEVAL_API_KEY")
         return {"Authorization": f"Bearer {self.key}"}
 
-    def _no_answer(self, problem: Exception) -> NoAnswer:
+    def _no_answer(self, problem: Exception) -> NoWebAnswer:
         reason = problem.reason if isinstance(problem, URLError) else problem
         if isinstance(reason, ssl.SSLCertVerificationError):
-            return NoAnswer(f"{self.url}: its certificate is not trusted", _TRUST)
+            return NoWebAnswer(f"{self.url}: its certificate is not trusted", _TRUST)
         if isinstance(reason, ssl.SSLError):
-            return NoAnswer(f"{self.url} has no TLS", "use http:// instead of https://")
+            return NoWebAnswer(f"{self.url} has no TLS", "use http:// instead of https://")
         if isinstance(reason, ConnectionRefusedError):
-            return NoAnswer(
+            return NoWebAnswer(
                 f"nothing listens on {self.url}", "start `agenteval collector`, or give its web port as --url"
             )
         if isinstance(reason, ConnectionResetError):
-            return NoAnswer(f"{self.url} closes the connection", "if it has TLS, use https:// instead of http://")
+            return NoWebAnswer(f"{self.url} closes the connection", "if it has TLS, use https:// instead of http://")
         if isinstance(reason, HTTPException):
-            return NoAnswer(f"{self.url} does not speak HTTP", _WEB_PORT)
-        return NoAnswer(f"{self.url}: {reason}", "check the address, or give the collector's web port as --url")
+            return NoWebAnswer(f"{self.url} does not speak HTTP", _WEB_PORT)
+        return NoWebAnswer(f"{self.url}: {reason}", "check the address, or give the collector's web port as --url")
 
 
 def _read(response: HTTPResponse | HTTPError) -> tuple[int, Any]:

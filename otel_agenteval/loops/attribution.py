@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import format_span_id
 
-from otel_agenteval.context import Identity
+from otel_agenteval.context import SpanIdentity
 from otel_agenteval.conventions.agents import agent_of, is_run
 from otel_agenteval.conventions.dialect import Attributes
 from otel_agenteval.detectors import StepKind
@@ -29,11 +29,11 @@ class Owner(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class OpenSpan:
+class StartedSpan:
     """A span that has started, and the identity that the application gave it."""
 
     span: ReadableSpan
-    identity: Identity | None
+    identity: SpanIdentity | None
     inside: Owner | None = None
     """The owner of what stands inside the span, as it was last read."""
     read: tuple[int, int] = (0, 0)
@@ -45,9 +45,9 @@ class OpenSpan:
 NOBODY: Final = Owner()
 
 
-def owner_of(span: ReadableSpan, spans: Mapping[int, OpenSpan]) -> Owner:
+def owner_of(span: ReadableSpan, spans: Mapping[int, StartedSpan]) -> Owner:
     """Return the owner of `span`, by the open spans around it, which are found by their ids."""
-    unnamed: list[OpenSpan] = []
+    unnamed: list[StartedSpan] = []
     found = NOBODY
     attributes = 0
     parent = span.parent
@@ -76,7 +76,7 @@ def agent_named(span: ReadableSpan, attributes: Attributes) -> str | None:
     return agent_of(span.name, attributes, scope.name if scope is not None else "")
 
 
-def _inside(around: OpenSpan, outer: Owner, spans: Mapping[int, OpenSpan]) -> Owner:
+def _inside(around: StartedSpan, outer: Owner, spans: Mapping[int, StartedSpan]) -> Owner:
     span = around.span
     attributes = span.attributes
     said = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
@@ -99,10 +99,10 @@ def _inside(around: OpenSpan, outer: Owner, spans: Mapping[int, OpenSpan]) -> Ow
     return Owner(agent, run, label)
 
 
-def _is_parallel(run: OpenSpan, spans: Mapping[int, OpenSpan]) -> bool:
+def _is_parallel(run: StartedSpan, spans: Mapping[int, StartedSpan]) -> bool:
     """Return whether another run of the same agent goes on beside this one: its span has the same name."""
     beside = {id(each) for each in spans.values() if each.span.name == run.span.name}
-    around: OpenSpan | None = run
+    around: StartedSpan | None = run
     for _ in range(MAX_DEPTH):
         if around is None:
             break

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, TypeVar
 
-from otel_agenteval.detectors import Budget, Mode, RuleBook, Rules
+from otel_agenteval.detectors import BudgetRule, Mode, RuleBook, Rules
 from otel_agenteval.loops.setting_values import AGENTS, merge, nested, seconds
 
 AGENTEVAL_LOOPS: Final = "AGENTEVAL_LOOPS"
@@ -19,7 +19,7 @@ _GIVE_KINDS: Final = 'give a mapping of kinds of loops to their rules, as {"iden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatedAnswer:
+class RepeatedAnswerRule:
     """Answers that restate one another across the turns of a session: the collector alone sees these."""
 
     mode: Mode = Mode.ALARM
@@ -29,7 +29,7 @@ class RepeatedAnswer:
 class LoopSettings(Rules):
     """The rules for all agents, and under `agents` those of single ones, complete."""
 
-    repeated_answer: RepeatedAnswer = RepeatedAnswer()
+    repeated_answer: RepeatedAnswerRule = RepeatedAnswerRule()
     agents: Mapping[str, Rules] = field(default_factory=dict)
 
     @property
@@ -142,7 +142,7 @@ class _Reader:
             except ValueError as error:
                 self.problem((*path, name), value, f": {error}")
         changed = replace(rule, **read)
-        if isinstance(changed, Budget) and changed.mode is not Mode.OFF and not changed.is_bound:
+        if isinstance(changed, BudgetRule) and changed.mode is not Mode.OFF and not changed.is_bound:
             problem = (
                 f"{_written((*path, 'mode'))} is {changed.mode}, but nothing is bounded: give steps, tokens or seconds"
             )

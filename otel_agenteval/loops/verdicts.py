@@ -14,7 +14,7 @@ from opentelemetry import trace as trace_api
 
 from otel_agenteval.context import identity_in
 from otel_agenteval.detectors import LOOP_KINDS
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.sending.background import OwnThread
 from otel_agenteval.sending.throttle import ThrottledLog
 from otel_agenteval.verdict import Verdict
@@ -61,9 +61,9 @@ class Verdicts:
         self._monotonic = monotonic
         self._log = ThrottledLog(_logger, monotonic)
         self._lock = threading.Lock()
-        self._known: Recent[tuple[str, ...], bool] = Recent(MAX_KNOWN)
+        self._known: LruMap[tuple[str, ...], bool] = LruMap(MAX_KNOWN)
         # By session and by trace. Agents' threads read it without the lock.
-        self._alarms: Recent[str, Alarm] = Recent(MAX_ALARMS)
+        self._alarms: LruMap[str, Alarm] = LruMap(MAX_ALARMS)
         self._waiting: queue.Queue[Verdict | None] = queue.Queue(MAX_WAITING)
         self._thread = OwnThread("agenteval-verdicts", self._handle)
         self.found = 0

@@ -14,12 +14,12 @@ from typing import Any, Final
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
 
-from otel_agenteval.context import Identity
+from otel_agenteval.context import SpanIdentity
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted
 from otel_agenteval.finding import Finding
-from otel_agenteval.loops.attribution import OpenSpan, agent_named, owner_of
+from otel_agenteval.loops.attribution import StartedSpan, agent_named, owner_of
 from otel_agenteval.loops.light_reader import kind_of, name_of, session_of, step_of
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.semconv import SERVICE_NAME
 from otel_agenteval.sending.announcements import Announcements
 from otel_agenteval.sending.background import OwnThread, suppressing_instrumentation
@@ -37,11 +37,11 @@ _logger = logging.getLogger("otel_agenteval")
 
 
 @dataclass(slots=True, eq=False)
-class _Trace:
+class _WatchedTrace:
     """A trace while it is watched."""
 
     detectors: Detectors | None = None
-    open: dict[int, OpenSpan] = field(default_factory=dict)
+    open: dict[int, StartedSpan] = field(default_factory=dict)
     # The tool and model calls among them that began a while ago.
     calls: set[int] = field(default_factory=set)
     session_id: str | None = None
@@ -71,12 +71,12 @@ class Watch:
         self._announce = announce
         self._now = now
         self._log = ThrottledLog(_logger, monotonic)
-        self._events: deque[OpenSpan | EndedSpan] = deque()
+        self._events: deque[StartedSpan | EndedSpan] = deque()
         # What began since the last tick while nobody hears, by the id of the span. Most of it is over by the next one.
-        self._young: dict[int, OpenSpan] = {}
+        self._young: dict[int, StartedSpan] = {}
         # The threads that encode spans, or ask for alarms, must not overtake the one that looks at them.
         self._looking = threading.Lock()
-        self._traces: Recent[int, _Trace] = Recent(MAX_TRACES)
+        self._traces: LruMap[int, _WatchedTrace] = LruMap(MAX_TRACES)
         self.unwatched = 0
         """Starts and ends that were not looked at, because too many waited."""
         # `unwatched` at the last tick. Where it has risen since, ends were missed: spans pass for open that are not.
@@ -103,14 +103,14 @@ class Watch:
         """Find all loops from now on, as somebody wants to know of them here."""
         self.is_heard = True
 
-    def started(self, span: ReadableSpan, identity: Identity | None) -> None:
+    def started(self, span: ReadableSpan, identity: SpanIdentity | None) -> None:
         """Take a start."""
         if self.is_heard:
-            self._take(OpenSpan(span, identity))
+            self._take(StartedSpan(span, identity))
         elif (context := span.get_span_context()) is None or len(self._young) >= MAX_EVENTS:
             self.unwatched += 1
         else:
-            self._young[context.span_id] = OpenSpan(span, identity)
+            self._young[context.span_id] = StartedSpan(span, identity)
 
     def ended(self, span: EndedSpan) -> None:
         """Take an end."""
@@ -131,7 +131,7 @@ class Watch:
         if around is not None:
             around.stirred_at = max(around.stirred_at, began.stirred_at, span.start_time or 0)
 
-    def _take(self, event: OpenSpan | EndedSpan) -> None:
+    def _take(self, event: StartedSpan | EndedSpan) -> None:
         if len(self._events) < MAX_EVENTS:
             self._events.append(event)
         else:
@@ -157,7 +157,7 @@ class Watch:
             if (began := self._young.pop(span_id, None)) is not None:
                 self._look_at(began)
 
-    def _look_at(self, event: OpenSpan | EndedSpan) -> None:
+    def _look_at(self, event: StartedSpan | EndedSpan) -> None:
         try:
             if isinstance(event, EndedSpan):
                 self._look_at_end(event)
@@ -184,7 +184,7 @@ class Watch:
                     self._fault(error)
         self._missed = unwatched if self.is_heard else -1
 
-    def _close_unseen(self, trace: _Trace) -> None:
+    def _close_unseen(self, trace: _WatchedTrace) -> None:
         """Let no span hang, nor be told of as open, whose end was not looked at."""
         for began in list(trace.open.values()):
             span, context = began.span, began.span.get_span_context()
@@ -199,7 +199,7 @@ class Watch:
                     Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time)
                 )
 
-    def _nothing_happened(self, trace_id: int, trace: _Trace, detectors: Detectors, now: int) -> None:
+    def _nothing_happened(self, trace_id: int, trace: _WatchedTrace, detectors: Detectors, now: int) -> None:
         for span_id, began in trace.open.items():
             if began.stirred_at:
                 detectors.hear(format_span_id(span_id), began.stirred_at)
@@ -208,11 +208,11 @@ class Watch:
             if loop.span_id is not None and int(loop.span_id, 16) in trace.open:
                 trace.untold.setdefault(loop.span_id, []).append(loop)
 
-    def _look_at_start(self, event: OpenSpan) -> None:
+    def _look_at_start(self, event: StartedSpan) -> None:
         span, context = event.span, event.span.get_span_context()
         if context is None:
             return
-        trace = self._traces.get_or_make(context.trace_id, _Trace)
+        trace = self._traces.get_or_make(context.trace_id, _WatchedTrace)
         # What is over cannot hang, and without calls there is nothing around it that would hear of it.
         matters = span.end_time is None or bool(trace.calls)
         if (matters or self.is_heard) and len(trace.open) < MAX_OPEN:
@@ -240,7 +240,7 @@ class Watch:
         span, context = ended.span, ended.span.get_span_context()
         if context is None:
             return
-        trace = self._traces.get_or_make(context.trace_id, _Trace)
+        trace = self._traces.get_or_make(context.trace_id, _WatchedTrace)
         trace.open.pop(context.span_id, None)
         span_id = f"{context.span_id:016x}"
         self._announce.ended(span_id)
@@ -270,19 +270,19 @@ class Watch:
             trace.detectors.observe(Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time))
             ended.loops = tuple(untold) or None
 
-    def _told(self, trace_id: int, trace: _Trace, found: list[Finding]) -> Iterator[Finding]:
+    def _told(self, trace_id: int, trace: _WatchedTrace, found: list[Finding]) -> Iterator[Finding]:
         for loop in found:
             told = replace(loop, session_id=trace.session_id or format_trace_id(trace_id))
             self._publish(told)
             yield told
 
-    def _detectors(self, trace_id: int, trace: _Trace) -> Detectors:
+    def _detectors(self, trace_id: int, trace: _WatchedTrace) -> Detectors:
         if trace.detectors is None:
             # The session may be known later than the first step.
             trace.detectors = Detectors("", format_trace_id(trace_id), self._rules)
         return trace.detectors
 
-    def _name(self, trace: _Trace, identity: Identity | None, attributes: Mapping[str, Any]) -> None:
+    def _name(self, trace: _WatchedTrace, identity: SpanIdentity | None, attributes: Mapping[str, Any]) -> None:
         """Take the session's name; one from the application outranks those on spans."""
         if identity is not None and identity.session_id is not None:
             trace.session_id = identity.session_id

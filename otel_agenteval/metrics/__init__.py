@@ -8,7 +8,7 @@ naming the value.
 from otel_agenteval.metrics.agreement import AGREEMENT_METRICS, Agreement, Half, LabelledScore, agreement
 from otel_agenteval.metrics.chance import low_limit
 from otel_agenteval.metrics.coherence import coherence
-from otel_agenteval.metrics.comparison import ComparedFigure, ReliabilityComparison, compare_reliability
+from otel_agenteval.metrics.comparison import FigureDifference, ReliabilityComparison, compare_reliability
 from otel_agenteval.metrics.conversation import conversation_correctness
 from otel_agenteval.metrics.figures import RELIABILITY_METRICS
 from otel_agenteval.metrics.loops import LoopText, loop_detection, loop_score
@@ -38,7 +38,7 @@ __all__ = [
     "TOOL_USE_WEIGHTS",
     "Agreement",
     "Clusters",
-    "ComparedFigure",
+    "FigureDifference",
     "Half",
     "JudgedTrace",
     "LabelledScore",

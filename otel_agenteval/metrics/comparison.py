@@ -29,7 +29,7 @@ PRIMARY: Final = "pass^1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedFigure:
+class FigureDifference:
     """One figure of both, over the tasks in common; higher is better.
 
     `difference` is after - before. `p_value` is corrected for the number of figures, and `decided` is true where it is
@@ -61,7 +61,7 @@ class ReliabilityComparison:
     tasks: int
     runs_before: int
     runs_after: int
-    figures: Mapping[str, ComparedFigure]
+    figures: Mapping[str, FigureDifference]
 
 
 def compare_reliability(
@@ -121,13 +121,13 @@ def _incomparable(name: str, figures: Sequence[Figures]) -> str | None:
     return None
 
 
-def _compared(name: str, figures: Sequence[Figures], p_value: float | None, reason: str | None) -> ComparedFigure:
+def _compared(name: str, figures: Sequence[Figures], p_value: float | None, reason: str | None) -> FigureDifference:
     before, after = (each.point.get(name) for each in figures)
     if before is None or after is None or reason:
-        return ComparedFigure(before=before, after=after, reason=reason)
+        return FigureDifference(before=before, after=after, reason=reason)
     if p_value is None:
         reason = "it is undefined for the runs of both together"
-    return ComparedFigure(
+    return FigureDifference(
         before=before,
         after=after,
         difference=after - before,
@@ -137,7 +137,7 @@ def _compared(name: str, figures: Sequence[Figures], p_value: float | None, reas
     )
 
 
-def _interval(figure: ComparedFigure, name: str, figures: Sequence[Figures]) -> Interval | None:
+def _interval(figure: FigureDifference, name: str, figures: Sequence[Figures]) -> Interval | None:
     """Return the t interval of the difference, moved so that it holds 0 just where the test does not decide."""
     difference, tasks = figure.difference or 0.0, len(figures[0].baseline_runs)
     rows = resamples(tasks, max(len(each.pool) for each in figures))

@@ -7,16 +7,16 @@ through JSON.
 
 from otel_agenteval.redaction.encoded import merged
 from otel_agenteval.redaction.finding import OwnPatterns, find
-from otel_agenteval.redaction.kinds import PERSONAL, SECRETS, Kind, Match
-from otel_agenteval.redaction.redactor import Budget, Redactor, canonical
+from otel_agenteval.redaction.kinds import PERSONAL, SECRETS, DataKind, Match
+from otel_agenteval.redaction.redactor import RedactionBudget, Redactor, canonical
 
 __all__ = [
     "PERSONAL",
     "SECRETS",
-    "Budget",
-    "Kind",
+    "DataKind",
     "Match",
     "OwnPatterns",
+    "RedactionBudget",
     "Redactor",
     "canonical",
     "find",

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from otel_agenteval.redaction.encoded import decodings
-from otel_agenteval.redaction.kinds import EVERY, PLACEHOLDER, Kind, Match, Rule
+from otel_agenteval.redaction.kinds import EVERY, PLACEHOLDER, DataKind, Match, Rule
 from otel_agenteval.redaction.personal import PERSONAL_RULES
 from otel_agenteval.redaction.rules import RULES
 
@@ -38,7 +38,7 @@ def _compiled(name: str, pattern: str) -> Any:
         raise ValueError(
             f"{name!r} is no name of a pattern: give letters, digits and underscores, a letter first, at most 40"
         )
-    if name.upper() in Kind.__members__:
+    if name.upper() in DataKind.__members__:
         raise ValueError(f"{name!r} is a kind of its own: give the pattern another name")
     options = re2.Options()
     options.log_errors = False
@@ -66,7 +66,7 @@ _RULES: Final[tuple[Rule, ...]] = (*RULES, *PERSONAL_RULES)
 class Finder:
     """Finds values of `kinds`, and those of patterns of one's own."""
 
-    def __init__(self, kinds: Collection[Kind] = EVERY, own: OwnPatterns | None = None) -> None:
+    def __init__(self, kinds: Collection[DataKind] = EVERY, own: OwnPatterns | None = None) -> None:
         self._kinds = frozenset(kinds)
         self._own = own
         self._wanted = _rules_of(self._kinds)
@@ -99,13 +99,13 @@ class Finder:
                 yield Match(inside[0].kind, start, end)
 
 
-def find(text: str, kinds: Collection[Kind] = EVERY) -> list[Match]:
+def find(text: str, kinds: Collection[DataKind] = EVERY) -> list[Match]:
     """Return the findings of `kinds` in `text`, as `Finder` does."""
     return Finder(kinds).find(text)
 
 
 @cache
-def _rules_of(kinds: frozenset[Kind]) -> tuple[Rule, ...]:
+def _rules_of(kinds: frozenset[DataKind]) -> tuple[Rule, ...]:
     return tuple(rule for rule in _RULES if rule.kind in kinds)
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 
-class Kind(StrEnum):
+class DataKind(StrEnum):
     """The kind of data that was found. `SECRET` is a password, a credential or a token without a form of its own."""
 
     PRIVATE_KEY = "PRIVATE_KEY"
@@ -24,8 +24,10 @@ class Kind(StrEnum):
     IP = "IP"
 
 
-EVERY: Final = frozenset(Kind)
-PERSONAL: Final = frozenset({Kind.EMAIL, Kind.IBAN, Kind.CARD, Kind.SSN, Kind.ID_NUMBER, Kind.PHONE, Kind.IP})
+EVERY: Final = frozenset(DataKind)
+PERSONAL: Final = frozenset(
+    {DataKind.EMAIL, DataKind.IBAN, DataKind.CARD, DataKind.SSN, DataKind.ID_NUMBER, DataKind.PHONE, DataKind.IP}
+)
 """Data about a person."""
 SECRETS: Final = EVERY - PERSONAL
 
@@ -35,7 +37,7 @@ PLACEHOLDER: Final = re.compile(r"\[[A-Z][A-Z0-9_]{0,40}_(?:[0-9a-f]{12}|[1-9][0
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One value: `text[start:end]`. `kind` is a `Kind`, or the name of a pattern of one's own."""
+    """One value: `text[start:end]`. `kind` is a `DataKind`, or the name of a pattern of one's own."""
 
     kind: str
     start: int
@@ -47,7 +49,7 @@ class Rule:
     """Finds values of a kind in a text. Wherever there is such a value, one of `signs` is in the text in lower case,
     and `sign` matches somewhere: both are looked for many times faster. Empty and None: always search."""
 
-    kind: Kind
+    kind: DataKind
     signs: tuple[str, ...]
     search: Callable[[str], Iterator[tuple[int, int]]]
     sign: re.Pattern[str] | None = None
@@ -69,7 +71,7 @@ def _runs(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def rule(
-    kind: Kind,
+    kind: DataKind,
     signs: str,
     regex: str,
     valid: Callable[[str], bool] | None = None,

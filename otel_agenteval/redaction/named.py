@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from otel_agenteval.redaction.kinds import PLACEHOLDER, Kind, Rule
+from otel_agenteval.redaction.kinds import PLACEHOLDER, DataKind, Rule
 from otel_agenteval.redaction.names import Strength, fits, is_random, looks_made, strength_of
 
 _HINTS: Final = (
@@ -202,4 +202,4 @@ def is_number(value: str) -> bool:
     return re.fullmatch(r"[0-9]{4,12}", value) is not None
 
 
-NAMED: Final = Rule(Kind.SECRET, _HINTS, _search)
+NAMED: Final = Rule(DataKind.SECRET, _HINTS, _search)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from otel_agenteval.model import Json
-from otel_agenteval.redaction.kinds import PLACEHOLDER, Kind
+from otel_agenteval.redaction.kinds import PLACEHOLDER, DataKind
 from otel_agenteval.redaction.names import Strength, fits, looks_made, strength_of
 from otel_agenteval.redaction.personal import is_document_number
 
@@ -16,7 +16,7 @@ _SCHEME: Final = re.compile(r"(?i:bearer|basic|token|digest|bot|apikey)\s+\S")
 class Named(NamedTuple):
     """What a name says of a value. `deep`: of the texts inside an object or list, too."""
 
-    kind: Kind
+    kind: DataKind
     strength: Strength = Strength.SURE
     deep: bool = False
 
@@ -38,14 +38,14 @@ _COLUMNS: Final = ("columns", "headers", "header", "fields", "keys", "names")
 _ROWS: Final = ("rows", "data", "values", "records", "items")
 _WHOLE: Final = frozenset(("cookie", "cookies", "credentials", "credential", "secrets", "passwords"))
 _PERSONAL: Final = (
-    (re.compile(r"(?:.*_)?(?:phone|telephone|mobile|fax|phone_?number|mobile_?number)"), Kind.PHONE, 7),
-    (re.compile(r"(?:.*_)?(?:ssn|social_security(?:_number|_no)?)"), Kind.SSN, 9),
+    (re.compile(r"(?:.*_)?(?:phone|telephone|mobile|fax|phone_?number|mobile_?number)"), DataKind.PHONE, 7),
+    (re.compile(r"(?:.*_)?(?:ssn|social_security(?:_number|_no)?)"), DataKind.SSN, 9),
     (
         re.compile(r"(?:.*_)?(?:passport|pasaporte|passeport|passaporto|reisepass|driv(?:ing|ers?)_licen[cs]e|national_id|tax_id)(?:_(?:number|no))?"),
-        Kind.ID_NUMBER,
+        DataKind.ID_NUMBER,
         5,
     ),
-    (re.compile(r"(?:.*_)?(?:card_?number|pan|cc_?number|credit_?card)"), Kind.CARD, 12),
+    (re.compile(r"(?:.*_)?(?:card_?number|pan|cc_?number|credit_?card)"), DataKind.CARD, 12),
 )  # fmt: skip
 _KEY_PARTS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
 
@@ -57,7 +57,7 @@ def named_by(value: Mapping[str, Json], above: Named | None) -> dict[str, Named]
         inside = value if above.deep else filter(_VALUE_KEY.fullmatch, value)
         named = dict.fromkeys(inside, above) | named
     if "kty" in value:  # A private key as JSON (RFC 7517).
-        named |= {key: Named(Kind.PRIVATE_KEY) for key in _KEY_PARTS.intersection(value)}
+        named |= {key: Named(DataKind.PRIVATE_KEY) for key in _KEY_PARTS.intersection(value)}
     named |= _paired(value)
     return named | _tabled(value)
 
@@ -66,11 +66,11 @@ def named_in(values: Sequence[Json]) -> list[Named | None]:
     """Return what the items of a list say of one another: a flag of its argument, a header of what it holds, the first
     of several rows of the others."""
     if _is_table(values):
-        return [None, *[Named(Kind.SECRET, Strength.WEAK, deep=True)] * (len(values) - 1)]
+        return [None, *[Named(DataKind.SECRET, Strength.WEAK, deep=True)] * (len(values) - 1)]
     named: list[Named | None] = [None] * len(values)
     for place, (before, value) in enumerate(pairwise(values), start=1):
         if isinstance(before, str) and before in _USER_FLAGS and _LOGIN.fullmatch(str(value)):
-            named[place] = Named(Kind.SECRET)
+            named[place] = Named(DataKind.SECRET)
         elif isinstance(before, str) and len(before) <= 100 and isinstance(value, str | int):
             found = _of_key(before)
             if found is not None and _stands_beside(str(before), str(value), found, alone=len(values) == 2):
@@ -84,9 +84,9 @@ def fits_name(text: str, named: Named) -> bool:
         return False
     least = next((digits for _, kind, digits in _PERSONAL if kind is named.kind), None)
     if least is not None:
-        if named.kind is Kind.ID_NUMBER and is_document_number(text.strip()):
+        if named.kind is DataKind.ID_NUMBER and is_document_number(text.strip()):
             return True
-        return sum(map(str.isalnum if named.kind is Kind.ID_NUMBER else str.isdecimal, text)) >= least and bool(
+        return sum(map(str.isalnum if named.kind is DataKind.ID_NUMBER else str.isdecimal, text)) >= least and bool(
             re.search(r"[0-9]{3}", re.sub(r"[ ().+/-]", "", text))
         )
     return fits(text, named.strength)
@@ -96,7 +96,7 @@ def _of_key(key: str) -> Named | None:
     strength = strength_of(key)
     if strength is not None:
         plain = key.strip("-").lower()
-        return Named(Kind.SECRET, Strength.WEAK if plain in _WHOLE else strength, deep=plain in _WHOLE)
+        return Named(DataKind.SECRET, Strength.WEAK if plain in _WHOLE else strength, deep=plain in _WHOLE)
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:100]).lower().replace("-", "_").replace(" ", "_")
     return next((Named(kind) for pattern, kind, _ in _PERSONAL if pattern.fullmatch(name)), None)
 
@@ -115,7 +115,9 @@ def _tabled(value: Mapping[str, Json]) -> dict[str, Named]:
         names = value.get(key)
         if isinstance(names, list) and any(isinstance(each, str) and _of_key(each) for each in names):
             return {
-                rows: Named(Kind.SECRET, Strength.WEAK, deep=True) for rows in _ROWS if rows in value and rows != key
+                rows: Named(DataKind.SECRET, Strength.WEAK, deep=True)
+                for rows in _ROWS
+                if rows in value and rows != key
             }
     return {}
 
@@ -142,7 +144,7 @@ def _stands_beside(name: str, value: str, found: Named, *, alone: bool) -> bool:
         is_flag
         or alone
         or looks_made(value)
-        or found.kind is not Kind.SECRET
+        or found.kind is not DataKind.SECRET
         or bool(_SCHEME.match(value))
         or (found.strength is Strength.DIGITS)
     )

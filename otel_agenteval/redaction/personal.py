@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
 from typing import Final
 
-from otel_agenteval.redaction.kinds import WORD, Kind, Rule, rule, start
+from otel_agenteval.redaction.kinds import WORD, DataKind, Rule, rule, start
 
 
 def _digits(text: str) -> str:
@@ -85,42 +85,42 @@ def _named_phones(text: str) -> Iterator[tuple[int, int]]:
 
 
 PERSONAL_RULES: Final[tuple[Rule, ...]] = (
-    rule(Kind.EMAIL, "@",
+    rule(DataKind.EMAIL, "@",
         start(r"\w.%+'-") + r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?![0-9_-])[\w-]{2,63}"),
-    rule(Kind.EMAIL, "at) at]", r"(?<![\w.-])[\w.+-]{1,64}(?: ?[(\[](?i:dot)[)\]] ?[\w-]{1,63}){0,3}"
+    rule(DataKind.EMAIL, "at) at]", r"(?<![\w.-])[\w.+-]{1,64}(?: ?[(\[](?i:dot)[)\]] ?[\w-]{1,63}){0,3}"
         r" ?[(\[](?i:at)[)\]] ?[\w-]{1,63}(?: ?(?:[(\[](?i:dot)[)\]]|\.) ?[\w-]{2,63}){1,4}(?![\w-])"),
-    rule(Kind.EMAIL, " dot ",
+    rule(DataKind.EMAIL, " dot ",
         WORD + r"[\w.+-]{2,64} at [\w-]{2,63} dot (?:com|org|net|edu|gov|io|co|ai|dev|app|de|fr|es|it|nl|uk|eu|ch"
         r"|at|in|jp)\b"),
-    rule(Kind.IBAN, "", WORD + r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", _iban,
+    rule(DataKind.IBAN, "", WORD + r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", _iban,
         sign=r"[A-Z]{2}[0-9]{2} ?[A-Z0-9]{4} ?[A-Z0-9]{4}"),
-    rule(Kind.CARD, "", r"(?<![\w.-])(?:(?:4[0-9]|5[1-5]|2[2-7]|6[0-9]|35)[0-9]{2}"
+    rule(DataKind.CARD, "", r"(?<![\w.-])(?:(?:4[0-9]|5[1-5]|2[2-7]|6[0-9]|35)[0-9]{2}"
         r"([ -]?)[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
         r"|3[47][0-9]{2}([ -]?)[0-9]{6}\2[0-9]{5}|3[068][0-9]{2}([ -]?)[0-9]{6}\3[0-9]{4})(?![\w-])", _luhn,
         sign=r"[0-9]{4}[ -]?[0-9]{4}"),
-    rule(Kind.SSN, "", r"(?<![\w-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])",
+    rule(DataKind.SSN, "", r"(?<![\w-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])",
         sign=r"[0-9]-[0-9]{2}-[0-9]{4}"),
-    rule(Kind.SSN, "ssn social",
+    rule(DataKind.SSN, "ssn social",
         WORD + r"(?i:ssn|(?:my|your|his|her|their) social|social security(?: number| no\.?| nr\.?)?)"
         r"[\"'\\]{0,4}(?: is)?[ :#=]{1,4}[\"'\\]{0,4}(?P<value>[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4})(?![0-9])"),
-    rule(Kind.ID_NUMBER,
+    rule(DataKind.ID_NUMBER,
         "passp pasap passe passa reisep паспорт 护照 護照 パスポート licen national tax steuer nino aadhaar ausweis",
         WORD + r"(?i:passport|pasaporte|passeport|passaporto|reisepass|паспорт|护照|護照|パスポート"
         r"|driv(?:er'?s|ing) licen[cs]e|national (?:id|insurance)|tax(?:payer)? id|steuer-?id|nino|aadhaar"
         r"|(?:personal)?ausweis)(?i:[ _-]?(?:number|nummer|no\.?|nr\.?|num|n[°ºo]|#|号码?|番号|№))?[\"'\\]{0,4}"
         r"(?i: (?:is|es|est|ist|è|é|lautet))?[ :：#=|]{1,4}[\"'\\]{0,4}"
         r"(?P<value>[A-Z0-9](?:[ -]?[A-Z0-9]){5,15})(?![A-Za-z0-9])", is_document_number, sign=r"[0-9]"),
-    rule(Kind.PHONE, "", r"(?<![\w+])\+[1-9](?:[ .()/-]{0,3}[0-9]){7,14}(?![0-9])", _phone, sign=r"\+[1-9]"),
-    rule(Kind.PHONE, "", r"(?<![\w.-])00[1-9][0-9]{0,2}(?:[ .()/-]{1,2}[0-9]{1,8}){2,5}(?![0-9])", _phone,
+    rule(DataKind.PHONE, "", r"(?<![\w+])\+[1-9](?:[ .()/-]{0,3}[0-9]){7,14}(?![0-9])", _phone, sign=r"\+[1-9]"),
+    rule(DataKind.PHONE, "", r"(?<![\w.-])00[1-9][0-9]{0,2}(?:[ .()/-]{1,2}[0-9]{1,8}){2,5}(?![0-9])", _phone,
         sign=r"00[1-9]"),
-    rule(Kind.PHONE, "", r"(?<![\w.-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?[0-9]{3}[ .-][0-9]{4}"
+    rule(DataKind.PHONE, "", r"(?<![\w.-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?[0-9]{3}[ .-][0-9]{4}"
         r"|[2-9][0-9]{2}([.-])[0-9]{3}\1[0-9]{4})(?![\w-])", sign=r"[2-9][0-9]{2}[.)-] ?[0-9]{3}[ .-][0-9]{4}"),
-    rule(Kind.PHONE, "", r"(?<![\w.,:/+-])(?:0[1-9](?:[ .][0-9]{2}){4}"
+    rule(DataKind.PHONE, "", r"(?<![\w.,:/+-])(?:0[1-9](?:[ .][0-9]{2}){4}"
         r"|0[1-9][0-9]{1,3}[ /-](?:[0-9]{3,8}(?: [0-9]{3,4})?|[0-9]{2}(?: [0-9]{2}){2,4}))(?![\w,:/.-]?[0-9])", _phone,
         sign=r"0[1-9][0-9]{0,3}[ ./-][0-9]{2}"),
-    Rule(Kind.PHONE, (), _named_phones, _PHONE_SIGN),
-    rule(Kind.IP, "", r"(?<![\w.-])(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])", _ipv4,
+    Rule(DataKind.PHONE, (), _named_phones, _PHONE_SIGN),
+    rule(DataKind.IP, "", r"(?<![\w.-])(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])", _ipv4,
         sign=r"\.[0-9]{1,3}\.[0-9]"),
-    rule(Kind.IP, "", r"(?<![\w:.])[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2,34}(?![\w:])", _ipv6,
+    rule(DataKind.IP, "", r"(?<![\w:.])[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2,34}(?![\w:])", _ipv6,
         sign=r"[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2}"),
 )  # fmt: skip

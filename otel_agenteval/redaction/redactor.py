@@ -15,7 +15,7 @@ from otel_agenteval.redaction.encoded import json_in, merged
 from otel_agenteval.redaction.finding import Finder, OwnPatterns
 from otel_agenteval.redaction.kinds import EVERY, PERSONAL, PLACEHOLDER, SECRETS
 from otel_agenteval.redaction.naming import Named, fits_name, named_by, named_in
-from otel_agenteval.redaction.splits import Splits
+from otel_agenteval.redaction.splits import AnnouncedSecrets
 
 MAX_DEPTH: Final = 64
 TOO_DEEP: Final = "[nested too deep to be redacted]"
@@ -27,7 +27,7 @@ MAX_CHARACTERS: Final = 4_000_000
 _EXACT: Final = SECRETS
 
 
-class Budget:
+class RedactionBudget:
     """The characters that may still be redacted. As every pattern is linear, this bounds the time too."""
 
     def __init__(self, characters: int = MAX_CHARACTERS) -> None:
@@ -59,7 +59,7 @@ class Redactor:
         *,
         key: bytes | None = None,
         own: OwnPatterns | None = None,
-        budget: Budget | None = None,
+        budget: RedactionBudget | None = None,
     ) -> None:
         self._finder = Finder(EVERY if personal_data else SECRETS, own)
         self._personal_data = personal_data
@@ -75,8 +75,8 @@ class Redactor:
         """
         self._names.reserve(match[0] for text in _texts(value) for match in PLACEHOLDER.finditer(text))
         # What was met last in a call says what comes next, as where a password follows its announcement.
-        self._splits = Splits()
-        self._left = self._budget or Budget()
+        self._splits = AnnouncedSecrets()
+        self._left = self._budget or RedactionBudget()
         return self._value(value, depth=0)
 
     def _placeholder(self, kind: str, value: str) -> str:

@@ -6,7 +6,7 @@ Every pattern is linear in the text. Where rules compete for a place, the earlie
 import re
 from typing import Final
 
-from otel_agenteval.redaction.kinds import WORD, Kind, Rule, rule, start
+from otel_agenteval.redaction.kinds import WORD, DataKind, Rule, rule, start
 from otel_agenteval.redaction.named import NAMED, is_number
 from otel_agenteval.redaction.names import is_random, is_value, looks_made
 
@@ -98,16 +98,16 @@ def _credential(value: str) -> bool:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    rule(Kind.PRIVATE_KEY, "private", _PEM),
-    rule(Kind.PRIVATE_KEY, "private-lines:", r"Private-Lines: [0-9]+\s+(?P<value>[A-Za-z0-9+/=\s\\]{20,}+)"),
-    rule(Kind.JWT, "eyj",
+    rule(DataKind.PRIVATE_KEY, "private", _PEM),
+    rule(DataKind.PRIVATE_KEY, "private-lines:", r"Private-Lines: [0-9]+\s+(?P<value>[A-Za-z0-9+/=\s\\]{20,}+)"),
+    rule(DataKind.JWT, "eyj",
         start(r"A-Za-z0-9_-") + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.{1,2}[A-Za-z0-9_-]+){0,3}"),
     # Chat bots: Telegram, then Discord.
-    rule(Kind.API_KEY, ":aa", r"(?<![0-9])[0-9]{8,12}:AA[A-Za-z0-9_-]{30,40}"),
-    rule(Kind.API_KEY, ".", start(r"\w-") + r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,45}"
+    rule(DataKind.API_KEY, ":aa", r"(?<![0-9])[0-9]{8,12}:AA[A-Za-z0-9_-]{30,40}"),
+    rule(DataKind.API_KEY, ".", start(r"\w-") + r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,45}"
         r"(?![\w-])", is_random, in_runs=True),
-    rule(Kind.API_KEY, "", rf"{WORD}(?:{_KEY_FORMS})", in_runs=True),
-    rule(Kind.API_KEY,
+    rule(DataKind.API_KEY, "", rf"{WORD}(?:{_KEY_FORMS})", in_runs=True),
+    rule(DataKind.API_KEY,
         "sk_ sk- rk_ pat_ pat- key_ key- token_ token- secret_ secret- live_ live- oauth_ oauth- api_ api- bot_ "
         "bot- pw_ tok_ tkn_",
         WORD + r"(?:[A-Za-z0-9]{1,16}[_-]){0,2}(?i:sk|rk|pat|key|tok|tkn|token|secret|live|oauth|api|apikey|bot|pw)[_-]"
@@ -115,109 +115,112 @@ RULES: Final[tuple[Rule, ...]] = (
         r"(?P<value>[A-Za-z0-9]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![A-Za-z0-9])", _is_key,
         in_runs=True),
     # A short prefix and much that nobody wrote; ids of messages and calls look so too, and are shorter or listed.
-    rule(Kind.API_KEY, "_",
+    rule(DataKind.API_KEY, "_",
         WORD + r"(?!(?:call|toolu|msg|resp|fc|rs|ws|run|thread|asst|file|vs|step|batch|req|evt|item|gen|trace"
         r"|span)_)[a-z0-9]{2,8}_(?:[A-Za-z0-9]{1,8}_)?(?P<value>[A-Za-z0-9]{28,})(?![A-Za-z0-9])", _is_mixed,
         in_runs=True),
-    rule(Kind.SECRET, "aws akia asia", r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])", _is_mixed,
+    rule(DataKind.SECRET, "aws akia asia", r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])", _is_mixed,
         in_runs=True),
-    rule(Kind.SECRET, "$", r"\$(?:2[abxy]|[1556y]|argon2(?:id?|d)|apr1|pbkdf2-sha[0-9]+|scrypt)\$[^\s:\"',;<>]{20,}"),
-    rule(Kind.SECRET, "",
+    rule(DataKind.SECRET, "$",
+        r"\$(?:2[abxy]|[1556y]|argon2(?:id?|d)|apr1|pbkdf2-sha[0-9]+|scrypt)\$[^\s:\"',;<>]{20,}"),
+    rule(DataKind.SECRET, "",
         r"(?<![A-Za-z0-9])(?:5[HJK][1-9A-HJ-NP-Za-km-z]{49}|[KL][1-9A-HJ-NP-Za-km-z]{51})(?![A-Za-z0-9])", is_random,
         in_runs=True),
     # URLs: a password before the host, which may hold an @ itself; a token there; webhooks; signatures; links to reset.
-    rule(Kind.SECRET, "://",
+    rule(DataKind.SECRET, "://",
         r"[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'<>?#]{0,128}:(?P<value>[^\s/\"'<>]{1,256})@(?=[\w.\[${*-])",
         is_value),
-    rule(Kind.SECRET, "://",
+    rule(DataKind.SECRET, "://",
         r"[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'<>?#]{0,128}:(?P<value>[^\s@\"'<>?#]{0,128}[^\s@\"'<>]{0,128})@"
         r"(?=[\w.-]+\.[\w.-]+(?:[:/?\s\"']|$)|localhost|[\w-]+:[0-9]+)",
         lambda value: is_value(value) and not re.match(r"[0-9]{2,5}/", value)),
-    rule(Kind.SECRET, "://", r"://(?P<value>[A-Za-z0-9_-]{16,})@", lambda value: is_random(value, 12)),
+    rule(DataKind.SECRET, "://", r"://(?P<value>[A-Za-z0-9_-]{16,})@", lambda value: is_random(value, 12)),
     # Oracle's `user/password@host`.
-    rule(Kind.SECRET, "thin: sqlplus expdp impdp", r"(?i:thin:|\b(?:sqlplus|expdp|impdp)\b[^\n]{0,80}? )"
+    rule(DataKind.SECRET, "thin: sqlplus expdp impdp", r"(?i:thin:|\b(?:sqlplus|expdp|impdp)\b[^\n]{0,80}? )"
         r"[\w$#.-]{1,64}/(?P<value>[^\s\"'@/][^\s\"'@]{0,128})(?=@)", is_value),
-    rule(Kind.SECRET, "hook", r"(?i:hooks?[\w-]*(?:\.[\w.-]+)?(?::[0-9]+)?|webhookb2)/(?P<value>[^\s\"'<>\\)\]]{8,})",
+    rule(DataKind.SECRET, "hook",
+        r"(?i:hooks?[\w-]*(?:\.[\w.-]+)?(?::[0-9]+)?|webhookb2)/(?P<value>[^\s\"'<>\\)\]]{8,})",
         _path_of_token),
-    rule(Kind.SECRET, "ifttt", r"ifttt\.com/trigger/[^\s/]+/(?:json/)?with/key/(?P<value>[\w-]{10,})"),
-    rule(Kind.SECRET,
+    rule(DataKind.SECRET, "ifttt", r"ifttt\.com/trigger/[^\s/]+/(?:json/)?with/key/(?P<value>[\w-]{10,})"),
+    rule(DataKind.SECRET,
         "reset verif confirm invit magic activat login unsubscribe share integration token key secret auth",
         r"(?i:/[\w-]*(?:reset|verif|confirm|invit|magic|activat|login|unsubscribe|share|integration|token|key"
         r"|secret|auth)[\w-]*/)(?P<value>[\w.~%-]{16,})", is_random, sign=r"/[\w.~%-]{16}"),
-    rule(Kind.SECRET, "=", rf"(?i:[?&;#](?:amp;)?(?:{_QUERY_NAMES}))=(?P<value>[^\s&\"'<>\\#)\]}}]{{6,}})",
+    rule(DataKind.SECRET, "=", rf"(?i:[?&;#](?:amp;)?(?:{_QUERY_NAMES}))=(?P<value>[^\s&\"'<>\\#)\]}}]{{6,}})",
         _is_query_value),
-    rule(Kind.SECRET, "bearer basic", WORD + r"(?i:bearer|basic)(?:\s{1,4}|%20|\+)(?P<value>[A-Za-z0-9+/=._~-]{8,})",
+    rule(DataKind.SECRET, "bearer basic",
+        WORD + r"(?i:bearer|basic)(?:\s{1,4}|%20|\+)(?P<value>[A-Za-z0-9+/=._~-]{8,})",
         _credential),
-    rule(Kind.SECRET, "cookie",
+    rule(DataKind.SECRET, "cookie",
         r"(?i:cookie2?)[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,4}(?P<value>[\w.%$-]{1,80}=[^\r\n\"'\\]{1,4000})"),
-    rule(Kind.SECRET, "-b --cookie",
+    rule(DataKind.SECRET, "-b --cookie",
         r"(?:\bcurl\b[^\n|;&]{0,200}? -b|(?<!\S)--cookie)[ =][\"']?(?P<value>[\w.%-]{1,80}=[^\r\n\"']{1,4000})"),
-    rule(Kind.SECRET, "cookies", r"(?i:cookies)[\"']?\s?[:=]\s?\{(?P<value>[^{}]{3,4000})\}"),
+    rule(DataKind.SECRET, "cookies", r"(?i:cookies)[\"']?\s?[:=]\s?\{(?P<value>[^{}]{3,4000})\}"),
     # Command lines.
-    rule(Kind.SECRET, "-u -a -user --proxy-user --ftp-user --http-user",
+    rule(DataKind.SECRET, "-u -a -user --proxy-user --ftp-user --http-user",
         r"(?<![\w-])(?:-[uUa]|--(?:proxy-|ftp-|http-)?user)(?:[ =]|[\"'],\s?)?\\?[\"']?[^\s:\"'=]{1,64}[:%]"
         r"(?P<value>[^\s\"'\\]+)",
         lambda value: is_value(value) and not re.fullmatch(r"[0-9]{1,5}(?::[0-9]+)?|//.*", value)),
     # Short flags in one, as in `curl -sSu user:password`.
-    rule(Kind.SECRET, "curl",
+    rule(DataKind.SECRET, "curl",
         r"\bcurl\b[^\n|;&]{0,200}? -[A-Za-z]{1,6}u ?\\?[\"']?[^\s:\"'=]{1,64}:(?P<value>[^\s\"'\\]+)", is_value),
     # Environment variables, as in `MAILER_KEY=`.
-    rule(Kind.SECRET, "_key",
+    rule(DataKind.SECRET, "_key",
         r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_KEY[\"']?\s?[=:]\s?[\"']?(?P<value>[A-Za-z0-9_+/=-]{16,})",
         is_random),
-    rule(Kind.SECRET, "-p -a -w /p: --passphrase",
+    rule(DataKind.SECRET, "-p -a -w /p: --passphrase",
         rf"(?<![\w-]){_TOOLS}(?: [^\n|;&]{{0,200}}?)? (?:-p ?|-P ?|-a |-w ?|-pw |--passphrase |/p:)(?:\\?[\"'])?"
         rf"(?P<value>[^\s\"'\\-][^\s\"'\\]{{2,}})", looks_made),
-    rule(Kind.SECRET, "pass:", r"(?<![\w])pass:(?P<value>[^\s\"'\\]{3,})", looks_made),
-    rule(Kind.SECRET, "echo printf", r"(?:echo|printf)(?: -n)? [\"']?(?P<value>[^\s\"'|]{3,})[\"']? ?\| ?(?:sudo"
+    rule(DataKind.SECRET, "pass:", r"(?<![\w])pass:(?P<value>[^\s\"'\\]{3,})", looks_made),
+    rule(DataKind.SECRET, "echo printf", r"(?:echo|printf)(?: -n)? [\"']?(?P<value>[^\s\"'|]{3,})[\"']? ?\| ?(?:sudo"
         r"|docker|podman|passwd|gpg|openssl|smbpasswd|chpasswd|faillock|base64|htpasswd)", is_value),
     # A user, then a password.
-    rule(Kind.SECRET, "user passwd rabbitmqctl",
+    rule(DataKind.SECRET, "user passwd rabbitmqctl",
         r"(?:net user [^\s/]+|/user:\S+|(?:htpasswd|mosquitto_passwd) -[A-Za-z]{0,4}b[A-Za-z]{0,4} \S+ \S+"
         r"|rabbitmqctl (?:add_user|change_password|authenticate_user) \S+)\s+[\"']?(?P<value>[^\s\"'*/]{3,})",
         looks_made),
-    rule(Kind.SECRET, "auth cred login",
+    rule(DataKind.SECRET, "auth cred login",
         r"(?i:auth|credentials?|creds|login)\w{0,10}\s?[=:(]{1,2}\s?[(\[]{0,2}\\?[\"'][^\"'\n]{1,64}\\?[\"'], "
         r"?\\?[\"'](?P<value>[^\"'\n\\]{3,})", looks_made),
     # An account and its secret, as arguments: `Client("AC...", "...")`.
-    rule(Kind.SECRET, "client( session( api(",
+    rule(DataKind.SECRET, "client( session( api(",
         r"(?i:client|session|api)\(\s{0,20}\\?[\"'][^\"'\n]{4,64}\\?[\"'],\s{0,20}\\?[\"']"
         r"(?P<value>[A-Za-z0-9_+/=.-]{20,})(?=\\?[\"'])", lambda value: is_random(value.replace("-", " "))),
-    rule(Kind.SECRET, "login", r"(?i:login)\s+\S+\s+(?i:password)\s+(?P<value>\S+)", is_value),
-    rule(Kind.SECRET, ":5432: :*:", r":(?:5432|\*):[^\s:]+:[^\s:]+:(?P<value>[^\s\"'\\]{3,})"),
-    rule(Kind.SECRET, "identified", r"(?i:identified (?:by|with \w+ by)) \\?[\"'](?P<value>[^\"'\\\n]+)"),
+    rule(DataKind.SECRET, "login", r"(?i:login)\s+\S+\s+(?i:password)\s+(?P<value>\S+)", is_value),
+    rule(DataKind.SECRET, ":5432: :*:", r":(?:5432|\*):[^\s:]+:[^\s:]+:(?P<value>[^\s\"'\\]{3,})"),
+    rule(DataKind.SECRET, "identified", r"(?i:identified (?:by|with \w+ by)) \\?[\"'](?P<value>[^\"'\\\n]+)"),
     # A user and a password beside one another.
-    rule(Kind.SECRET, "cred log user",
+    rule(DataKind.SECRET, "cred log user",
         WORD + r"(?i:creds?|credentials?|log[ -]?(?:in|on)s?|basic auth|user(?:name)?s? ?[/:&,|] ?(?:pass(?:word)?|pwd"
         r"|pw))\b(?: details| info| with| as)?"
         r"(?i:(?: are| is)?[:=]?\s{0,3}| with | as )[\"'`(]?[\w.+-][\w.@+-]{1,39} ?[:/|,] ?(?P<value>[^\s\"'`<>,]{5,})",
         lambda value: looks_made(value, 5) and not value.startswith("//") and "=" not in value[:-2]),
-    rule(Kind.SECRET, "pass pin token secret api pw",
+    rule(DataKind.SECRET, "pass pin token secret api pw",
         r"(?i:\b(?:use|enter|type|try|with|is|set|got|it's|its|take|give|be))[: ]{1,2}[\"'`]?"
         r"(?P<value>[^\s\"'`,]{5,64})[\"'`]? (?i:as|for|is)(?: (?i:the|my|your|a|our|his|her))?(?: [a-z]{2,10}){0,2}"
         r" (?i:password|passcode|passphrase|pin|token|secret|api[ -]?key|pw)\b", _is_password,
         sign=r" (?i:as|for|is) "),
     # The third argument, as in `connect("host", "user", "password")`.
-    rule(Kind.SECRET, "connect( connection( pdo( mysqli(",
+    rule(DataKind.SECRET, "connect( connection( pdo( mysqli(",
         r"(?i:connect|connection|pdo|mysqli)\((?:\s{0,20}(?:[\w.:$]{1,60}|\\?[\"'][^\"'\n\\]{0,200}\\?[\"']),){2}"
         r"\s{0,20}\\?[\"'](?P<value>[^\"'\n\\]{6,})(?=\\?[\"'])", looks_made),
     # What is typed into a field, as in `get_by_label("Password").fill("x")`.
-    rule(Kind.SECRET, ").",
+    rule(DataKind.SECRET, ").",
         r"(?i:pass(?:word|wd|phrase|code)?|passwort|contraseña|senha|pwd|token|secret|pin|otp|api[ _-]?key)"
         r"[\w '*:\]\\-]{0,30}[\"']\]?\)(?:\.(?:first|last|nth\([0-9]\)))?"
         r"\.(?i:fill|type|send_?keys|press_?sequentially|set_?value|enter)\(\s?\\?[\"'](?P<value>[^\"'\n\\]{3,})",
         is_value),
     # Files of cookies: seven columns, the value last.
-    rule(Kind.SECRET, "", r"\t(?:TRUE|FALSE)\t/\S*\t(?:TRUE|FALSE)\t[0-9]{1,14}\t[^\s=]+\t(?P<value>\S+)",
+    rule(DataKind.SECRET, "", r"\t(?:TRUE|FALSE)\t/\S*\t(?:TRUE|FALSE)\t[0-9]{1,14}\t[^\s=]+\t(?P<value>\S+)",
         sign=r"\t(?:TRUE|FALSE)\t"),
     # Cut into parts, as in "the second half of the key is ...".
-    rule(Kind.SECRET, "part half rest",
+    rule(DataKind.SECRET, "part half rest",
         r"(?i:\b(?:part|half|the rest)\b(?: (?:[0-9]|one|two|three))?(?: (?:of|for) (?:[a-z]{1,10} ){0,3}"
         r"(?:key|token|password|passphrase|secret|pin|it))?(?: is)?)\s?[:=]?\s{1,3}"
         r"[\"'`]?(?P<value>[A-Za-z0-9_+/=.!@#$%-]{6,})", lambda value: is_random(value, 14),
         sign=r"[A-Za-z0-9_+/=-]{14}"),
     NAMED,
-    rule(Kind.SECRET, "phrase mnemonic words wallet",
+    rule(DataKind.SECRET, "phrase mnemonic words wallet",
         r"(?i:phrase|mnemonic|words|wallet)[^\n]{0,40}?(?:[:=\n\"']| is)\s{0,4}[\"'`]?(?P<value>(?:"
         r"(?:[0-9]{1,2}[.)]\s?)?[a-z]{3,8}[ ,\n]{1,2}){11,23}(?:[0-9]{1,2}[.)]\s?)?[a-z]{3,8})(?![a-z])"),
 )  # fmt: skip

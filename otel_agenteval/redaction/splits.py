@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from otel_agenteval.redaction.kinds import Kind
+from otel_agenteval.redaction.kinds import DataKind
 from otel_agenteval.redaction.names import is_value, looks_made
 
 TEXTS: Final = 8
@@ -32,14 +32,14 @@ _WORDS: Final = re.compile(r"[^\s\"'`]{4,200}")
 _MAX_WORDS: Final = 8
 
 
-class Splits:
+class AnnouncedSecrets:
     """Hears texts one after the other. `kind` is that of the last value found."""
 
     def __init__(self) -> None:
         self._left = 0
         self._digits = False
         self._in_key = False
-        self.kind = Kind.SECRET
+        self.kind = DataKind.SECRET
 
     def hear(self, text: str) -> tuple[int, int] | None:
         """Return the place in `text` of a value that an earlier text announced."""
@@ -50,7 +50,7 @@ class Splits:
     def _rest_of_key(self, text: str) -> tuple[int, int] | None:
         if not self._in_key:
             return None
-        self.kind = Kind.PRIVATE_KEY
+        self.kind = DataKind.PRIVATE_KEY
         self._in_key = "-----END" not in text
         # A line of a key, not the next message.
         if "-----END" in text or re.fullmatch(r"[A-Za-z0-9+/=\s:]{0,200}", text):
@@ -62,7 +62,7 @@ class Splits:
         if not self._left:
             return None
         self._left -= 1
-        self.kind = Kind.SECRET
+        self.kind = DataKind.SECRET
         words = list(_WORDS.finditer(text[:400]))
         if len(text) > 400 or len(text.split()) > _MAX_WORDS:
             return None

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from otel_agenteval.detectors import Kind, StepKind, StepStarted
+from otel_agenteval.detectors import LoopKind, StepKind, StepStarted
 from otel_agenteval.finding import Finding
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 
@@ -112,7 +112,7 @@ class Announcements:
                 metadata_json=json.dumps(loop.metadata).encode(),
             )
         )
-        if loop.kind == Kind.HUNG_SPAN and loop.span_id not in self._open:
+        if loop.kind == LoopKind.HUNG_SPAN and loop.span_id not in self._open:
             self._begin(self._hanging(loop))
         self._hurry()
 

@@ -9,7 +9,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
-from otel_agenteval.context import Identity, identity_in_baggage
+from otel_agenteval.context import SpanIdentity, identity_in_baggage
 from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer, ended_span
 from otel_agenteval.sending.open_traces import TraceTable
 
@@ -25,7 +25,7 @@ MAX_EVENTS: Final = 8 * MAX_UNWEIGHED
 _MEAN_OF: Final = 8
 _FIRST_MEAN: Final = 16 * 1024
 
-Start: TypeAlias = tuple[ReadableSpan, Identity | None, Identity | Context | None]
+Start: TypeAlias = tuple[ReadableSpan, SpanIdentity | None, SpanIdentity | Context | None]
 """A span that started; the identity that its context names, and the one that counts where its trace has none, or the
 context of a root to find that in."""
 
@@ -33,7 +33,7 @@ context of a root to find that in."""
 class Observer(Protocol):
     """Somebody who is told of starts and ends."""
 
-    def started(self, span: ReadableSpan, identity: Identity | None) -> None:
+    def started(self, span: ReadableSpan, identity: SpanIdentity | None) -> None:
         """Take a start."""
 
     def ended(self, span: EndedSpan) -> None:
@@ -112,9 +112,9 @@ class Arrivals:
         self,
         context: SpanContext,
         parent: SpanContext | None,
-        identity: Identity | None,
-        around: Identity | Context | None,
-    ) -> Identity | None:
+        identity: SpanIdentity | None,
+        around: SpanIdentity | Context | None,
+    ) -> SpanIdentity | None:
         """Return the identity of a span: what is named for it, completed by what its trace has, once all that came
         before was taken in."""
         inherited = self._table.inherited(context.trace_id, parent.span_id if parent is not None else None)
@@ -148,7 +148,9 @@ class Arrivals:
                 self._fault(error)
         self.limit = self._room()
 
-    def _take_start(self, span: ReadableSpan, identity: Identity | None, around: Identity | Context | None) -> None:
+    def _take_start(
+        self, span: ReadableSpan, identity: SpanIdentity | None, around: SpanIdentity | Context | None
+    ) -> None:
         context = span.get_span_context()
         if context is None or not context.trace_flags.sampled:
             return
@@ -188,8 +190,8 @@ class Arrivals:
         return 2 * max(1, min(most, self._buffer.free_spans, int(self._buffer.free_bytes / self._mean_size)))
 
 
-def _around(parent: SpanContext | None, around: Identity | Context | None) -> Identity | None:
+def _around(parent: SpanContext | None, around: SpanIdentity | Context | None) -> SpanIdentity | None:
     """Return the identity of a span that neither its context nor its trace names."""
-    if around is None or isinstance(around, Identity):
+    if around is None or isinstance(around, SpanIdentity):
         return around
     return identity_in_baggage(around) if parent is None or parent.is_remote else None

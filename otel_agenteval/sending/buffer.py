@@ -9,7 +9,7 @@ from typing import Any, Final
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import Link
 
-from otel_agenteval.context import Identity
+from otel_agenteval.context import SpanIdentity
 from otel_agenteval.finding import Finding
 
 _SPAN_OVERHEAD: Final = 1024
@@ -26,7 +26,7 @@ class EndedSpan:
     """
 
     span: ReadableSpan
-    identity: Identity | None
+    identity: SpanIdentity | None
     attributes: dict[str, Any]
     events: Sequence[Event]
     links: Sequence[Link]
@@ -35,7 +35,7 @@ class EndedSpan:
     loops: tuple[Finding, ...] | None = None
 
 
-def ended_span(span: ReadableSpan, identity: Identity | None = None) -> EndedSpan:
+def ended_span(span: ReadableSpan, identity: SpanIdentity | None = None) -> EndedSpan:
     """Return the needed parts of a span, each read once: the SDK copies at each access, or runs Python code for every
     item."""
     attributes = span.attributes

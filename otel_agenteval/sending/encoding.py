@@ -17,7 +17,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, StatusCode
 
 from otel_agenteval import semconv
-from otel_agenteval.context import Identity
+from otel_agenteval.context import SpanIdentity
 from otel_agenteval.finding import Finding
 from otel_agenteval.sending.buffer import EndedSpan
 
@@ -60,7 +60,7 @@ class Encoder:
         self._process = {} if process_id is None else {semconv.AGENTEVAL_PROCESS_ID: process_id}
         self._keys: dict[str, bytes] = {}
         self._pairs: dict[tuple[str, str | int], bytes] = {}
-        self._identities: dict[Identity, tuple[bytes, frozenset[str]]] = {}
+        self._identities: dict[SpanIdentity, tuple[bytes, frozenset[str]]] = {}
         self._watched = self._encoded(b"\x4a", {semconv.AGENTEVAL_DETECTORS: DETECTORS_VERSION})
         self._resources = _Heads()
         self._scopes = _Heads()
@@ -152,7 +152,7 @@ class Encoder:
             taken.append(marker.keys())
         return own, taken
 
-    def _identity(self, identity: Identity) -> tuple[bytes, frozenset[str]]:
+    def _identity(self, identity: SpanIdentity) -> tuple[bytes, frozenset[str]]:
         known = self._identities.get(identity)
         if known is None:
             named = identity.attributes()

@@ -48,7 +48,7 @@ _UNREACHABLE_GRACE: Final = 0.5
 _logger = logging.getLogger("otel_agenteval")
 
 
-class Sender:
+class ExportThread:
     """Owns the thread, the connection and everything that leaves. Fills the buffer by `arrivals`.
 
     The agent's threads call `wake` (the one of `OwnThread`) after a span ended that may close its trace, or any while

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from otel_agenteval.context import Identity
+from otel_agenteval.context import SpanIdentity
 
 MAX_TRACES: Final = 4096
 MAX_OPEN_SPANS: Final = 65_536
@@ -16,8 +16,8 @@ REMEMBER_CLOSED: Final = 600.0
 class TraceEntry:
     """One trace: the identity of its first span that had any, and of each open span."""
 
-    identity: Identity | None = None
-    open: dict[int, Identity | None] = field(default_factory=dict)
+    identity: SpanIdentity | None = None
+    open: dict[int, SpanIdentity | None] = field(default_factory=dict)
     handed_over: int = 0
     closed_at: float = 0.0
     outlives_root: bool = False
@@ -51,7 +51,7 @@ class TraceTable:
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)
 
-    def inherited(self, trace_id: int, parent_id: int | None) -> Identity | None:
+    def inherited(self, trace_id: int, parent_id: int | None) -> SpanIdentity | None:
         """Return the identity of the parent span while it is open, else of the trace."""
         entry = self._open.get(trace_id) or self._closed.get(trace_id)
         if entry is None:
@@ -63,7 +63,7 @@ class TraceTable:
         """Return whether a span of the trace is open."""
         return trace_id in self._open
 
-    def start(self, trace_id: int, span_id: int, identity: Identity | None) -> None:
+    def start(self, trace_id: int, span_id: int, identity: SpanIdentity | None) -> None:
         """Note that the span is open and whose it is."""
         if self.open_spans >= self._max_open_spans:
             self._evict_open()
@@ -78,7 +78,9 @@ class TraceTable:
         if entry.identity is None:
             entry.identity = identity
 
-    def end(self, trace_id: int, span_id: int, *, is_root: bool = False) -> tuple[TraceEntry | None, Identity | None]:
+    def end(
+        self, trace_id: int, span_id: int, *, is_root: bool = False
+    ) -> tuple[TraceEntry | None, SpanIdentity | None]:
         """Return the trace's entry (None: forgotten) and the span's identity, the span being closed from here on."""
         entry = self._open.get(trace_id)
         if entry is None:

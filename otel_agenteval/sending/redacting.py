@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from otel_agenteval import semconv
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import Budget, Redactor
+from otel_agenteval.redaction import RedactionBudget, Redactor
 
 AGENTEVAL_REDACTION_KEY: Final = "AGENTEVAL_REDACTION_KEY"
 """Makes the placeholders, where several processes are to write the same ones; without it each process has a key."""
@@ -47,7 +47,7 @@ class SpanRedaction:
         return {**ids, **cast("dict[str, Any]", self._redactor.redact(others))}
 
     def _new(self) -> Redactor:
-        return Redactor(self._personal_data, key=self._key, budget=Budget(MAX_CHARACTERS))
+        return Redactor(self._personal_data, key=self._key, budget=RedactionBudget(MAX_CHARACTERS))
 
 
 def _json(value: Any) -> Json:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from signal import SIGKILL
 
-from otel_agenteval.doctor.web import NoAnswer, Web
+from otel_agenteval.doctor.web import NoWebAnswer, Web
 from tests.faults.disk import Disk
 from tests.faults.injected import Struck
 from tests.faults.person import left_in
@@ -89,7 +89,7 @@ class DiskFaults:
     def _readiness(self) -> int | None:
         try:
             return Web(f"http://{self._struck.process.addresses['web']}").get("/readyz")[0]
-        except NoAnswer:
+        except NoWebAnswer:
             return None
 
     def _stored(self) -> int:

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from otel_agenteval.doctor.web import NoAnswer, Web
+from otel_agenteval.doctor.web import NoWebAnswer, Web
 from tests.faults.beside import running
 from tests.faults.workload import AGAIN, Addresses, parts, send_over_http
 from tests.support.otlp import trace_id
@@ -69,7 +69,7 @@ class Person:
     def _post(self, what: str, document: dict[str, Any]) -> Any:
         try:
             status, answer = Web(f"http://{self._addresses()['web']}").post(f"/api/v1/{what}", document)
-        except NoAnswer:
+        except NoWebAnswer:
             return None
         if status == 404 and "deletion_id" in document:
             self.forgotten.append(document["deletion_id"])

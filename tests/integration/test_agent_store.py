@@ -15,7 +15,7 @@ from agenteval_collector.stores import Store
 
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import clustered_interval
-from otel_agenteval.outcome import Part
+from otel_agenteval.outcome import JudgedPart
 from tests.support.agent_history import HOUR, NOW, error_in, judged, session_of, trace_of
 from tests.support.databases import database_in
 from tests.support.findings import finding
@@ -55,7 +55,7 @@ def test_traces_add_up_by_session(store: Store) -> None:
 
 
 def test_only_what_was_drawn_at_random_makes_a_rate(store: Store) -> None:
-    store.commit(Commit(traces=[trace_of(1)], evaluations=[judged(1, 0.1, part=Part.ESCALATED)]))
+    store.commit(Commit(traces=[trace_of(1)], evaluations=[judged(1, 0.1, part=JudgedPart.ESCALATED)]))
     figures = total(store)
     assert figures.rates == {}
 

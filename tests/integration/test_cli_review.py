@@ -13,7 +13,7 @@ from agenteval_collector.model.quality import JudgedScore
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.outcome import Method, Part, Score, Subject
+from otel_agenteval.outcome import JudgedPart, Method, Score, SubjectKind
 from tests.integration.test_cli_read import agenteval
 from tests.support import asking
 from tests.support.evaluations import evaluation
@@ -161,8 +161,8 @@ def test_sessions_are_drawn_for_their_goals_and_shown_whole(tmp_path: Path) -> N
             {"subject_id": session, "session_id": session, "outcome": Score(value=0.9 - at / 2, reason="so it says")}
             for at, session in enumerate(sessions)
         ]
-        goal: dict[str, Any] = {"name": "goal_success", "method": Method.LLM, "part": Part.RANDOM}
-        judged = [evaluation(**goal, **each, subject=Subject.SESSION) for each in goals]
+        goal: dict[str, Any] = {"name": "goal_success", "method": Method.LLM, "part": JudgedPart.RANDOM}
+        judged = [evaluation(**goal, **each, subject=SubjectKind.SESSION) for each in goals]
         running.service.pipeline.storage.store.commit(Commit(evaluations=judged))
         web = f"http://{running.addresses['web']}"
         told = agenteval("label", "--next", "goal_success", "--url", web, input="sp").stdout

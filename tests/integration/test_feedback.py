@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import otel_agenteval
 from otel_agenteval import AgentEvalSpanProcessor
-from otel_agenteval.outcome import Method, Score, Subject
+from otel_agenteval.outcome import Method, Score, SubjectKind
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from otel_agenteval.sending.export import MAX_REPORTS
@@ -151,7 +151,7 @@ def test_the_service_refuses_what_cannot_be_meant(
 
 def test_users_are_compared_with_the_judge_apart_from_people_on_traces_and_sessions(scoring: Scoring) -> None:
     judged: dict[str, Any] = {"method": Method.LLM, "subject_id": TRACE, "outcome": Score(value=0.9, reason="")}
-    goal: dict[str, Any] = {**judged, "name": "goal_success", "subject": Subject.SESSION, "subject_id": "s"}
+    goal: dict[str, Any] = {**judged, "name": "goal_success", "subject": SubjectKind.SESSION, "subject_id": "s"}
     scoring.store.commit(Commit(evaluations=[evaluation(name="task_completion", **judged), evaluation(**goal)]))
     scoring.store.label(Label(trace_id=TRACE, name="task_completion", value=1.0, author="ann"))
     scoring.store.label(

@@ -13,7 +13,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus
 
-from otel_agenteval.outcome import Part
+from otel_agenteval.outcome import JudgedPart
 from tests.support.otlp import trace_id, turn
 from tests.support.referring import PENDING, Referring, judged, judgement
 from tests.support.scoring import Scoring, assembled
@@ -115,8 +115,8 @@ def test_what_the_judge_says_counts_where_nobody_else_says_anything(many: Scorin
     assert counts(many) == (0, 0, 0, 31)
 
 
-@pytest.mark.parametrize("part", [Part.ESCALATED, None])
-def test_the_judge_is_not_heard_on_what_was_not_drawn_at_random(tmp_path: Path, part: Part | None) -> None:
+@pytest.mark.parametrize("part", [JudgedPart.ESCALATED, None])
+def test_the_judge_is_not_heard_on_what_was_not_drawn_at_random(tmp_path: Path, part: JudgedPart | None) -> None:
     scoring = Scoring(tmp_path, judging=Referring({"task_completion": PENDING}, part))
     try:
         scoring.put(*(trace(number, **run_of(number)) for number in range(1, 31)), trace(50))

@@ -9,7 +9,7 @@ from agenteval_collector.model.judging import JudgeJob, Judgement, StoredAnswer
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 from tests.integration.test_store import hex_id, record, score, session_update
 from tests.support.databases import database_in
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.databases
 
 ANSWER = StoredAnswer(reply='{"reason": "a\\u0000b", "score": 0.5}', model="m-2026", temperature=None)
 TRACE = JudgeJob(trace_id=hex_id(1), session_id="s", revision=1, urgent=False, pending=())
-SESSION = JudgeJob(subject=Subject.SESSION, trace_id="s", session_id="s", revision=1, urgent=False, pending=())
+SESSION = JudgeJob(subject=SubjectKind.SESSION, trace_id="s", session_id="s", revision=1, urgent=False, pending=())
 
 
 @pytest.fixture

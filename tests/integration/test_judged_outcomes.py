@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.outcome import Failure, Outcome, Status, Subject, Unscored
+from otel_agenteval.outcome import Failure, Outcome, Status, SubjectKind, Unscored
 from tests.support.eventually import eventually
 from tests.support.otlp import span, trace_id, turn
 from tests.support.plans import plan_of
@@ -74,7 +74,7 @@ def test_a_judgement_replaces_what_was_pending_and_counts_once(scoring: Scoring)
     assert scoring.session("s")["signals"][trace_id(1).hex()]["confidence"] == 0.25
     assert scoring.session("s")["flagged_traces"] == [trace_id(1).hex()]
     with scoring.store.snapshot() as records:
-        assert records.exchanges(Subject.TRACE, trace_id(1).hex()) == [exchange()]
+        assert records.exchanges(SubjectKind.TRACE, trace_id(1).hex()) == [exchange()]
 
 
 def test_a_judgement_of_a_revision_that_is_past_is_dropped(scoring: Scoring) -> None:
@@ -184,7 +184,7 @@ def test_a_session_that_is_over_counts_once_when_none_of_its_traces_waits_for_th
 
     def counted() -> list[Any]:
         final = [each.evaluation for each in scoring.emitted if each.final]
-        assert all(each.subject is Subject.SESSION for each in final)
+        assert all(each.subject is SubjectKind.SESSION for each in final)
         return [each.outcome for each in final if each.name == "agent_reliability"]
 
     assert counted() == []
@@ -281,8 +281,8 @@ def test_exchanges_are_kept_for_a_time(scoring: Scoring) -> None:
     scoring.clock.advance(FORGOTTEN_AFTER)
     scoring.stage.process_judgements([judgement(new, judged(0.5), exchange(asked_at=now + day, data="\ud800"))])
     with scoring.store.snapshot() as records:
-        assert records.exchanges(Subject.TRACE, old.trace_id) == []
-        [kept] = records.exchanges(Subject.TRACE, new.trace_id)
+        assert records.exchanges(SubjectKind.TRACE, old.trace_id) == []
+        [kept] = records.exchanges(SubjectKind.TRACE, new.trace_id)
     assert kept.data == "?"
 
 

@@ -10,7 +10,7 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.reports import Label
 
 from otel_agenteval.metrics import AGREEMENT_METRICS
-from otel_agenteval.outcome import Failure, Method, Score, Subject
+from otel_agenteval.outcome import Failure, Method, Score, SubjectKind
 from tests.support.evaluations import evaluation
 from tests.support.otlp import trace_id, turn
 from tests.support.referring import PENDING, Referring, exchange, judged, judgement
@@ -66,7 +66,7 @@ def test_agreement_is_by_evaluator_version_and_model(scoring: Scoring) -> None:
                 judge(2, 0.9, method=Method.EXACT, model=None),
                 # None of these is a score that a label could be compared with.
                 judge(3, 0.0, outcome=Failure(error_type="timeout", reason=""), version="3"),
-                judge(4, 0.5, subject=Subject.SESSION, version="4"),
+                judge(4, 0.5, subject=SubjectKind.SESSION, version="4"),
                 judge(99, 0.5, version="5"),
             ]
         )

@@ -24,7 +24,7 @@ from agenteval_collector.problems import ProblemKey
 from agenteval_collector.runtime.clock import ManualClock
 from jsonschema import Draft202012Validator, ValidationError
 
-from otel_agenteval.outcome import Method, Part, Subject
+from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from tests.integration.test_api_service import DEADLINE, Nobody
 from tests.integration.test_api_service import serve as serve_grpc
@@ -120,8 +120,8 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
             flips=(flip,), p_value=1.0, drifted=False,
         )
     ]  # fmt: skip
-    by_judge: dict[str, Any] = {"part": Part.RANDOM, "method": Method.LLM}
-    of_session: dict[str, Any] = {"subject": Subject.SESSION, "subject_id": "s1", "session_id": "s1", **by_judge}
+    by_judge: dict[str, Any] = {"part": JudgedPart.RANDOM, "method": Method.LLM}
+    of_session: dict[str, Any] = {"subject": SubjectKind.SESSION, "subject_id": "s1", "session_id": "s1", **by_judge}
     goal = evaluation(name=GOAL_SUCCESS, **of_session)
     asked = Judgement(job=job_of([goal]), evaluations=(goal,), exchanges=(exchange(asked_at=scoring.clock.now()),))
     scoring.store.commit(Commit(evaluations=[evaluation(**by_judge), goal], judgements=[asked]))

@@ -11,7 +11,7 @@ from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from agenteval_collector.stores.store import TRIM_EXCHANGES_EVERY
 
-from otel_agenteval.outcome import Method, Subject
+from otel_agenteval.outcome import Method, SubjectKind
 from tests.integration.test_store import hex_id, score
 from tests.support.databases import stores_on
 from tests.support.eventually import eventually
@@ -52,7 +52,7 @@ def ask(store: Store, number: int, asked_at: int) -> None:
 def asked(store: Store) -> list[int]:
     """The numbers of the traces that the judge was asked about, as far as that is kept."""
     with store.snapshot() as records:
-        return [number for number in range(100) if records.exchanges(Subject.TRACE, hex_id(number))]
+        return [number for number in range(100) if records.exchanges(SubjectKind.TRACE, hex_id(number))]
 
 
 def parts(on: Server) -> int:
@@ -79,7 +79,7 @@ def test_the_same_trace_judged_again_is_kept_once_whatever_the_part(store: Store
     ask(store, 1, clock.now())
     ask(store, 1, clock.now() + 8 * HOUR)
     with store.snapshot() as records:
-        assert [each.asked_at for each in records.exchanges(Subject.TRACE, hex_id(1))] == [
+        assert [each.asked_at for each in records.exchanges(SubjectKind.TRACE, hex_id(1))] == [
             clock.now() + 8 * HOUR,
             clock.now() + 8 * HOUR + 1,
         ]

@@ -25,7 +25,7 @@ from sqlalchemy.dialects import sqlite
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Method, Score, Subject
+from otel_agenteval.outcome import Evaluation, Method, Score, SubjectKind
 from tests.support.databases import database_in
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding
@@ -137,7 +137,7 @@ def test_the_failed_goal_of_a_session_is_a_problem(store: Store) -> None:
     goal = evaluation(
         name="goal_success",
         method=Method.LLM,
-        subject=Subject.SESSION,
+        subject=SubjectKind.SESSION,
         subject_id="s-0",
         trace_id=None,
         outcome=Score(value=0.0, reason="not reached", coverage=1.0),

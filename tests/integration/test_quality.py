@@ -16,7 +16,7 @@ from agenteval_collector.stores import quality
 from agenteval_collector.web.formats import rate_notes
 
 from otel_agenteval.metrics import JudgedTrace, pass_rate
-from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, SubjectKind, Unscored
 from tests.integration.test_cli_read import agenteval
 from tests.support import asking
 from tests.support.evaluations import evaluation
@@ -44,7 +44,7 @@ def judged(number: int, passed: bool, **changes: Any) -> Evaluation:
     about = {
         "name": NAME,
         "method": Method.LLM,
-        "part": Part.RANDOM,
+        "part": JudgedPart.RANDOM,
         "subject_id": trace_id(number).hex(),
         "session_id": f"s{number // 2}",
         "outcome": Score(value=0.9 if passed else 0.1, reason=""),
@@ -101,7 +101,7 @@ def test_only_what_was_drawn_at_random_counts(scoring: Scoring) -> None:
     keep(
         scoring,
         judged(1, True),
-        judged(2, False, part=Part.ESCALATED),
+        judged(2, False, part=JudgedPart.ESCALATED),
         judged(3, False, part=None),
         judged(4, False, outcome=Unscored(status=Status.FAILED, reason="")),
         judged(5, False, threshold=None),
@@ -117,7 +117,7 @@ def test_what_was_drawn_and_judged_in_vain_is_counted_beside_the_rate(scoring: S
         *(judged(number, True) for number in range(4)),
         *(judged(number, True, **vain) for number in range(10, 16)),
         judged(20, True, part=None, **vain),
-        judged(21, True, part=Part.ESCALATED, **vain),
+        judged(21, True, part=JudgedPart.ESCALATED, **vain),
         judged(22, True, agent="other", **vain),
         judged(23, True, outcome=Unscored(status=Status.PENDING, reason="")),
         # They have a score of another version of the evaluator.
@@ -287,7 +287,7 @@ def test_the_web_port_the_page_and_the_command_show_the_rates(labelled: Scoring)
 
 
 def test_goals_of_sessions_are_labelled_by_the_command_that_the_page_names(scoring: Scoring) -> None:
-    goal: Any = {"name": "goal_success", "subject": Subject.SESSION, "subject_id": "s1", "session_id": "s1"}
+    goal: Any = {"name": "goal_success", "subject": SubjectKind.SESSION, "subject_id": "s1", "session_id": "s1"}
     keep(scoring, judged(1, True, **goal), judged(2, True))
     app = app_of(scoring.queries)
     with serve(app) as url:
@@ -326,7 +326,12 @@ def test_gauges_show_the_newest_versions_only(scoring: Scoring) -> None:
 
 def of_session(number: int, passed: bool, **changes: Any) -> Evaluation:
     """The judge's word on the goal of a session, which is called like a trace: it names none."""
-    about = {"name": GOAL_SUCCESS, "subject": Subject.SESSION, "session_id": trace_id(number).hex(), "trace_id": None}
+    about = {
+        "name": GOAL_SUCCESS,
+        "subject": SubjectKind.SESSION,
+        "session_id": trace_id(number).hex(),
+        "trace_id": None,
+    }
     # Labels are given at START.
     return judged(number, passed, **{**about, "evaluated_at": START - 1000 + number, **changes})
 

@@ -14,7 +14,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus
 
 from otel_agenteval.metrics.regression import LEVEL, regression_evidence
-from otel_agenteval.outcome import Method, Part, Score
+from otel_agenteval.outcome import JudgedPart, Method, Score
 from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.evaluations import evaluation
@@ -52,7 +52,7 @@ class Sessions:
         *,
         raises: bool = False,
         over: bool = True,
-        part: Part = Part.RANDOM,
+        part: JudgedPart = JudgedPart.RANDOM,
         model: str = "judge-1",
     ) -> None:
         resource = Resource()
@@ -106,7 +106,7 @@ def test_a_version_that_is_worse_than_the_one_before_it_shows_with_its_evidence(
 def test_only_sessions_that_are_over_were_drawn_at_random_and_began_in_time_count(sessions: Sessions) -> None:
     sessions.add("1", [1.0] * 20)
     sessions.add("2", [1.0] * 5)
-    sessions.add("2", [0.0] * 5, part=Part.ESCALATED)
+    sessions.add("2", [0.0] * 5, part=JudgedPart.ESCALATED)
     sessions.add("2", [0.0] * 5, over=False)
     # These belong to the time after, when both versions ran.
     sessions.add("1", [0.0] * 5)

@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from otel_agenteval.metrics import RELIABILITY_METRICS
-from otel_agenteval.outcome import Part, Score, Status, Unscored
+from otel_agenteval.outcome import JudgedPart, Score, Status, Unscored
 from tests.support.inputs import inputs
 from tests.support.otlp import START, trace_id
 from tests.support.referring import PENDING, Referring, judged, judgement
@@ -190,8 +190,8 @@ def test_an_unreported_run_counts_when_its_session_is_over_and_is_left_out_where
     assert all(value is None for value in item["metrics"].values())
 
 
-@pytest.mark.parametrize("part", [Part.ESCALATED, None])
-def test_what_was_not_drawn_at_random_says_nothing_about_the_others(tmp_path: Path, part: Part | None) -> None:
+@pytest.mark.parametrize("part", [JudgedPart.ESCALATED, None])
+def test_what_was_not_drawn_at_random_says_nothing_about_the_others(tmp_path: Path, part: JudgedPart | None) -> None:
     found = {"task_completion": judged(0.25), "confidence": judged(0.75)}
     scoring = Scoring(tmp_path, judging=Referring(found, part))
     try:

@@ -8,7 +8,7 @@ import pytest
 from agenteval_collector.model.judging import GOAL_SUCCESS, Exchange
 from agenteval_collector.wiring.judge import make_judging
 
-from otel_agenteval.outcome import Failure, Subject
+from otel_agenteval.outcome import Failure, SubjectKind
 from tests.support.otlp import span, turn
 from tests.support.referring import exchange, judged, judgement
 from tests.support.scoring import IDLE, Scoring, assembled
@@ -34,7 +34,7 @@ def over(scoring: Scoring) -> list[Any]:
     scoring.referred.clear()
     scoring.clock.advance(IDLE + 1)
     scoring.stage.finalize(scoring.core.sessions.over())
-    return [job for job in scoring.referred if job.subject is Subject.SESSION]
+    return [job for job in scoring.referred if job.subject is SubjectKind.SESSION]
 
 
 def goal(scoring: Scoring) -> Any:
@@ -59,7 +59,7 @@ def test_it_is_asked_about_again_only_after_more_was_said(scoring: Scoring) -> N
     [first] = over(scoring)
     scoring.restart()
     scoring.stage.finalize(["s"])
-    assert [job for job in scoring.referred if job.subject is Subject.SESSION] == [first]
+    assert [job for job in scoring.referred if job.subject is SubjectKind.SESSION] == [first]
     put(scoring, 2)
     scoring.stage.process_judgements([judgement(first, judged(0.25))])
     assert goal(scoring)["status"] == "pending", "what is said of the shorter session comes too late"
@@ -71,10 +71,10 @@ def test_what_waits_is_taken_up_after_a_restart(scoring: Scoring) -> None:
     put(scoring, 1)
     [job] = over(scoring)
     scoring.clock.advance(1)
-    found = scoring.store.pending_jobs(before=scoring.clock.now(), subject=Subject.SESSION)
+    found = scoring.store.pending_jobs(before=scoring.clock.now(), subject=SubjectKind.SESSION)
     assert found == [job]
     scoring.stage.process_judgements([judgement(job, judged(0.75))])
-    assert scoring.store.pending_jobs(before=scoring.clock.now(), subject=Subject.SESSION) == []
+    assert scoring.store.pending_jobs(before=scoring.clock.now(), subject=SubjectKind.SESSION) == []
 
 
 def test_while_it_waits_it_holds_up_no_other_score_of_the_session(scoring: Scoring) -> None:
@@ -179,7 +179,7 @@ def test_a_session_that_was_judged_and_has_gone_on_is_over_again_after_a_restart
 def test_what_was_asked_about_a_session_is_not_shown_as_asked_about_a_trace_of_the_same_name(scoring: Scoring) -> None:
     scoring.put(assembled(turn(1, "what?", "that")))  # It names no session, and is one of its own.
     jobs = {job.subject: job for job in (*scoring.referred, *over(scoring))}
-    of_trace, of_session = jobs[Subject.TRACE], jobs[Subject.SESSION]
+    of_trace, of_session = jobs[SubjectKind.TRACE], jobs[SubjectKind.SESSION]
     assert of_trace.trace_id == of_session.trace_id
     now = scoring.clock.now()
     scoring.stage.process_judgements([judgement(of_trace, judged(0.5), exchange(asked_at=now))])
@@ -203,7 +203,7 @@ def test_what_failed_can_be_asked_for_again_unless_the_session_has_gone_on(scori
     [job] = over(scoring)
     scoring.stage.process_judgements([judgement(job, Failure(error_type="malformed", reason="no"))])
     unjudged = scoring.store.judged
-    of_sessions = [found for found in unjudged.failed_since(0, 10) if found[0].subject is Subject.SESSION]
+    of_sessions = [found for found in unjudged.failed_since(0, 10) if found[0].subject is SubjectKind.SESSION]
     assert unjudged.left_out([], ["s"], 10) == of_sessions == [[each] for each in of_sessions[0]]
     put(scoring, 2)
     assert unjudged.left_out([], ["s"], 10) == []

@@ -16,7 +16,7 @@ from agenteval_collector.stores.erasing import forget_content
 from sqlalchemy import event
 
 from otel_agenteval.finding import Severity
-from otel_agenteval.outcome import Method, Part
+from otel_agenteval.outcome import JudgedPart, Method
 from tests.integration.test_store import hex_id, record, score, session_update
 from tests.support.findings import finding
 from tests.support.otlp import START
@@ -57,7 +57,7 @@ def found(number: int) -> Any:
 
 def commit(*numbers: int, revision: int = 1) -> Commit:
     known: Any = {"agent": "planner", "revision": revision, "effort": Effort(steps=1, seconds=1.0, usd=0.5)}
-    judged: Any = {"name": "confidence", "method": Method.LLM, "part": Part.RANDOM, "threshold": 0.5}
+    judged: Any = {"name": "confidence", "method": Method.LLM, "part": JudgedPart.RANDOM, "threshold": 0.5}
     return Commit(
         traces=[record(number, findings=[found(number)], **known) for number in numbers],
         evaluations=[each for number in numbers for each in (score(number), score(number, **judged))],

@@ -28,7 +28,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import event
 
 from otel_agenteval.model import Tool, ToolCall, Trace, Turn
-from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, SubjectKind, Unscored
 from tests.support.databases import database_in, locked
 from tests.support.evaluations import evaluation
 from tests.support.eventually import eventually
@@ -93,7 +93,9 @@ def session_update(session_id: str = "s", *, last_seen_at: int = START, agent: s
             trace_count=1,
         ),
         evaluations=[
-            evaluation(name="agent_reliability", subject=Subject.SESSION, subject_id=session_id, session_id=session_id)
+            evaluation(
+                name="agent_reliability", subject=SubjectKind.SESSION, subject_id=session_id, session_id=session_id
+            )
         ],
     )
 

@@ -20,7 +20,7 @@ from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from agenteval_collector.stores.schema import traces
 from sqlalchemy import func, select
 
-from otel_agenteval.detectors import Kind
+from otel_agenteval.detectors import LoopKind
 from otel_agenteval.finding import Finding, Mode, Severity
 from tests.support.agent_history import HOUR, NOW, error_in, judged, session_of, trace_of
 from tests.support.databases import stores_on
@@ -157,7 +157,7 @@ class Writer:
 
     def _loop(self, chance: random.Random) -> Finding:
         trace = self._trace(chance)
-        kind, span = chance.choice((Kind.IDENTICAL_CALL, Kind.CYCLE)), f"{chance.randrange(2):016x}"
+        kind, span = chance.choice((LoopKind.IDENTICAL_CALL, LoopKind.CYCLE)), f"{chance.randrange(2):016x}"
         mode = chance.choice((Mode.OBSERVE, Mode.ALARM))
         told = {"trace_id": f"{trace:032x}", "kind": kind, "span_id": span, "mode": mode, "found_at": NOW}
         return loop_found(**told, **self._about(trace))

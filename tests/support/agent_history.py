@@ -22,7 +22,7 @@ from agenteval_collector.wiring.scoring import reliability_reports
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import RunIdentity, Trace
-from otel_agenteval.outcome import Evaluation, Method, Part, Score
+from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding
 
@@ -71,7 +71,7 @@ def error_in(number: int, **changes: Any) -> Finding:
 def judged(number: int, value: float, *, name: str = "task_completion", **changes: Any) -> Evaluation:
     """What the judge says of a trace that was drawn at random."""
     trace_id = f"{number:032x}"
-    told = {"part": Part.RANDOM, "method": Method.LLM, "subject_id": trace_id, "trace_id": trace_id, **changes}
+    told = {"part": JudgedPart.RANDOM, "method": Method.LLM, "subject_id": trace_id, "trace_id": trace_id, **changes}
     return evaluation(name=name, outcome=Score(value=value, reason="as it is", coverage=1.0), **told)
 
 

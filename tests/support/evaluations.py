@@ -4,7 +4,7 @@ from typing import Any
 
 from agenteval_collector.model.news import CommittedEvaluation
 
-from otel_agenteval.outcome import Evaluation, Method, Score, Subject
+from otel_agenteval.outcome import Evaluation, Method, Score, SubjectKind
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 SPAN_ID = "b7ad6b7169203331"
@@ -16,7 +16,7 @@ def evaluation(**changes: Any) -> Evaluation:
         "name": "coherence",
         "version": "1",
         "method": Method.EMBEDDING,
-        "subject": Subject.TRACE,
+        "subject": SubjectKind.TRACE,
         "subject_id": TRACE_ID,
         "revision": 1,
         "outcome": Score(value=0.75, reason="answers the question", coverage=1.0),

@@ -7,7 +7,7 @@ from typing import Any
 
 from agenteval_collector.model.commit import Commit
 
-from otel_agenteval.outcome import Method, Part, Score
+from otel_agenteval.outcome import JudgedPart, Method, Score
 from tests.support.evaluations import evaluation
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
@@ -26,7 +26,7 @@ def judge(running: RunningCollector, number: int, score: float, **changes: Any) 
     judged = evaluation(
         name=NAME,
         method=Method.LLM,
-        part=Part.RANDOM,
+        part=JudgedPart.RANDOM,
         subject_id=hex_id(number),
         session_id=hex_id(number),
         outcome=Score(value=score, reason=REASON),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from otel_agenteval.detectors import Kind, Step, StepKind
+from otel_agenteval.detectors import LoopKind, Step, StepKind
 from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_speech
 from otel_agenteval.detectors.repetition import MAX_PERIOD, NEAR
 from otel_agenteval.detectors.results import Lack, is_content, lack_in
@@ -16,12 +16,12 @@ MIXED_ATTEMPTS = 6
 
 def loops(history: Sequence[Step]) -> set[str]:
     """The kinds of loops that the last step of one agent's `history` completes, under the default rules."""
-    rules: dict[Kind, Callable[[Sequence[Step]], bool]] = {
-        Kind.IDENTICAL_CALL: _identical_call,
-        Kind.NO_PROGRESS: _no_progress,
-        Kind.ERROR_STORM: _error_storm,
-        Kind.CYCLE: _cycle,
-        Kind.REPEATED_OUTPUT: _repeated_output,
+    rules: dict[LoopKind, Callable[[Sequence[Step]], bool]] = {
+        LoopKind.IDENTICAL_CALL: _identical_call,
+        LoopKind.NO_PROGRESS: _no_progress,
+        LoopKind.ERROR_STORM: _error_storm,
+        LoopKind.CYCLE: _cycle,
+        LoopKind.REPEATED_OUTPUT: _repeated_output,
     }
     return {kind.value for kind, is_completed in rules.items() if is_completed(history)}
 

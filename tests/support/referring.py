@@ -7,7 +7,7 @@ from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Ref
 
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Outcome, Part, Score, Status, Unscored
+from otel_agenteval.outcome import JudgedPart, Outcome, Score, Status, Unscored
 
 PENDING = Unscored(status=Status.PENDING, reason="waiting for the judge")
 
@@ -16,7 +16,7 @@ class Referring:
     """Refers every trace, as one drawn at random, with these outcomes by evaluator; what is not among them is not
     judged."""
 
-    def __init__(self, outcomes: Mapping[str, Outcome], part: Part | None = Part.RANDOM) -> None:
+    def __init__(self, outcomes: Mapping[str, Outcome], part: JudgedPart | None = JudgedPart.RANDOM) -> None:
         self.outcomes = outcomes
         self.part = part
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity
 from otel_agenteval.model import ModelCall, Trace, Turn
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 from tests.support.evaluations import committed
 from tests.support.findings import loop_found
 from tests.support.rendering import rendered
@@ -66,7 +66,7 @@ def _feed_judge(telemetry: TelemetryOutput) -> None:
 
 def _over() -> CommittedEvaluation:
     """The final score of a session."""
-    return committed(name="agent_reliability", subject=Subject.SESSION, final=True)
+    return committed(name="agent_reliability", subject=SubjectKind.SESSION, final=True)
 
 
 @cache

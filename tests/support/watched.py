@@ -7,7 +7,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.trace import Tracer
 
-from otel_agenteval.context import Identity
+from otel_agenteval.context import SpanIdentity
 from otel_agenteval.detectors import RuleBook
 from otel_agenteval.finding import Finding
 from otel_agenteval.loops.watch import Watch
@@ -24,7 +24,7 @@ class Watched(SpanProcessor):
         self.found: list[Finding] = []
         self.ended: list[EndedSpan] = []
         self.now = 0
-        self.identity: Identity | None = None
+        self.identity: SpanIdentity | None = None
         self._every = every
         announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: self.now)
         self.watch = Watch(rules or RuleBook(), self.found.append, announcements, lambda: 0.0, lambda: self.now)

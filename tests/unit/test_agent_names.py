@@ -12,8 +12,8 @@ from otel_agenteval.conventions.agents import agent_of, is_run
 from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.conventions.spans import SpanRecord
-from otel_agenteval.detectors import Mode, Repetition, RuleBook, Rules
-from otel_agenteval.loops.attribution import OpenSpan, agent_named, owner_of
+from otel_agenteval.detectors import Mode, RepetitionRule, RuleBook, Rules
+from otel_agenteval.loops.attribution import StartedSpan, agent_named, owner_of
 from otel_agenteval.model import AgentRun, ModelCall, ToolCall
 from tests.support.agent_spans import call
 from tests.support.recordings import name_of, recorded_spans, recorded_traces, recordings
@@ -22,7 +22,7 @@ from tests.support.watched import Watched
 RECORDINGS = recordings("corpus", "recorded")
 # Recorded in JavaScript, where a run seems to end a little before what it did.
 COARSE_CLOCK = "vercel-ai--"
-OFF = Rules(identical_call=Repetition(mode=Mode.OFF))
+OFF = Rules(identical_call=RepetitionRule(mode=Mode.OFF))
 OPENAI_AGENTS = "openinference.instrumentation.openai_agents"
 
 FORMS: dict[str, tuple[str, dict[str, str]]] = {
@@ -99,7 +99,7 @@ def test_rules_go_by_the_name_of_the_agent(form: tuple[str, dict[str, str]]) -> 
     rules = RuleBook(
         agents={
             "silent": OFF,
-            "patient": Rules(identical_call=Repetition(repeats=5)),
+            "patient": Rules(identical_call=RepetitionRule(repeats=5)),
         }
     )
     found = []
@@ -137,12 +137,12 @@ def beside_the_agent(spans: list[SpanRecord]) -> dict[str, _Whose]:
     for span_id, span in by_id.items():
         moments += [(span.started_at, 0, depth[span_id], span_id), (span.ended_at, 1, -depth[span_id], span_id)]
     ids = {each.context.span_id: str(span_id) for span_id, each in made.items()}
-    is_open: dict[int, OpenSpan] = {}
+    is_open: dict[int, StartedSpan] = {}
     found = {}
     for _, is_end, _, span_id in sorted(moments):
         span = made[span_id]
         if not is_end:
-            is_open[span.context.span_id] = OpenSpan(span, None)
+            is_open[span.context.span_id] = StartedSpan(span, None)
             continue
         is_open.pop(span.context.span_id)
         agent, run, *_ = owner_of(span, is_open)

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerPro
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Tracer, set_span_in_context
 
-from otel_agenteval.context import Identity
+from otel_agenteval.context import SpanIdentity
 from otel_agenteval.sending import arrivals as module
 from otel_agenteval.sending.arrivals import HELP, MAX_UNTIMED, Arrivals
 from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
@@ -23,7 +23,7 @@ class Scene(SpanProcessor):
         self.buffer = SpanBuffer(max_spans, max_bytes)
         self.faults: list[Exception] = []
         self.wakes = 0
-        self.identity: Identity | None = None
+        self.identity: SpanIdentity | None = None
         self.arrivals = Arrivals(self.table, self.buffer, None, self._wake, self.faults.append)
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(self)
@@ -51,7 +51,7 @@ class Scene(SpanProcessor):
 
 def test_a_trace_is_counted_and_named_in_the_order_in_which_its_spans_came() -> None:
     scene = Scene()
-    scene.identity = Identity("s1")
+    scene.identity = SpanIdentity("s1")
     with scene.tracer.start_as_current_span("root"):
         scene.identity = None
         with scene.tracer.start_as_current_span("inner"):
@@ -59,7 +59,7 @@ def test_a_trace_is_counted_and_named_in_the_order_in_which_its_spans_came() -> 
     assert scene.table.open_spans == 0, "nothing was done where the spans ended"
     taken = scene.taken()
     assert [each.span.name for each in taken] == ["innermost", "inner", "root"]
-    assert [each.identity for each in taken] == [Identity("s1")] * 3
+    assert [each.identity for each in taken] == [SpanIdentity("s1")] * 3
     assert [each.span_count for each in taken] == [None, None, 3]
 
 
@@ -152,20 +152,20 @@ def test_a_span_that_cannot_be_read_costs_no_other() -> None:
 
 def test_after_a_fork_identities_are_known_and_nothing_waits() -> None:
     scene = Scene()
-    scene.identity = Identity("s1")
+    scene.identity = SpanIdentity("s1")
     root = scene.tracer.start_span("root")
     scene.spans(2)
     scene.arrivals.disown()
     assert (len(scene.arrivals), scene.buffer.accepted, scene.table.open_spans) == (0, 0, 0)
-    assert scene.table.inherited(root.get_span_context().trace_id, None) == Identity("s1")
+    assert scene.table.inherited(root.get_span_context().trace_id, None) == SpanIdentity("s1")
 
 
 def test_taking_in_that_comes_upon_itself_does_nothing() -> None:
     """As where a garbage collection interrupts it and ends spans."""
     scene = Scene()
 
-    class Interrupting(Identity):
-        def completed_by(self, other: Identity) -> Identity:
+    class Interrupting(SpanIdentity):
+        def completed_by(self, other: SpanIdentity) -> SpanIdentity:
             scene.spans(1)
             scene.arrivals.take_in()
             scene.arrivals.take_in()

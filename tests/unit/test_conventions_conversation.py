@@ -6,7 +6,7 @@ import pytest
 
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
-from otel_agenteval.model import Conversation, Trace
+from otel_agenteval.model import ConversationDigests, Trace
 from tests.support.spans import agent, answer, asks, chat, failed, span, told, tool, user
 
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -18,7 +18,7 @@ def read(sent: list[Any], received: list[Any], **changes: Any) -> Trace:
     return read_trace("t", [chat("m", sent, received, **changes)])
 
 
-def of(trace: Trace) -> Conversation:
+def of(trace: Trace) -> ConversationDigests:
     assert trace.conversation is not None
     return trace.conversation
 

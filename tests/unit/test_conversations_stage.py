@@ -11,7 +11,7 @@ from agenteval_collector.sessions.conversations.link_rules import is_fork, link_
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_agenteval.model import Conversation, Trace, Turn
+from otel_agenteval.model import ConversationDigests, Trace, Turn
 from tests.support.conversations import Bench, MemoryLinks
 from tests.support.inputs import inputs
 
@@ -22,7 +22,7 @@ def call(trace_id: str, at: int, follows: str = "", says: str = "", **changes: A
     turn = Turn(span_id="1", input="q", output=None, error="down" if failed else None, started_at=at, ended_at=ended_at)
     words = {"follows": follows, "said": "" if failed else says}
     words |= {name: changes.pop(name) for name in ("begins", "reply", "calls") if name in changes}
-    conversation = Conversation(**{name: text.encode() for name, text in words.items() if text})
+    conversation = ConversationDigests(**{name: text.encode() for name, text in words.items() if text})
     return Trace(
         trace_id=trace_id, started_at=at, ended_at=ended_at, turns=(turn,), conversation=conversation, **changes
     )

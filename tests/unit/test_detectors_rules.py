@@ -6,11 +6,11 @@ import pytest
 from agenteval_collector.config import ConfigError, load
 
 from otel_agenteval.detectors import (
-    Budget,
+    BudgetRule,
     Detectors,
-    HungSpan,
+    HungSpanRule,
     Mode,
-    Repetition,
+    RepetitionRule,
     RuleBook,
     Rules,
     Step,
@@ -51,9 +51,9 @@ def test_what_is_set_for_all_holds_for_an_agent_that_has_rules_of_its_own(tmp_pa
     )
     book = load(file, {}).loops.rule_book
     assert book.of("poller") == Rules(
-        cycle=Repetition(mode=Mode.OBSERVE, repeats=5), no_progress=Repetition(mode=Mode.OFF, repeats=4)
+        cycle=RepetitionRule(mode=Mode.OBSERVE, repeats=5), no_progress=RepetitionRule(mode=Mode.OFF, repeats=4)
     )
-    assert book.of("writer").cycle == book.of(None).cycle == Repetition(repeats=5)
+    assert book.of("writer").cycle == book.of(None).cycle == RepetitionRule(repeats=5)
 
 
 def test_the_environment_adds_to_the_rules_of_the_file(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_environment_adds_to_the_rules_of_the_file(tmp_path: Path) -> None:
     file.write_text("loops: {agents: {poller: {hung_span: {after: 1h}}}}")
     environ = {"AGENTEVAL_LOOPS__BUDGET__STEPS": "50", "AGENTEVAL_LOOPS__BUDGET__MODE": "alarm"}
     book = load(file, environ).loops.rule_book
-    assert book.of("poller") == Rules(hung_span=HungSpan(after=3600), budget=Budget(mode=Mode.ALARM, steps=50))
+    assert book.of("poller") == Rules(hung_span=HungSpanRule(after=3600), budget=BudgetRule(mode=Mode.ALARM, steps=50))
 
 
 @pytest.mark.parametrize(
@@ -89,24 +89,24 @@ def test_what_is_wrong_with_the_settings_is_named(tmp_path: Path, yaml: str, mes
 
 @pytest.mark.parametrize("repeats", [2, 3, 7])
 def test_repeats_say_which_repetition_is_told_of(repeats: int) -> None:
-    found = kinds(Rules(identical_call=Repetition(repeats=repeats)), [call(n) for n in range(9)])
+    found = kinds(Rules(identical_call=RepetitionRule(repeats=repeats)), [call(n) for n in range(9)])
     assert found == [["identical_call"] if n == repeats - 1 else [] for n in range(9)]
 
 
 def test_what_is_off_is_not_told_of() -> None:
-    off = Repetition(mode=Mode.OFF)
+    off = RepetitionRule(mode=Mode.OFF)
     assert kinds(Rules(identical_call=off), [call(n) for n in range(9)]) == [[]] * 9
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ALARM])
 def test_a_loop_has_the_mode_of_its_rule(mode: Mode) -> None:
-    detectors = Detectors("s-1", "t-1", RuleBook(default=Rules(identical_call=Repetition(mode=mode))))
+    detectors = Detectors("s-1", "t-1", RuleBook(default=Rules(identical_call=RepetitionRule(mode=mode))))
     *_, [loop] = [detectors.observe(call(n)) for n in range(3)]
     assert (loop.mode, loop.is_alarm) == (mode, mode is Mode.ALARM)
 
 
 def test_an_agent_has_rules_of_its_own() -> None:
-    book = RuleBook(agents={"poller": Rules(identical_call=Repetition(repeats=5))})
+    book = RuleBook(agents={"poller": Rules(identical_call=RepetitionRule(repeats=5))})
     detectors = Detectors("s-1", "t-1", book)
     told = [(n, agent) for n in range(9) for agent in ("poller", "writer") if detectors.observe(call(n, agent))]
     assert told == [(2, "writer"), (4, "poller")]
@@ -128,21 +128,21 @@ def test_a_loop_says_whose_it_is_and_what_it_rests_on() -> None:
 @pytest.mark.parametrize(
     ("budget", "over"),
     [
-        pytest.param(Budget(mode=Mode.ALARM, steps=4), 4, id="the fifth step of four"),
-        pytest.param(Budget(mode=Mode.ALARM, tokens=250), 2, id="300 tokens of 250"),
-        pytest.param(Budget(mode=Mode.ALARM, tokens=300), 3, id="all tokens, and more"),
-        pytest.param(Budget(mode=Mode.ALARM, seconds=5), 5, id="the sixth second of five"),
-        pytest.param(Budget(mode=Mode.ALARM), None, id="no bound"),
-        pytest.param(Budget(mode=Mode.OFF, steps=1), None, id="off"),
+        pytest.param(BudgetRule(mode=Mode.ALARM, steps=4), 4, id="the fifth step of four"),
+        pytest.param(BudgetRule(mode=Mode.ALARM, tokens=250), 2, id="300 tokens of 250"),
+        pytest.param(BudgetRule(mode=Mode.ALARM, tokens=300), 3, id="all tokens, and more"),
+        pytest.param(BudgetRule(mode=Mode.ALARM, seconds=5), 5, id="the sixth second of five"),
+        pytest.param(BudgetRule(mode=Mode.ALARM), None, id="no bound"),
+        pytest.param(BudgetRule(mode=Mode.OFF, steps=1), None, id="off"),
     ],
 )
-def test_a_budget_is_told_of_once_when_it_is_exceeded(budget: Budget, over: int | None) -> None:
+def test_a_budget_is_told_of_once_when_it_is_exceeded(budget: BudgetRule, over: int | None) -> None:
     found = kinds(Rules(budget=budget), [call(n, tokens=100) for n in range(8)])
     assert found == [["budget"] if n == over else [] for n in range(8)]
 
 
 def test_time_runs_out_while_nothing_happens() -> None:
-    rules = Rules(budget=Budget(mode=Mode.ALARM, seconds=60))
+    rules = Rules(budget=BudgetRule(mode=Mode.ALARM, seconds=60))
     detectors = Detectors("s-1", "t-1", RuleBook(default=rules))
     detectors.observe(call(0))
     assert detectors.tick(60 * SECOND) == []
@@ -153,7 +153,7 @@ def test_time_runs_out_while_nothing_happens() -> None:
 
 
 def test_a_hung_span_names_its_tool_and_how_long_it_is_silent() -> None:
-    detectors = Detectors("s-1", "t-1", RuleBook(default=Rules(hung_span=HungSpan(after=30))))
+    detectors = Detectors("s-1", "t-1", RuleBook(default=Rules(hung_span=HungSpanRule(after=30))))
     detectors.observe(StepStarted(kind=StepKind.TOOL, name="fetch", span_id="a" * 16, agent="writer", at=0))
     [loop] = detectors.tick(31 * SECOND)
     assert (loop.kind, loop.span_id) == ("hung_span", "a" * 16)

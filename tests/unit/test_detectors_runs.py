@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from otel_agenteval.conventions.identity import BY_CONVENTION
 from otel_agenteval.conventions.spans import span_record
 from otel_agenteval.conventions.trace_reader import read_trace
-from otel_agenteval.detectors import Budget, Detectors, Mode, RuleBook, Rules, Step, StepKind, steps_of
+from otel_agenteval.detectors import BudgetRule, Detectors, Mode, RuleBook, Rules, Step, StepKind, steps_of
 from otel_agenteval.detectors.runs import MAX_RUNS
 from otel_agenteval.model import AgentRun
 from tests.support.agent_runs import Message, Stage
@@ -319,7 +319,7 @@ def test_runs_that_did_nothing_for_longest_are_forgotten() -> None:
 
 
 def test_a_budget_is_that_of_all_runs_of_an_agent() -> None:
-    rules = Rules(budget=Budget(mode=Mode.ALARM, steps=3))
+    rules = Rules(budget=BudgetRule(mode=Mode.ALARM, steps=3))
     detectors = Detectors("s-1", "t-1", RuleBook(agents={"reader": rules}))
     told = [detectors.observe(in_run(number, number)) for number in range(6)]
     assert [[loop.kind for loop in each] for each in told] == [[], [], [], ["budget"], [], []]

@@ -6,7 +6,7 @@ from agenteval_collector.emit.events import events_of
 from agenteval_collector.model.news import CommittedEvaluation, Event, News
 
 from otel_agenteval.finding import Mode, Severity
-from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Failure, Score, Status, SubjectKind, Unscored
 from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
 from tests.support.findings import finding, loop_found
 
@@ -73,7 +73,7 @@ def test_a_score_without_a_threshold_has_no_label() -> None:
 
 
 def test_every_revision_is_emitted_and_a_final_score_was_before() -> None:
-    session = committed(subject=Subject.SESSION, revision=3, first=False)
+    session = committed(subject=SubjectKind.SESSION, revision=3, first=False)
     events = told(committed(), committed(revision=2, first=False), session, replace(session, final=True))
     assert [each.attributes["agenteval.evaluation.revision"] for each in events] == [1, 2, 3]
 
@@ -84,7 +84,7 @@ def test_without_a_span_the_event_is_still_on_the_trace() -> None:
 
 
 def test_the_goal_of_a_session_is_on_no_trace() -> None:
-    about: dict[str, Any] = {"name": "goal_success", "subject": Subject.SESSION, "subject_id": "s-1"}
+    about: dict[str, Any] = {"name": "goal_success", "subject": SubjectKind.SESSION, "subject_id": "s-1"}
     [event] = told(committed(**about, trace_id=None, span_id=None))
     attributes = event.attributes
     assert (attributes["gen_ai.conversation.id"], attributes["agenteval.subject"]) == ("s-1", "session")

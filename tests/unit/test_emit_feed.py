@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.finding import Finding, Mode
-from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Subject
+from otel_agenteval.outcome import Evaluation, Failure, Method, Score, SubjectKind
 from tests.support.evaluations import committed, evaluation
 from tests.support.findings import finding, loop_found
 from tests.support.rendering import rendered
@@ -174,7 +174,7 @@ def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(t
         pytest.param({}, True, id="judged and below its threshold"),
         pytest.param({"session_id": "s-2"}, False, id="of a session of others"),
         pytest.param({"method": Method.EMBEDDING}, False, id="not by the judge"),
-        pytest.param({"subject": Subject.SESSION}, False, id="of a whole session"),
+        pytest.param({"subject": SubjectKind.SESSION}, False, id="of a whole session"),
         pytest.param({"outcome": Score(value=0.5, reason="done")}, False, id="at its threshold"),
         pytest.param({"threshold": None}, False, id="without a threshold"),
         pytest.param({"outcome": Failure(error_type="timeout", reason="no answer")}, False, id="no score"),

@@ -10,7 +10,7 @@ from agenteval_collector.model.telemetry import LogLag
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Mode, Severity
-from otel_agenteval.outcome import Failure, Part, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Failure, JudgedPart, Score, Status, SubjectKind, Unscored
 from tests.support.evaluations import committed
 from tests.support.findings import finding, loop_found
 from tests.support.rendering import rendered
@@ -88,13 +88,13 @@ def test_every_first_outcome_is_counted(changes: dict[str, Any], status: str, la
 @pytest.mark.parametrize(
     ("subject", "first", "final", "count"),
     [
-        pytest.param(Subject.TRACE, True, False, 1, id="a trace counts at its first outcome"),
-        pytest.param(Subject.TRACE, False, False, 0, id="a later revision of a trace does not"),
-        pytest.param(Subject.SESSION, True, False, 0, id="a session that goes on does not count yet"),
-        pytest.param(Subject.SESSION, False, True, 1, id="a session counts when it is final"),
+        pytest.param(SubjectKind.TRACE, True, False, 1, id="a trace counts at its first outcome"),
+        pytest.param(SubjectKind.TRACE, False, False, 0, id="a later revision of a trace does not"),
+        pytest.param(SubjectKind.SESSION, True, False, 0, id="a session that goes on does not count yet"),
+        pytest.param(SubjectKind.SESSION, False, True, 1, id="a session counts when it is final"),
     ],
 )
-def test_a_subject_is_counted_once(subject: Subject, first: bool, final: bool, count: int) -> None:
+def test_a_subject_is_counted_once(subject: SubjectKind, first: bool, final: bool, count: int) -> None:
     telemetry = output()
     telemetry.evaluations.take_news(News(evaluations=[committed(subject=subject, first=first, final=final)]))
     assert sum(samples(telemetry, "agenteval_evaluation_outcomes_total").values()) == count
@@ -158,7 +158,7 @@ def test_traces_and_sessions_are_counted_by_their_worst_finding() -> None:
 
 def test_what_rests_on_the_judge_is_counted_by_part() -> None:
     telemetry = output()
-    parts = (None, Part.RANDOM, Part.RANDOM, Part.ESCALATED)
+    parts = (None, JudgedPart.RANDOM, JudgedPart.RANDOM, JudgedPart.ESCALATED)
     telemetry.evaluations.take_news(News(evaluations=[committed(part=part) for part in parts]))
     for name in ("agenteval_evaluation_outcomes_total", "gen_ai_evaluation_score_count"):
         found = samples(telemetry, name)
@@ -239,7 +239,7 @@ def test_twenty_thousand_agents_make_a_bounded_page() -> None:
 def test_the_coverage_of_a_session_counts_with_its_final_score() -> None:
     telemetry = output()
     score, none = replace(LOW, coverage=0.75), Unscored(status=Status.NO_JUDGE, reason="no judge", coverage=0.25)
-    of_session: dict[str, Any] = {"subject": Subject.SESSION, "first": False}
+    of_session: dict[str, Any] = {"subject": SubjectKind.SESSION, "first": False}
     telemetry.evaluations.take_news(
         News(
             evaluations=[

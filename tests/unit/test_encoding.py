@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from otel_agenteval.context import Identity
+from otel_agenteval.context import SpanIdentity
 from otel_agenteval.sending.buffer import EndedSpan, ended_span
 from otel_agenteval.sending.encoding import MAX_DEPTH, Encoder
 from tests.support.fake_collector import attributes
@@ -91,7 +91,7 @@ spans = st.builds(
 )
 
 
-def ended(span: ReadableSpan, identity: Identity | None = None, span_count: int | None = None) -> EndedSpan:
+def ended(span: ReadableSpan, identity: SpanIdentity | None = None, span_count: int | None = None) -> EndedSpan:
     ended = ended_span(span, identity)
     ended.span_count = span_count
     return ended
@@ -166,7 +166,7 @@ def test_nesting_stays_within_what_parsers_accept(mapping: bool) -> None:
 
 def test_identity_and_completion_marker_are_on_the_copy_alone() -> None:
     span = make_span(attributes={"agenteval.session.id": "stamped", "agenteval.condition": "fault", "a": 1})
-    request = encoded(Encoder("p1"), [ended(span, Identity("s", "u"), 3)])
+    request = encoded(Encoder("p1"), [ended(span, SpanIdentity("s", "u"), 3)])
     sent = request.resource_spans[0].scope_spans[0].spans[0]
     assert attributes(sent) == {
         "a": 1,
@@ -186,7 +186,7 @@ def test_full_caches_stay_right_when_names_never_repeat() -> None:
     for n in range(3000):
         scope = InstrumentationScope(f"scope-{n}")
         span = make_span(attributes={f"key-{n}": n}, resource=Resource({"n": n}), instrumentation_scope=scope)
-        sent = encoded(encoder, [ended(span, Identity(f"s-{n}"))]).resource_spans[0]
+        sent = encoded(encoder, [ended(span, SpanIdentity(f"s-{n}"))]).resource_spans[0]
         assert attributes(sent.resource)["n"] == n
         assert sent.scope_spans[0].scope.name == f"scope-{n}"
         assert attributes(sent.scope_spans[0].spans[0]) == {f"key-{n}": n, "agenteval.session.id": f"s-{n}"}

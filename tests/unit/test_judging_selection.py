@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Part, Status
+from otel_agenteval.outcome import JudgedPart, Status
 from tests.support.assembling import Counting
 from tests.support.findings import finding
 from tests.support.judging import trace, turn
@@ -31,7 +31,7 @@ class Selecting:
     def __init__(self, sample: float, escalate: float) -> None:
         self.sample, self.escalate = sample, escalate
         self.counting = Counting()
-        self.stored: dict[str, set[Part | None]] = {}
+        self.stored: dict[str, set[JudgedPart | None]] = {}
         self.restart()
 
     def restart(self) -> None:
@@ -51,7 +51,7 @@ def test_a_session_is_drawn_at_random_and_says_with_which_probability() -> None:
     selecting = Selecting(0.25, 0.0)
     inside = next(f"s{n}" for n in range(100) if sampled(f"s{n}", 0.25))
     referral = selecting.refer(inside, ERROR)
-    assert (referral.part, referral.outcome.status, referral.model) == (Part.RANDOM, Status.PENDING, "m")
+    assert (referral.part, referral.outcome.status, referral.model) == (JudgedPart.RANDOM, Status.PENDING, "m")
     assert referral.outcome.metadata == {"probability": 0.25}
 
 
@@ -72,17 +72,17 @@ def test_a_session_is_judged_whole_from_the_finding_on_that_got_it_a_place() -> 
     assert first.outcome.reason == "waiting for the judge, escalated for turn_failed"
     later = selecting.refer("s")
     assert later.outcome.reason == "waiting for the judge, as its session was escalated"
-    assert (first.part, later.part) == (Part.ESCALATED, Part.ESCALATED)
+    assert (first.part, later.part) == (JudgedPart.ESCALATED, JudgedPart.ESCALATED)
     assert "probability" not in first.outcome.metadata
     selecting.restart()
-    assert selecting.refer("s").part is Part.ESCALATED
+    assert selecting.refer("s").part is JudgedPart.ESCALATED
     assert selecting.refer("other").part is None
 
 
 def test_where_everything_is_judged_nothing_is_escalated() -> None:
     selecting = Selecting(1.0, 1.0)
     referral = selecting.refer("s", ERROR)
-    assert (referral.part, referral.outcome.metadata) == (Part.RANDOM, {"probability": 1.0})
+    assert (referral.part, referral.outcome.metadata) == (JudgedPart.RANDOM, {"probability": 1.0})
     assert not selecting.counting.counts
 
 
@@ -91,10 +91,10 @@ def test_errors_get_places_before_warnings() -> None:
     for number in range(8):
         selecting.refer(f"plain-{number}")
     assert selecting.refer("warning", WARNING).part is None
-    assert selecting.refer("error", ERROR).part is Part.ESCALATED
+    assert selecting.refer("error", ERROR).part is JudgedPart.ESCALATED
     for number in range(8):
         selecting.refer(f"more-{number}")
-    assert selecting.refer("warning", WARNING).part is Part.ESCALATED
+    assert selecting.refer("warning", WARNING).part is JudgedPart.ESCALATED
 
 
 def test_escalated_sessions_and_those_without_a_place_are_counted_once() -> None:
@@ -128,7 +128,7 @@ def test_never_more_than_the_share_is_escalated_not_even_over_restarts(
         if restarts:
             selecting.restart()
         selecting.refer(f"s{session}", *findings)
-        escalated = [each for each, parts in selecting.stored.items() if Part.ESCALATED in parts]
+        escalated = [each for each, parts in selecting.stored.items() if JudgedPart.ESCALATED in parts]
         assert len(escalated) <= escalate * len(selecting.stored) + 1e-9
         assert not any(sampled(each, sample) for each in escalated)
 
@@ -143,7 +143,7 @@ def test_the_failure_rate_of_the_random_part_is_unbiased_over_200_draws() -> Non
     for draw in range(200):
         selecting = Selecting(0.1, 0.1)
         parts = [selecting.refer(f"draw-{draw}-{number}", *found).part for number, found in enumerate(findings)]
-        drawn = [fails for fails, part in zip(failed, parts, strict=True) if part is Part.RANDOM]
+        drawn = [fails for fails, part in zip(failed, parts, strict=True) if part is JudgedPart.RANDOM]
         judged = [fails for fails, part in zip(failed, parts, strict=True) if part is not None]
         assert len(judged) - len(drawn) <= 30
         of_random.append(fmean(drawn))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.detectors import Mode, RuleBook
-from otel_agenteval.detectors.rules import Kind
+from otel_agenteval.detectors.rules import LoopKind
 from otel_agenteval.loops.settings import LoopSettings, client_rules, loop_settings
 
 
@@ -68,7 +68,7 @@ def test_what_says_nothing_is_named_on_both_sides(environ: dict[str, str], probl
             read()
 
 
-_KINDS = st.sampled_from([*Kind, "repeated_answer", "circle"])
+_KINDS = st.sampled_from([*LoopKind, "repeated_answer", "circle"])
 _SETTINGS = st.sampled_from(["mode", "repeats", "after", "steps", "tokens", "seconds", "times"])
 _TEXTS = st.one_of(
     st.sampled_from(

@@ -7,7 +7,7 @@ from agenteval_collector.model.agent_work import LoopWork, loop_work_of
 
 from otel_agenteval.detectors import Detectors, RuleBook, steps_of
 from otel_agenteval.finding import Finding, Mode
-from otel_agenteval.model import ModelCall, Question, ToolCall, Trace, Turn
+from otel_agenteval.model import ModelCall, ModelQuestion, ToolCall, Trace, Turn
 from tests.support.findings import loop_found
 
 
@@ -20,7 +20,7 @@ def trace(steps: str, **changes: Any) -> Trace:
         span_id, began, ended = f"{number + 2:016x}", 10 * number, 10 * number + 5
         if letter in "ma":
             said = "Please tell me your order number, so that I can look it up." if letter == "a" else None
-            question = Question("where is it?")
+            question = ModelQuestion("where is it?")
             asked.append(
                 ModelCall(span_id=span_id, output=said, question=question, started_at=began, ended_at=ended, model="m")
             )

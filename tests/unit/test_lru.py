@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 
 CALLS = st.lists(st.tuples(st.sampled_from(["get", "put", "pop"]), st.sampled_from("abcdef"), st.integers(1, 6)))
 
 
 @given(calls=CALLS, capacity=st.integers(1, 12))
 def test_what_was_used_last_is_kept_as_far_as_it_fits(calls: list[tuple[str, str, int]], capacity: int) -> None:
-    recent: Recent[str, int] = Recent(capacity, lambda value: value)
+    recent: LruMap[str, int] = LruMap(capacity, lambda value: value)
     oracle: list[tuple[str, int]] = []
     for call, key, value in calls:
         known = next((held for name, held in oracle if name == key), None)
@@ -35,7 +35,7 @@ def test_what_was_used_last_is_kept_as_far_as_it_fits(calls: list[tuple[str, str
 
 
 def test_without_weights_the_number_counts() -> None:
-    recent: Recent[int, str] = Recent(2)
+    recent: LruMap[int, str] = LruMap(2)
     for key in range(3):
         recent.put(key, str(key))
     assert list(recent.newest_first()) == ["2", "1"]

@@ -13,7 +13,7 @@ from agenteval_collector.sessions import PastSessions
 from agenteval_collector.sessions.past_sessions import KEPT_AGENTS, KEPT_SESSIONS
 from agenteval_collector.stores import Store
 
-from otel_agenteval.outcome import Method, Part, Score, Subject
+from otel_agenteval.outcome import JudgedPart, Method, Score, SubjectKind
 from tests.support.databases import database_in
 from tests.support.evaluations import committed
 
@@ -53,8 +53,8 @@ def ended(score: float = 0.2, **changes: Any) -> CommittedEvaluation:
     said = {
         "name": "agent_reliability",
         "method": Method.EXACT,
-        "subject": Subject.SESSION,
-        "part": Part.RANDOM,
+        "subject": SubjectKind.SESSION,
+        "part": JudgedPart.RANDOM,
         "outcome": Score(value=score, reason=""),
         "final": True,
     }
@@ -69,7 +69,7 @@ def test_sessions_that_are_over_count_once_each_agent_by_itself() -> None:
     assert past.count("planner", "shop", "agent_consistency") == (0, 0)
 
 
-@pytest.mark.parametrize("changes", [{"final": False}, {"part": Part.ESCALATED}, {"subject": Subject.TRACE}])
+@pytest.mark.parametrize("changes", [{"final": False}, {"part": JudgedPart.ESCALATED}, {"subject": SubjectKind.TRACE}])
 def test_sessions_that_go_on_or_were_not_drawn_at_random_do_not_count(changes: dict[str, Any]) -> None:
     past = PastSessions()
     past.take_news(News(evaluations=[ended(**changes)]))

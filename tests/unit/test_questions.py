@@ -11,7 +11,7 @@ from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, ChatMessage
 from otel_agenteval.conventions.questions import MAX_EXCERPT, excerpt, question_of, sent_of
 from otel_agenteval.conventions.span_reader import read_span
-from otel_agenteval.model import Question
+from otel_agenteval.model import ModelQuestion
 from tests.support.agent_runs import messages
 from tests.support.recordings import name_of, recorded_spans, recordings
 
@@ -169,7 +169,7 @@ def test_hostile_content_raises_nothing(text: str) -> None:
     for key in ("gen_ai.input.messages", "mlflow.spanInputs", "gcp.vertex.agent.llm_request", "gen_ai.prompt.0.role"):
         for written in (text, f'{{"messages": [{{"role": "user", {text}'):
             found = question_of({key: written})
-            assert found is None or isinstance(found, Question)
+            assert found is None or isinstance(found, ModelQuestion)
             assert (found is None) or isinstance(sent_of({key: written}), bytes)
 
 

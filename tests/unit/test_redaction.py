@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import PERSONAL, Budget, Kind, OwnPatterns, Redactor, find
+from otel_agenteval.redaction import PERSONAL, DataKind, OwnPatterns, RedactionBudget, Redactor, find
 from otel_agenteval.redaction.redactor import MAX_DEPTH, TOO_DEEP
 
 FRAGMENTS = st.sampled_from(
@@ -108,7 +108,7 @@ def test_what_is_nested_too_deep_does_not_pass_unread() -> None:
 
 def test_personal_data_is_told_from_secrets() -> None:
     assert [finding.kind in PERSONAL for finding in find("bob@example.com, password=x")] == [True, False]
-    assert frozenset(Kind) - PERSONAL == {Kind.SECRET, Kind.API_KEY, Kind.JWT, Kind.PRIVATE_KEY}
+    assert frozenset(DataKind) - PERSONAL == {DataKind.SECRET, DataKind.API_KEY, DataKind.JWT, DataKind.PRIVATE_KEY}
 
 
 @given(VALUES)
@@ -158,7 +158,7 @@ def _keys(value: Json) -> list[str]:
 
 
 def test_what_is_beyond_the_budget_is_left_out() -> None:
-    budget = Budget(40)
+    budget = RedactionBudget(40)
     redactor = Redactor(budget=budget)
     assert redactor.redact(["password=hunter2", "x" * 30, "fine"]) == [
         "password=[SECRET_1]",

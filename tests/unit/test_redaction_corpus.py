@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from otel_agenteval.redaction import Kind, Redactor, find
+from otel_agenteval.redaction import DataKind, Redactor, find
 from otel_agenteval.redaction.personal import PERSONAL_RULES
 from otel_agenteval.redaction.rules import RULES
 from tests.support.redaction_corpus import Case, flat, held_back, ordinary
@@ -57,4 +57,4 @@ def test_whatever_a_rule_finds_has_its_signs() -> None:
 
 
 def test_every_kind_is_in_the_corpus() -> None:
-    assert {match.kind for case in CASES for match in find(flat(case.value))} == set(Kind)
+    assert {match.kind for case in CASES for match in find(flat(case.value))} == set(DataKind)

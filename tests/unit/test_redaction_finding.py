@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import Kind, Match, find
+from otel_agenteval.redaction import DataKind, Match, find
 from tests.support.vectors import published
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
@@ -19,58 +19,62 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7bq\n/x+Zw==\n-----END R
 @pytest.mark.parametrize(
     ("text", "kind", "value"),
     [
-        ("write to Jane.Doe+tag@mail.example.co.uk.", Kind.EMAIL, "Jane.Doe+tag@mail.example.co.uk"),
-        ("юлия@пример.рф asked", Kind.EMAIL, "юлия@пример.рф"),
-        (r"{\"to\":\"\nbob@example.com\"}", Kind.EMAIL, "bob@example.com"),
-        ("x" * 100 + " bob@example.com", Kind.EMAIL, "bob@example.com"),
-        ("call +49 (0)30 901820-99 today", Kind.PHONE, "+49 (0)30 901820-99"),
-        ("+14155552671", Kind.PHONE, "+14155552671"),
-        ("0044 20 7946 0958", Kind.PHONE, "0044 20 7946 0958"),
-        ("(415) 555-2671", Kind.PHONE, "(415) 555-2671"),
-        ("1-800-555-0199", Kind.PHONE, "1-800-555-0199"),
-        ("415.555.2671", Kind.PHONE, "415.555.2671"),
-        ("06 12 34 56 78", Kind.PHONE, "06 12 34 56 78"),
-        ("0171/1234567", Kind.PHONE, "0171/1234567"),
-        ("020 7946 0958", Kind.PHONE, "020 7946 0958"),
-        ("my phone number is 5551234567", Kind.PHONE, "5551234567"),
-        ("reach me at 030 9018", Kind.PHONE, "030 9018"),
-        ("4111 1111 1111 1111", Kind.CARD, "4111 1111 1111 1111"),
-        ("card 5500-0000-0000-0004,", Kind.CARD, "5500-0000-0000-0004"),
-        ("378282246310005", Kind.CARD, "378282246310005"),
-        ("6011111111111117", Kind.CARD, "6011111111111117"),
-        ("3530111333300000", Kind.CARD, "3530111333300000"),
-        ("30569309025904", Kind.CARD, "30569309025904"),
-        ("IBAN DE89 3704 0044 0532 0130 00 please", Kind.IBAN, "DE89 3704 0044 0532 0130 00"),
-        ("GB29NWBK60161331926819", Kind.IBAN, "GB29NWBK60161331926819"),
-        ("SSN 123-45-6789.", Kind.SSN, "123-45-6789"),
-        ("from 8.8.8.8:443", Kind.IP, "8.8.8.8"),
-        ("[2001:4860:4860::8888]", Kind.IP, "2001:4860:4860::8888"),
-        ("key sk-proj-abcDEF0123456789abcd", Kind.API_KEY, "sk-proj-abcDEF0123456789abcd"),
-        ("'sk-ant-api03-abcdEFGH0123'", Kind.API_KEY, "sk-ant-api03-abcdEFGH0123"),
-        ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", Kind.API_KEY, "ghp_abcdefghijklmnopqrstuvwxyz0123456789"),
-        ("AKIAIOSFODNN7EXAMPLE", Kind.API_KEY, "AKIAIOSFODNN7EXAMPLE"),
-        ("xoxb-123456789012-abcdef", Kind.API_KEY, "xoxb-123456789012-abcdef"),
-        ("AIza" + "SyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY", Kind.API_KEY, "AIza" + "SyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY"),
-        ("hf_abcdefghijklmnopqrstuvwxyz", Kind.API_KEY, "hf_abcdefghijklmnopqrstuvwxyz"),
-        ("glpat-abcdefghij0123456789", Kind.API_KEY, "glpat-abcdefghij0123456789"),
-        (r"line\nsk-abcdefghijklmnopqrst", Kind.API_KEY, "sk-abcdefghijklmnopqrst"),
-        (f"token is {JWT}.", Kind.JWT, JWT),
-        (f"key:\n{PEM}\nbye", Kind.PRIVATE_KEY, PEM),
-        (PEM[:50], Kind.PRIVATE_KEY, PEM[:50]),
-        ("Authorization: Bearer abc123def456", Kind.SECRET, "abc123def456"),
-        ("Basic dXNlcjpwYXNz", Kind.SECRET, "dXNlcjpwYXNz"),
-        ("postgres://app:s3cr3t@db.internal:5432/x", Kind.SECRET, "s3cr3t"),
-        ("redis://:s3cr3t@cache", Kind.SECRET, "s3cr3t"),
-        ("password=hunter2&next=/", Kind.SECRET, "hunter2"),
-        ("DB_PASSWORD: 'hunter2'", Kind.SECRET, "hunter2"),
-        (r"{\"access_token\": \"abc\", ...", Kind.SECRET, "abc"),
-        (r"'password': 'two words', ...", Kind.SECRET, "two words"),
-        (r"{\"password\": \"two words\", ...", Kind.SECRET, "two words"),
-        ("clientSecret = abc", Kind.SECRET, "abc"),
-        ("my password is hunter2", Kind.SECRET, "hunter2"),
+        ("write to Jane.Doe+tag@mail.example.co.uk.", DataKind.EMAIL, "Jane.Doe+tag@mail.example.co.uk"),
+        ("юлия@пример.рф asked", DataKind.EMAIL, "юлия@пример.рф"),
+        (r"{\"to\":\"\nbob@example.com\"}", DataKind.EMAIL, "bob@example.com"),
+        ("x" * 100 + " bob@example.com", DataKind.EMAIL, "bob@example.com"),
+        ("call +49 (0)30 901820-99 today", DataKind.PHONE, "+49 (0)30 901820-99"),
+        ("+14155552671", DataKind.PHONE, "+14155552671"),
+        ("0044 20 7946 0958", DataKind.PHONE, "0044 20 7946 0958"),
+        ("(415) 555-2671", DataKind.PHONE, "(415) 555-2671"),
+        ("1-800-555-0199", DataKind.PHONE, "1-800-555-0199"),
+        ("415.555.2671", DataKind.PHONE, "415.555.2671"),
+        ("06 12 34 56 78", DataKind.PHONE, "06 12 34 56 78"),
+        ("0171/1234567", DataKind.PHONE, "0171/1234567"),
+        ("020 7946 0958", DataKind.PHONE, "020 7946 0958"),
+        ("my phone number is 5551234567", DataKind.PHONE, "5551234567"),
+        ("reach me at 030 9018", DataKind.PHONE, "030 9018"),
+        ("4111 1111 1111 1111", DataKind.CARD, "4111 1111 1111 1111"),
+        ("card 5500-0000-0000-0004,", DataKind.CARD, "5500-0000-0000-0004"),
+        ("378282246310005", DataKind.CARD, "378282246310005"),
+        ("6011111111111117", DataKind.CARD, "6011111111111117"),
+        ("3530111333300000", DataKind.CARD, "3530111333300000"),
+        ("30569309025904", DataKind.CARD, "30569309025904"),
+        ("IBAN DE89 3704 0044 0532 0130 00 please", DataKind.IBAN, "DE89 3704 0044 0532 0130 00"),
+        ("GB29NWBK60161331926819", DataKind.IBAN, "GB29NWBK60161331926819"),
+        ("SSN 123-45-6789.", DataKind.SSN, "123-45-6789"),
+        ("from 8.8.8.8:443", DataKind.IP, "8.8.8.8"),
+        ("[2001:4860:4860::8888]", DataKind.IP, "2001:4860:4860::8888"),
+        ("key sk-proj-abcDEF0123456789abcd", DataKind.API_KEY, "sk-proj-abcDEF0123456789abcd"),
+        ("'sk-ant-api03-abcdEFGH0123'", DataKind.API_KEY, "sk-ant-api03-abcdEFGH0123"),
+        ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", DataKind.API_KEY, "ghp_abcdefghijklmnopqrstuvwxyz0123456789"),
+        ("AKIAIOSFODNN7EXAMPLE", DataKind.API_KEY, "AKIAIOSFODNN7EXAMPLE"),
+        ("xoxb-123456789012-abcdef", DataKind.API_KEY, "xoxb-123456789012-abcdef"),
+        (
+            "AIza" + "SyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY",
+            DataKind.API_KEY,
+            "AIza" + "SyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY",
+        ),
+        ("hf_abcdefghijklmnopqrstuvwxyz", DataKind.API_KEY, "hf_abcdefghijklmnopqrstuvwxyz"),
+        ("glpat-abcdefghij0123456789", DataKind.API_KEY, "glpat-abcdefghij0123456789"),
+        (r"line\nsk-abcdefghijklmnopqrst", DataKind.API_KEY, "sk-abcdefghijklmnopqrst"),
+        (f"token is {JWT}.", DataKind.JWT, JWT),
+        (f"key:\n{PEM}\nbye", DataKind.PRIVATE_KEY, PEM),
+        (PEM[:50], DataKind.PRIVATE_KEY, PEM[:50]),
+        ("Authorization: Bearer abc123def456", DataKind.SECRET, "abc123def456"),
+        ("Basic dXNlcjpwYXNz", DataKind.SECRET, "dXNlcjpwYXNz"),
+        ("postgres://app:s3cr3t@db.internal:5432/x", DataKind.SECRET, "s3cr3t"),
+        ("redis://:s3cr3t@cache", DataKind.SECRET, "s3cr3t"),
+        ("password=hunter2&next=/", DataKind.SECRET, "hunter2"),
+        ("DB_PASSWORD: 'hunter2'", DataKind.SECRET, "hunter2"),
+        (r"{\"access_token\": \"abc\", ...", DataKind.SECRET, "abc"),
+        (r"'password': 'two words', ...", DataKind.SECRET, "two words"),
+        (r"{\"password\": \"two words\", ...", DataKind.SECRET, "two words"),
+        ("clientSecret = abc", DataKind.SECRET, "abc"),
+        ("my password is hunter2", DataKind.SECRET, "hunter2"),
     ],
 )
-def test_a_value_is_found_whole_and_nothing_beside_it(text: str, kind: Kind, value: str) -> None:
+def test_a_value_is_found_whole_and_nothing_beside_it(text: str, kind: DataKind, value: str) -> None:
     assert [(finding.kind, text[finding.start : finding.end]) for finding in find(text)] == [(kind, value)]
 
 
@@ -108,7 +112,7 @@ def test_what_only_looks_like_it_stays(text: str) -> None:
 
 def test_the_more_specific_kind_wins() -> None:
     text = "api_key=sk-abcdefghijklmnopqrst"
-    assert find(text) == [Match(Kind.API_KEY, 8, len(text))]
+    assert find(text) == [Match(DataKind.API_KEY, 8, len(text))]
 
 
 PIECES = (
@@ -144,9 +148,9 @@ def test_findings_are_ordered_and_apart(text: str) -> None:
 
 @given(
     st.lists(st.sampled_from((*PIECES, "bob@example.com", "8.8.8.8", " (415) 555-2671", ":pw@"))),
-    st.sets(st.sampled_from(Kind)),
+    st.sets(st.sampled_from(DataKind)),
 )
-def test_some_kinds_are_found_as_among_all(pieces: list[str], kinds: set[Kind]) -> None:
+def test_some_kinds_are_found_as_among_all(pieces: list[str], kinds: set[DataKind]) -> None:
     """A password in an address that looks like an e-mail address is none, whether passwords are wanted or not."""
     text = "".join(pieces)
     assert find(text, kinds) == [each for each in find(text) if each.kind in kinds]
@@ -168,6 +172,6 @@ def test_of_a_hundred_conversations_the_addresses_are_found_and_nothing_else() -
     found, expected = [], []
     for text in _texts(published("taubench/gpt-4o-airline-tasks-00-24.json")):
         found += [(finding.kind, text[finding.start : finding.end]) for finding in find(text)]
-        expected += [(Kind.EMAIL, word) for word in re.findall(r"[a-z0-9._]+@[a-z]+\.com", text)]
+        expected += [(DataKind.EMAIL, word) for word in re.findall(r"[a-z0-9._]+@[a-z]+\.com", text)]
     assert len(expected) > 50
     assert found == expected

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import otel_agenteval
-from otel_agenteval.context import Identity, identity_in
+from otel_agenteval.context import SpanIdentity, identity_in
 
 
 @pytest.mark.parametrize("bad", ["", None, 7])
@@ -61,8 +61,8 @@ def test_session_and_run_nest_and_end() -> None:
     assert identity_in(None) is None
     with otel_agenteval.session("s1", "u1"):
         with otel_agenteval.run("t", "r", "fault"):
-            assert identity_in(None) == Identity("s1", "u1", "t", "r", "fault")
+            assert identity_in(None) == SpanIdentity("s1", "u1", "t", "r", "fault")
             with otel_agenteval.session("s2"):
-                assert identity_in(None) == Identity("s2", None, "t", "r", "fault")
-        assert identity_in(None) == Identity("s1", "u1")
+                assert identity_in(None) == SpanIdentity("s2", None, "t", "r", "fault")
+        assert identity_in(None) == SpanIdentity("s1", "u1")
     assert identity_in(None) is None

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.context import Identity
+from otel_agenteval.context import SpanIdentity
 from otel_agenteval.sending.open_traces import REMEMBER_CLOSED, TraceTable
 
 
@@ -49,11 +49,11 @@ def test_table_never_grows_over_its_bounds(steps: list[tuple[int, int, bool]]) -
 
 def test_closed_traces_go_before_open_ones() -> None:
     table = TraceTable(ManualTime(), max_traces=2)
-    table.start(1, 1, Identity("open"))
-    table.start(2, 1, Identity("closed"))
+    table.start(1, 1, SpanIdentity("open"))
+    table.start(2, 1, SpanIdentity("closed"))
     table.end(2, 1)
     table.start(3, 1, None)
-    assert table.inherited(1, None) == Identity("open")
+    assert table.inherited(1, None) == SpanIdentity("open")
     assert table.inherited(2, None) is None
     assert table.evicted_spans == 0
 
@@ -69,10 +69,10 @@ def test_spans_of_an_evicted_trace_are_counted_and_end_unknown() -> None:
 def test_closed_trace_is_remembered_for_late_spans_and_forgotten_in_the_end() -> None:
     time = ManualTime()
     table = TraceTable(time)
-    table.start(1, 1, Identity("s"))
+    table.start(1, 1, SpanIdentity("s"))
     table.end(1, 1)
     time.now = REMEMBER_CLOSED
-    assert table.inherited(1, 1) == Identity("s")
+    assert table.inherited(1, 1) == SpanIdentity("s")
     time.now += 1
     table.start(2, 1, None)
     table.end(2, 1)
@@ -81,11 +81,11 @@ def test_closed_trace_is_remembered_for_late_spans_and_forgotten_in_the_end() ->
 
 def test_after_a_fork_identities_stay_and_counts_begin_anew() -> None:
     table = TraceTable(ManualTime())
-    table.start(1, 1, Identity("s"))
+    table.start(1, 1, SpanIdentity("s"))
     table.start(1, 2, None)
     entry, _ = table.end(1, 2)
     assert entry is not None
     entry.handed_over = 1
     table.disown()
     assert (table.open_spans, entry.handed_over) == (0, 0)
-    assert table.inherited(1, 1) == Identity("s")
+    assert table.inherited(1, 1) == SpanIdentity("s")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.metrics import DEFAULT_WEIGHTS, SessionScores
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Unscored
+from otel_agenteval.outcome import Evaluation, Failure, JudgedPart, Method, Outcome, Score, Status, Unscored
 from tests.support.evaluations import evaluation
 
 JUDGED = ("confidence", "tool_correctness")
@@ -258,7 +258,7 @@ def test_without_a_confidence_there_is_no_consistency_whatever_the_coverage() ->
 
 
 def test_a_session_is_low_only_where_it_has_a_score_and_counts_where_it_was_drawn_at_random() -> None:
-    def levels(missing: dict[str, Outcome], part: Part | None = Part.RANDOM) -> dict[str, bool]:
+    def levels(missing: dict[str, Outcome], part: JudgedPart | None = JudgedPart.RANDOM) -> dict[str, bool]:
         evaluators = SessionEvaluators(THRESHOLDS, 0.5)
         found = outcomes_of(scores_of(signals({**GOOD, "loop_detection": 0.1}, missing)), 0.5)
         return evaluators.levels(
@@ -268,7 +268,7 @@ def test_a_session_is_low_only_where_it_has_a_score_and_counts_where_it_was_draw
     assert levels({}) == {"agent_reliability": True, "agent_consistency": False}
     unscored: dict[str, Outcome] = {**dict.fromkeys(JUDGED, NO_JUDGE), "coherence": NO_CONTENT}
     assert levels(unscored) == {"agent_reliability": False, "agent_consistency": False}
-    assert levels({}, Part.ESCALATED) == {}
+    assert levels({}, JudgedPart.ESCALATED) == {}
     assert levels({}, None) == {}
 
 

@@ -8,8 +8,8 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import format_span_id, set_span_in_context
 
-from otel_agenteval.context import Identity
-from otel_agenteval.detectors import HungSpan, Repetition, RuleBook, Rules
+from otel_agenteval.context import SpanIdentity
+from otel_agenteval.detectors import HungSpanRule, RepetitionRule, RuleBook, Rules
 from otel_agenteval.finding import Finding
 from otel_agenteval.loops.watch import MAX_EVENTS, MAX_TRACES, Watch
 from otel_agenteval.sending.announcements import Announcements
@@ -37,7 +37,7 @@ def test_it_does_not_matter_when_it_looks(every: Callable[[Watch], None]) -> Non
 
 
 def test_tools_and_models_inside_an_agent_are_its_own() -> None:
-    watched = Watched(RuleBook(agents={"poller": Rules(identical_call=Repetition(repeats=5))}))
+    watched = Watched(RuleBook(agents={"poller": Rules(identical_call=RepetitionRule(repeats=5))}))
     with running(watched.tracer, "chief"):
         for name in ("poller", "other"):
             with running(watched.tracer, name), watched.tracer.start_as_current_span("step of a framework"):
@@ -72,7 +72,7 @@ def test_session_is_what_was_named_else_what_spans_say_else_the_trace() -> None:
     with running(watched.tracer, **{"gen_ai.conversation.id": "c-1"}):
         for _ in range(3):
             call(watched.tracer)
-    watched.identity = Identity(session_id="s-1")
+    watched.identity = SpanIdentity(session_id="s-1")
     with running(watched.tracer, **{"gen_ai.conversation.id": "c-1"}):
         for _ in range(3):
             call(watched.tracer)
@@ -83,7 +83,7 @@ def test_session_is_what_was_named_else_what_spans_say_else_the_trace() -> None:
 
 @pytest.mark.parametrize("is_heard", [True, False])
 def test_call_hangs_when_nothing_goes_on_inside_it(is_heard: bool) -> None:
-    watched = Watched(RuleBook(default=Rules(hung_span=HungSpan(after=60))), is_heard=is_heard)
+    watched = Watched(RuleBook(default=Rules(hung_span=HungSpanRule(after=60))), is_heard=is_heard)
     span = watched.tracer.start_span("execute_tool wait", attributes=TOOL, start_time=1)
     inside = set_span_in_context(span)
     for second in (50, 100, 150):
@@ -150,7 +150,7 @@ def test_events_beyond_the_bound_are_counted() -> None:
 
 @pytest.mark.parametrize("is_heard", [True, False])
 def test_what_ended_unseen_neither_hangs_nor_is_told_as_open(is_heard: bool) -> None:
-    watched = Watched(RuleBook(default=Rules(hung_span=HungSpan(after=60))), lambda _: None, is_heard=is_heard)
+    watched = Watched(RuleBook(default=Rules(hung_span=HungSpanRule(after=60))), lambda _: None, is_heard=is_heard)
     span = watched.tracer.start_span("execute_tool wait", attributes=TOOL, start_time=1)
     for _ in range(MAX_EVENTS):
         watched.tracer.start_span("GET /").end()
@@ -172,7 +172,11 @@ def test_fault_in_one_trace_costs_no_other_its_look(caplog: pytest.LogCaptureFix
     found: list[Finding] = []
     announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: 600 * SECOND)
     watch = Watch(
-        RuleBook(default=Rules(hung_span=HungSpan(after=60))), refuse, announcements, lambda: 0.0, lambda: 600 * SECOND
+        RuleBook(default=Rules(hung_span=HungSpanRule(after=60))),
+        refuse,
+        announcements,
+        lambda: 0.0,
+        lambda: 600 * SECOND,
     )
     tracer = TracerProvider(shutdown_on_exit=False).get_tracer("agent")
     for _ in range(2):

@@ -11,7 +11,7 @@ from agenteval_collector.api import documents
 from agenteval_collector.model.judging import FAILED_TURN, GOAL, GOAL_SUCCESS, PROBABILITY
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Mode, Visibility
-from otel_agenteval.outcome import Part, Status
+from otel_agenteval.outcome import JudgedPart, Status
 
 
 class Note(NamedTuple):
@@ -331,7 +331,7 @@ def _spans(trace: documents.TraceDocument) -> str:
 def _drawn(outcome: documents.OutcomeDocument) -> str:
     """Say why the judge looked at it, where it does not look at everything."""
     probability = outcome["metadata"].get(PROBABILITY, 1.0)
-    if outcome["part"] == Part.ESCALATED:
+    if outcome["part"] == JudgedPart.ESCALATED:
         return ", judged for the findings in its session, which no rate counts"
     return f", drawn at random with probability {probability:g}" if probability < 1 else ""
 

@@ -21,7 +21,7 @@ from otel_agenteval import metrics
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics.conversation import DEFAULT_THRESHOLD
 from otel_agenteval.metrics.pass_k import Estimator
-from otel_agenteval.outcome import Status, Subject
+from otel_agenteval.outcome import Status, SubjectKind
 
 NEWEST: Final = 500
 """Traces that are looked at for what arrives."""
@@ -323,7 +323,7 @@ def _arrival(
 
 def _switch(records: RecordSnapshot, trace_id: str) -> str | None:
     """Return the switch that the outcomes of a trace without content name behind their reason."""
-    for evaluation in records.evaluations(Subject.TRACE, [trace_id])[trace_id]:
+    for evaluation in records.evaluations(SubjectKind.TRACE, [trace_id])[trace_id]:
         outcome = evaluation.outcome
         if outcome.status == Status.NO_CONTENT and (switch := outcome.reason.partition("; ")[2]):
             return switch

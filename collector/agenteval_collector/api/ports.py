@@ -18,7 +18,7 @@ from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.problems.problem import Problem, ProblemCount, ProblemFilter
 from otel_agenteval.finding import Finding
-from otel_agenteval.outcome import Evaluation, Subject
+from otel_agenteval.outcome import Evaluation, SubjectKind
 
 
 class Reports(Protocol):
@@ -82,7 +82,7 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
     ) -> dict[str, ShownFindings]:
         """Return the findings of sessions, at most `limit` of each; `running` has the open traces of each."""
 
-    def evaluations(self, subject: Subject, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]: ...
+    def evaluations(self, subject: SubjectKind, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]: ...
 
     def scores(self, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Return, by name, the score of each trace of a session that has one."""
@@ -99,7 +99,7 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
 
     def problem_counts(self, now: int) -> list[ProblemCount]: ...
 
-    def exchanges(self, subject: Subject, subject_id: str) -> list[Exchange]: ...
+    def exchanges(self, subject: SubjectKind, subject_id: str) -> list[Exchange]: ...
 
     def session(self, session_id: str) -> SessionRecord | None: ...
 

@@ -25,7 +25,7 @@ from agenteval_collector.problems.problem import EVERY_PROBLEM, ProblemCount, Pr
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.metrics import SIGNAL_NAMES, session_trend
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 
 COMPLETED: Final = "task_completion"
 CORRECT: Final = "tool_use_correctness"
@@ -107,7 +107,7 @@ class Queries:
         ids = list(running)
         stored, found = records.traces(ids), records.found_in_traces(ids)
         # Nothing else has them: who waits for a trace asks many times before it is stored.
-        outcomes = self._outcomes(records, Subject.TRACE, list(stored)) if stored else {}
+        outcomes = self._outcomes(records, SubjectKind.TRACE, list(stored)) if stored else {}
         labels = records.trace_labels(stored) if stored else {}
         shown = {}
         for trace_id, open_trace in running.items():
@@ -123,14 +123,14 @@ class Queries:
 
     def judgements(self, trace_id: str) -> list[documents.ExchangeDocument] | None:
         """Return the judge's exchanges about a trace, in the order of asking; None where the trace is unknown."""
-        return self._exchanges(Subject.TRACE, trace_id, self.trace)
+        return self._exchanges(SubjectKind.TRACE, trace_id, self.trace)
 
     def session_judgements(self, session_id: str) -> list[documents.ExchangeDocument] | None:
         """Return the judge's exchanges about a whole session, in the order of asking; None where it is unknown."""
-        return self._exchanges(Subject.SESSION, session_id, self.session)
+        return self._exchanges(SubjectKind.SESSION, session_id, self.session)
 
     def _exchanges(
-        self, subject: Subject, subject_id: str, known: Callable[[str], object]
+        self, subject: SubjectKind, subject_id: str, known: Callable[[str], object]
     ) -> list[documents.ExchangeDocument] | None:
         with self._records.snapshot() as records:
             exchanges = records.exchanges(subject, subject_id)
@@ -302,7 +302,7 @@ class Queries:
         return [{**fields, "trace_count": 0} for fields in items if rendering.shows(fields, wanted)]
 
     def _outcomes(
-        self, records: RecordSnapshot, subject: Subject, ids: Sequence[str]
+        self, records: RecordSnapshot, subject: SubjectKind, ids: Sequence[str]
     ) -> Mapping[str, list[documents.OutcomeDocument]]:
         trouble = self._judge.trouble
         return {
@@ -320,7 +320,7 @@ class Queries:
         """Return the fields of stored sessions that a listing has as well."""
         ids = [session.session_id for session in sessions]
         deaths = rendering.death_reasons(records.deaths(ids), chain.from_iterable(running.values()))
-        outcomes = self._outcomes(records, Subject.SESSION, ids)
+        outcomes = self._outcomes(records, SubjectKind.SESSION, ids)
         flagged, failures = records.flagged_traces(ids), records.judged_failures(ids)
         return [
             rendering.session_fields(

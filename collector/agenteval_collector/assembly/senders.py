@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.config import SenderConfig
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.model.telemetry import Origin
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
 
 CAPACITY: Final = 10_000
@@ -89,7 +89,7 @@ class Senders:
         # Made once, because many spans share one.
         self._named: dict[tuple[str, ...], Habits] = {}
         # By habit, the last traces, oldest first: "+" where the thing came, "-" where it did not.
-        self._histories: Recent[Habit, str] = Recent(capacity)
+        self._histories: LruMap[Habit, str] = LruMap(capacity)
         # Service and scope of those whose spans log records may follow.
         self._logging: set[tuple[str, ...]] = set()
         for habit, history in learned:

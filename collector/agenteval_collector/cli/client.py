@@ -10,7 +10,7 @@ import typer
 from agenteval_collector.cli.terminal import console, failing_on
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
-from otel_agenteval.doctor.web import NoAnswer, Web
+from otel_agenteval.doctor.web import NoWebAnswer, Web
 from otel_agenteval.loops.setting_values import seconds
 
 DEFAULT_URL: Final = "http://127.0.0.1:4319"
@@ -86,7 +86,7 @@ def time_of(text: str | None) -> str | None:
 def _answer(url: str, key: str | None, ask: Callable[[Web], tuple[int, Any]]) -> Any:
     try:
         status, document = ask(Web(url, key))
-    except NoAnswer as problem:
+    except NoWebAnswer as problem:
         raise ApiError(f"{problem}: {problem.advice}") from problem
     if status == 401:
         which = "does not accept this key" if key else "wants a key"

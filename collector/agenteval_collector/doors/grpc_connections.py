@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class KnownPeers:
     """The connections on which somebody has shown a key or a certificate that is known. Thread-safe."""
 
     def __init__(self) -> None:
-        self._known: Recent[str, bool] = Recent(KNOWN)
+        self._known: LruMap[str, bool] = LruMap(KNOWN)
 
     def hear(self, peer: str) -> None:
         """Remember a connection, by gRPC's name for its other end: `ipv4:10.0.0.1:4711`, `ipv6:%5B::1%5D:4711`."""
@@ -62,7 +62,7 @@ class GrpcConnections:
         self._is_short = is_short
         self._port = 0
         # Once for each: a log must not be filled by who comes again and again.
-        self._told: Recent[str, bool] = Recent(1024)
+        self._told: LruMap[str, bool] = LruMap(1024)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="agenteval-connections", daemon=True)
 

@@ -17,8 +17,8 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError, Unavailable
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding
-from otel_agenteval.lru import Recent
-from otel_agenteval.outcome import Evaluation, Method, Subject
+from otel_agenteval.lru import LruMap
+from otel_agenteval.outcome import Evaluation, Method, SubjectKind
 
 MAX_ALARMS: Final = 1024
 """Alarms that are remembered for watchers that were away, the newest."""
@@ -74,7 +74,7 @@ def is_alarm(event: Event) -> bool:
     below its threshold."""
     if isinstance(event, Finding):
         return True
-    return event.method is Method.LLM and event.subject is Subject.TRACE and event.success is False
+    return event.method is Method.LLM and event.subject is SubjectKind.TRACE and event.success is False
 
 
 def identity(event: Event) -> tuple[str | None, ...]:
@@ -197,7 +197,7 @@ class Feed:
         self._clock = clock
         self._capacity = capacity
         # Each once, with the time of its telling (ns).
-        self._alarms: Recent[tuple[str | None, ...], tuple[int, Event]] = Recent(MAX_ALARMS)
+        self._alarms: LruMap[tuple[str | None, ...], tuple[int, Event]] = LruMap(MAX_ALARMS)
         self._subscriptions: set[Subscription] = set()
         self._closed = False
         # Guards the set and the alarms against watchers that come and go while evaluations are handed out.

@@ -20,7 +20,7 @@ from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding
 from otel_agenteval.metrics import low_limit
-from otel_agenteval.outcome import Evaluation, Score, Subject
+from otel_agenteval.outcome import Evaluation, Score, SubjectKind
 
 SCORE_BOUNDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
@@ -51,7 +51,7 @@ class EvaluationInstruments:
         alike: dict[Hashable, list[Evaluation]] = {}
         for committed in news.evaluations:
             evaluation = committed.evaluation
-            if committed.final if evaluation.subject is Subject.SESSION else committed.first:
+            if committed.final if evaluation.subject is SubjectKind.SESSION else committed.first:
                 alike.setdefault(_series(evaluation), []).append(evaluation)
         # Most of a commit are of a few series, and finding a series takes longer than counting.
         for evaluations in alike.values():
@@ -65,7 +65,7 @@ class EvaluationInstruments:
         for each in evaluations:
             if isinstance(each.outcome, Score):
                 self._scores.record(each.outcome.value, attributes, example_of(each.trace_id, each.span_id))
-            if each.subject is Subject.SESSION and each.outcome.coverage is not None:
+            if each.subject is SubjectKind.SESSION and each.outcome.coverage is not None:
                 about = {**whose, semconv.GEN_AI_EVALUATION_NAME: each.name}
                 self._coverage.record(each.outcome.coverage, about, example_of(each.trace_id, each.span_id))
         came_of_it = {

@@ -10,7 +10,7 @@ from agenteval_collector.model.telemetry import Origin, resource_of
 from otel_agenteval.conventions.input_cache import EXPANSION
 from otel_agenteval.conventions.span_reader import ReadingCache
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -50,7 +50,7 @@ class DecodedTraces:
 
     def __init__(self, max_bytes: int, *, min_items: int = MIN_ITEMS) -> None:
         self._min_items = min_items
-        self._kept: Recent[str, Decoded] = Recent(max_bytes, lambda decoded: decoded.size)
+        self._kept: LruMap[str, Decoded] = LruMap(max_bytes, lambda decoded: decoded.size)
 
     @property
     def size(self) -> int:

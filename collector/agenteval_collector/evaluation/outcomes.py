@@ -11,7 +11,7 @@ from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.run_attributes import EXPECTED_TOOLS
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Subject
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, SubjectKind
 from otel_agenteval.text import cut
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class TraceOutcomes:
         """Return an evaluation of this revision but for what its evaluator says."""
         return partial(
             Evaluation,
-            subject=Subject.TRACE,
+            subject=SubjectKind.TRACE,
             subject_id=trace.trace_id,
             revision=revision,
             session_id=session_id,

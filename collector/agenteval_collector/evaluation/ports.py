@@ -14,7 +14,7 @@ from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Subject
+from otel_agenteval.outcome import Evaluation, SubjectKind
 
 Reader: TypeAlias = Callable[[AssembledTrace], Trace]
 """Reads what was assembled of a trace."""
@@ -145,7 +145,7 @@ class EvaluationStore(Protocol):
     def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]: ...
 
     def pending_jobs(
-        self, *, before: int, after: str = "", limit: int = 64, subject: Subject = Subject.TRACE
+        self, *, before: int, after: str = "", limit: int = 64, subject: SubjectKind = SubjectKind.TRACE
     ) -> list[JudgeJob]: ...
 
     def without_goal(self, session_ids: Sequence[str]) -> list[SessionRecord]: ...

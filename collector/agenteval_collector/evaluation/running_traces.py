@@ -9,7 +9,7 @@ from agenteval_collector.evaluation.ports import OpenTraces, Reader, ReportedTra
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.running import OpenSpan, RunningTrace
 from agenteval_collector.model.trace_view import TraceView, view_of
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace
 
 _State: TypeAlias = tuple[str, int, int, int, int, bool, bool]
@@ -27,7 +27,7 @@ class Running:
     reported: ReportedTraces
     read: Reader
     known: dict[_State, RunningTrace] = field(init=False, default_factory=dict)
-    looked_at: Recent[str, tuple[_State, Trace]] = field(init=False, default_factory=lambda: Recent(LOOKED_AT, _spans))
+    looked_at: LruMap[str, tuple[_State, Trace]] = field(init=False, default_factory=lambda: LruMap(LOOKED_AT, _spans))
     looking: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def traces(self) -> list[RunningTrace]:

@@ -21,8 +21,8 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.errors import Outdated, RetryableError, Superseded, Unavailable
-from otel_agenteval.lru import Recent
-from otel_agenteval.outcome import Evaluation, Failure, Part, Status, Subject, Unscored
+from otel_agenteval.lru import LruMap
+from otel_agenteval.outcome import Evaluation, Failure, JudgedPart, Status, SubjectKind, Unscored
 
 T = TypeVar("T")
 
@@ -77,13 +77,13 @@ class EvaluationStage(Component):
         self._own_sessions = evaluation.own_sessions
         self._emission = emission
         self._clock = clock
-        self._whole: Recent[str, bool] = Recent(SESSIONS)
+        self._whole: LruMap[str, bool] = LruMap(SESSIONS)
         self._to_resume: deque[str] = deque()
         self._taken_over: set[int] = set()
         # Where to go on with those that were pending before the start; None when all are handed over.
         self._pending_after: str | None = None
         self._pending_before = 0
-        self._pending_subject = Subject.TRACE
+        self._pending_subject = SubjectKind.TRACE
 
     def process(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate and commit a batch."""
@@ -165,7 +165,7 @@ class EvaluationStage(Component):
             return
         found = self.insist(self._store.sampled_out, session_id, limit)
         self._leave_to_judge(
-            [[replace(each, part=Part.ESCALATED) for each in of_trace] for of_trace in found], _TAKEN_UP
+            [[replace(each, part=JudgedPart.ESCALATED) for each in of_trace] for of_trace in found], _TAKEN_UP
         )
         self._whole.put(session_id, True)
 
@@ -264,7 +264,7 @@ class EvaluationStage(Component):
         left = self.insist(self._store.live_sessions)
         self._to_resume.extend(each for each in left if self._own_sessions.is_in(each, partitions))
         self._pending_after, self._pending_before = "", self._clock.now()
-        self._pending_subject = Subject.TRACE
+        self._pending_subject = SubjectKind.TRACE
 
     def _change_partitions(self, change: PartitionChange) -> None:
         if change.is_given_up:
@@ -288,8 +288,8 @@ class EvaluationStage(Component):
                 if self._own_sessions.is_in(job.session_id, self._taken_over):
                     self._judge.take_job(job)
             self._pending_after = jobs[-1].trace_id if jobs else None
-            if not jobs and subject is Subject.TRACE:
-                self._pending_subject, self._pending_after = Subject.SESSION, ""
+            if not jobs and subject is SubjectKind.TRACE:
+                self._pending_subject, self._pending_after = SubjectKind.SESSION, ""
 
     def _end(self, ended: SessionEnd) -> None:
         self._sessions.end(ended.session_id)

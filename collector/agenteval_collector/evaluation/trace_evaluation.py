@@ -38,7 +38,7 @@ from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import ModelCall, Trace
-from otel_agenteval.outcome import Evaluation, Failure, Method, Subject
+from otel_agenteval.outcome import Evaluation, Failure, Method, SubjectKind
 
 logger = logging.getLogger(__name__)
 
@@ -256,7 +256,7 @@ class TraceEvaluation:
                 name=referral.name,
                 version=referral.version,
                 method=Method.LLM,
-                subject=Subject.SESSION,
+                subject=SubjectKind.SESSION,
                 subject_id=record.session_id,
                 revision=record.revision,
                 outcome=referral.outcome,
@@ -284,7 +284,7 @@ class TraceEvaluation:
     def replace_judged(self, evaluations: Sequence[Evaluation], commit: Commit) -> bool:
         """Add to `commit` new judged outcomes of a revision. Returns False where the trace has another one by now."""
         first = evaluations[0]
-        if first.subject is Subject.SESSION:
+        if first.subject is SubjectKind.SESSION:
             if self.store.session_revision(first.subject_id) != first.revision:
                 return False
             commit.evaluations += evaluations

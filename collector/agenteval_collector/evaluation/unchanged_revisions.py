@@ -6,7 +6,7 @@ from typing import Final
 
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.sessions import StoredPlace
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace
 
 CAPACITY = 10_000
@@ -19,7 +19,7 @@ class Readings:
     """Digests of the last traces as they were read. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._read: Recent[str, tuple[int, int]] = Recent(CAPACITY)
+        self._read: LruMap[str, tuple[int, int]] = LruMap(CAPACITY)
 
     def same(self, assembled: AssembledTrace, trace: Trace, before: StoredPlace | None) -> bool:
         """Return whether `trace`, read from a newer revision, is known to say the same as the stored one `before`.

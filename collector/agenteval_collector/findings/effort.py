@@ -13,7 +13,7 @@ from typing import Final
 
 from agenteval_collector.model.effort import Effort
 from otel_agenteval.finding import Finding, FindingKind, Severity
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import ModelCall, Trace
 
 KEPT_SESSIONS: Final = 200
@@ -53,7 +53,7 @@ class AgentEfforts:
 
     def __init__(self, cost: Callable[[Sequence[ModelCall]], float | None]) -> None:
         self._cost = cost
-        self._efforts: Recent[str, deque[Effort]] = Recent(KEPT_AGENTS)
+        self._efforts: LruMap[str, deque[Effort]] = LruMap(KEPT_AGENTS)
 
     def of(self, trace: Trace) -> Effort:
         """Return the effort of the trace."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class Cache(Generic[T]):
     """Keeps the values that were used last, which `weigh` at most `capacity` together. Belongs to one event loop."""
 
     def __init__(self, *, capacity: int, weigh: Callable[[T], int]) -> None:
-        self._kept: Recent[str, T] = Recent(capacity, weigh)
+        self._kept: LruMap[str, T] = LruMap(capacity, weigh)
         self._flights: dict[str, _Flight[T]] = {}
 
     async def get(self, key: str, find: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, bool]:

@@ -21,7 +21,7 @@ from agenteval_collector.model.drift import Canary, CanaryAnswer, Drift
 from agenteval_collector.model.judging import JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
-from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Status, SubjectKind, Unscored
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[
             name=each.name,
             version=each.version,
             method=Method.LLM,
-            subject=Subject.TRACE,
+            subject=SubjectKind.TRACE,
             subject_id=trace_id,
             revision=revision,
             outcome=_AGAIN,

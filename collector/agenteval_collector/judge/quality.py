@@ -17,9 +17,9 @@ from typing import Final, Protocol
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.runtime.clock import Clock
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.metrics import JudgedTrace, PassRate, pass_rate
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 
 LIVE_VERSIONS: Final = 3
 """Versions of an agent that gauges show: those that were judged last."""
@@ -56,7 +56,7 @@ class Draw:
     """A trace to be labelled, or a session as a whole, which then has no `trace_id`. `probability` is the chance of
     those with its verdict to be labelled, once it is."""
 
-    subject: Subject
+    subject: SubjectKind
     trace_id: str | None
     session_id: str
     probability: float
@@ -73,7 +73,7 @@ def draw(scores: Sequence[JudgedScore], *, skip: Collection[str] = ()) -> Draw |
     labelled = sum(each.label is not None for each in alike)
     return Draw(
         subject=score.subject,
-        trace_id=score.subject_id if score.subject is Subject.TRACE else None,
+        trace_id=score.subject_id if score.subject is SubjectKind.TRACE else None,
         session_id=score.session_id,
         probability=(labelled + 1) / len(alike),
         judged=len(scores),
@@ -111,7 +111,7 @@ class PassRates:
     def __init__(self, records: JudgedRecords, clock: Clock) -> None:
         self._records = records
         self._clock = clock
-        self._known: Recent[Rated, _Known] = Recent(MOST_KNOWN)
+        self._known: LruMap[Rated, _Known] = LruMap(MOST_KNOWN)
         # Two readers must not compute the same rate side by side.
         self._lock = Lock()
 

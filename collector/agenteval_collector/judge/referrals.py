@@ -11,9 +11,9 @@ from agenteval_collector.judge.questions.extract import may_have_plan
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.judging import PROBABILITY, Referral
 from otel_agenteval.finding import Finding, Severity
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Outcome, Part, Status, Unscored
+from otel_agenteval.outcome import JudgedPart, Outcome, Status, Unscored
 
 PLACES: Final = 10
 """Places that are kept at most: so many sessions may be escalated one after the other, after a quiet time."""
@@ -25,7 +25,7 @@ _WITHOUT_ANSWER: Final = ("tool_correctness", "argument_correctness", "plan_qual
 SESSIONS: Final = 10_000
 """Sessions that are remembered with their part of the sample."""
 
-PartsOf: TypeAlias = Callable[[str], frozenset[Part | None]]
+PartsOf: TypeAlias = Callable[[str], frozenset[JudgedPart | None]]
 """The parts of a session's traces that there was something to judge in; None stands for those that are sampled out.
 Empty for a session that was not seen before."""
 
@@ -109,7 +109,7 @@ class JudgedEvaluator:
 class Selection(NamedTuple):
     """The part of the sample that a trace belongs to, and what this makes of its judged outcomes."""
 
-    part: Part | None
+    part: JudgedPart | None
     outcome: Unscored
 
 
@@ -126,8 +126,8 @@ class Referrals:
     escalation: Escalation
     parts_of: PartsOf
     goal: JudgedEvaluator | None = None
-    known: Recent[str, frozenset[Part | None]] = field(init=False, default_factory=lambda: Recent(SESSIONS))
-    refused: Recent[str, bool] = field(init=False, default_factory=lambda: Recent(SESSIONS))
+    known: LruMap[str, frozenset[JudgedPart | None]] = field(init=False, default_factory=lambda: LruMap(SESSIONS))
+    refused: LruMap[str, bool] = field(init=False, default_factory=lambda: LruMap(SESSIONS))
 
     def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> list[Referral]:
         concerned = _concerned(self.evaluators, trace)
@@ -142,7 +142,7 @@ class Referrals:
             return None
         if sampled(session_id, self.share):
             selection = _drawn(self.share)
-        elif Part.ESCALATED in self._parts(session_id):
+        elif JudgedPart.ESCALATED in self._parts(session_id):
             selection = _escalated("as its session was escalated")
         else:
             selection = self._left_out()
@@ -158,7 +158,7 @@ class Referrals:
             self.escalation.saw_session()
         if sampled(session_id, self.share):
             selection = _drawn(self.share)
-        elif Part.ESCALATED in parts:
+        elif JudgedPart.ESCALATED in parts:
             selection = _escalated("as its session was escalated")
         else:
             selection = self._outside_the_sample(session_id, findings)
@@ -179,7 +179,7 @@ class Referrals:
         reason = f"sampled out: the session is not among the {self.share * 100:.10g} % that are judged{but}"
         return Selection(None, Unscored(status=Status.SAMPLED_OUT, reason=reason))
 
-    def _parts(self, session_id: str) -> frozenset[Part | None]:
+    def _parts(self, session_id: str) -> frozenset[JudgedPart | None]:
         known = self.known.get(session_id)
         return self.parts_of(session_id) if known is None else known
 
@@ -223,11 +223,11 @@ def _referrals(concerned: Sequence[tuple[JudgedEvaluator, Outcome | None]], sele
 
 def _drawn(share: float) -> Selection:
     pending = Unscored(status=Status.PENDING, reason="waiting for the judge", metadata={PROBABILITY: share})
-    return Selection(Part.RANDOM, pending)
+    return Selection(JudgedPart.RANDOM, pending)
 
 
 def _escalated(why: str) -> Selection:
-    return Selection(Part.ESCALATED, Unscored(status=Status.PENDING, reason=f"waiting for the judge, {why}"))
+    return Selection(JudgedPart.ESCALATED, Unscored(status=Status.PENDING, reason=f"waiting for the judge, {why}"))
 
 
 def _cause(findings: Sequence[Finding]) -> Finding | None:

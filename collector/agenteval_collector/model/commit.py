@@ -10,12 +10,12 @@ from agenteval_collector.model.links import Link, LookUp, Move
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import SessionUpdate
 from agenteval_collector.model.trace_view import TraceView
-from otel_agenteval.detectors import Kind
+from otel_agenteval.detectors import LoopKind
 from otel_agenteval.finding import Finding, FindingKind
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation
 
-TOLD_KINDS = frozenset({*Kind, FindingKind.TOOL_FAILED} - {Kind.HUNG_SPAN})
+TOLD_KINDS = frozenset({*LoopKind, FindingKind.TOOL_FAILED} - {LoopKind.HUNG_SPAN})
 """Kinds of findings that may rest on calls of earlier traces, as those show on the span of the turn."""
 
 

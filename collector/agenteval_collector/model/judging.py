@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from otel_agenteval.model import Json
-from otel_agenteval.outcome import Evaluation, Outcome, Part, Status, Subject
+from otel_agenteval.outcome import Evaluation, JudgedPart, Outcome, Status, SubjectKind
 
 PROBABILITY = "probability"
 """Key in the metadata of an outcome of the random part. The probability with which its trace was drawn."""
@@ -48,7 +48,7 @@ class Referral:
     model: str | None
     threshold: float
     outcome: Outcome
-    part: Part | None = None
+    part: JudgedPart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class StoredAnswer:
     temperature: float | None
 
 
-JobKey: TypeAlias = tuple[Subject, str, bool]
+JobKey: TypeAlias = tuple[SubjectKind, str, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class JudgeJob:
     notice whether the judge drifts. Of a session, `trace_id` is its own id.
     """
 
-    subject: Subject = Subject.TRACE
+    subject: SubjectKind = SubjectKind.TRACE
     trace_id: str
     session_id: str
     revision: int
@@ -127,7 +127,7 @@ def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
         trace_id=first.subject_id,
         session_id=first.session_id,
         revision=first.revision,
-        urgent=any(each.part is Part.ESCALATED for each in pending),
+        urgent=any(each.part is JudgedPart.ESCALATED for each in pending),
         pending=tuple(pending),
     )
 

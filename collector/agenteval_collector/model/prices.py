@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Final, NamedTuple, Protocol
 
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import ModelCall
 
 MOST_MODELS: Final = 1000
@@ -43,7 +43,7 @@ class Prices:
 
         self._own = own
         self._usage, self._calculate = Usage, calc_price
-        self._known: Recent[str, Price | None] = Recent(MOST_MODELS)
+        self._known: LruMap[str, Price | None] = LruMap(MOST_MODELS)
         self._published("gpt-4o", 1, 1)
 
     def usd(self, model: str | None, input_tokens: int, output_tokens: int) -> float | None:

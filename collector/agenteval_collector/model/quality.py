@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from otel_agenteval.metrics import LabelledScore, PassRate
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 
 
 class Rated(NamedTuple):
@@ -28,7 +28,7 @@ class JudgedScore:
     session_id: str
     passed: bool
     label: bool | None = None
-    subject: Subject = Subject.TRACE
+    subject: SubjectKind = SubjectKind.TRACE
     model: str | None = None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from otel_agenteval.detectors import Kind
+from otel_agenteval.detectors import LoopKind
 from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.model import Json
 
@@ -34,13 +34,13 @@ _WHAT: Final[Mapping[str, str]] = {
     FindingKind.INVALID_ARGUMENTS: "Calls a tool with arguments that do not fit",
     FindingKind.ANSWER_CUT: "Answer breaks off",
     FindingKind.REPEATED_ANSWER: "Restates an earlier answer to other questions",
-    Kind.IDENTICAL_CALL: "Makes the same call over and over",
-    Kind.CYCLE: "Goes round in a circle of calls",
-    Kind.NO_PROGRESS: "Gets the same result over and over",
-    Kind.ERROR_STORM: "Fails in the same way over and over",
-    Kind.REPEATED_OUTPUT: "Says the same over and over",
-    Kind.HUNG_SPAN: "Call hangs",
-    Kind.BUDGET: "Uses more than its budget",
+    LoopKind.IDENTICAL_CALL: "Makes the same call over and over",
+    LoopKind.CYCLE: "Goes round in a circle of calls",
+    LoopKind.NO_PROGRESS: "Gets the same result over and over",
+    LoopKind.ERROR_STORM: "Fails in the same way over and over",
+    LoopKind.REPEATED_OUTPUT: "Says the same over and over",
+    LoopKind.HUNG_SPAN: "Call hangs",
+    LoopKind.BUDGET: "Uses more than its budget",
 }
 
 

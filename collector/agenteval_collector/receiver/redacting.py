@@ -14,9 +14,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from agenteval_collector.model.telemetry import Signal
 from otel_agenteval import semconv
 from otel_agenteval.conventions.identity import SESSION_KEYS, USER_KEYS
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import Budget, merged
+from otel_agenteval.redaction import RedactionBudget, merged
 
 TRACES: Final = 10_000
 """Traces whose budgets are remembered."""
@@ -33,11 +33,11 @@ class RequestRedaction:
     conversations are found by comparison. `ids` are further attributes that stay.
     """
 
-    def __init__(self, redact: Callable[[Json, Budget], Json], ids: Collection[str] = ()) -> None:
+    def __init__(self, redact: Callable[[Json, RedactionBudget], Json], ids: Collection[str] = ()) -> None:
         self._redact = redact
         self._ids = IDS.union(ids)
         self._lock = threading.Lock()  # of _budgets
-        self._budgets: Recent[bytes, Budget] = Recent(TRACES)
+        self._budgets: LruMap[bytes, RedactionBudget] = LruMap(TRACES)
 
     def redact(self, signal: Signal, body: bytes) -> bytes:
         """Return a request that was checked, redacted. What OTLP does not know, or nobody reads, is left out."""
@@ -57,7 +57,7 @@ class RequestRedaction:
                     self._item(item, self._budget(item.trace_id))
         return request.SerializeToString()
 
-    def _item(self, item: Span | LogRecord, budget: Budget) -> None:
+    def _item(self, item: Span | LogRecord, budget: RedactionBudget) -> None:
         self._attributes(item.attributes, budget)
         if isinstance(item, Span):
             self._span(item, budget)
@@ -65,16 +65,16 @@ class RequestRedaction:
             self._record(item, budget)
 
     def _origin(self, origin: ResourceSpans | ResourceLogs) -> None:
-        self._attributes(origin.resource.attributes, Budget())
+        self._attributes(origin.resource.attributes, RedactionBudget())
         origin.resource.ClearField("entity_refs")
-        self._texts(origin, ("schema_url",), Budget())
+        self._texts(origin, ("schema_url",), RedactionBudget())
 
     def _scope(self, items: ScopeSpans | ScopeLogs) -> None:
-        self._attributes(items.scope.attributes, Budget())
-        self._texts(items.scope, ("name", "version"), Budget())
-        self._texts(items, ("schema_url",), Budget())
+        self._attributes(items.scope.attributes, RedactionBudget())
+        self._texts(items.scope, ("name", "version"), RedactionBudget())
+        self._texts(items, ("schema_url",), RedactionBudget())
 
-    def _span(self, span: Span, budget: Budget) -> None:
+    def _span(self, span: Span, budget: RedactionBudget) -> None:
         for event in span.events:
             self._attributes(event.attributes, budget)
             self._texts(event, ("name",), budget)
@@ -84,19 +84,19 @@ class RequestRedaction:
         self._texts(span.status, ("message",), budget)
         self._texts(span, ("name", "trace_state"), budget)
 
-    def _record(self, record: LogRecord, budget: Budget) -> None:
+    def _record(self, record: LogRecord, budget: RedactionBudget) -> None:
         body = _json(record.body)
         redacted = self._redact(body, budget)
         if redacted != body:
             record.body.CopyFrom(_value(redacted))
         self._texts(record, ("event_name", "severity_text"), budget)
 
-    def _texts(self, message: Message, fields: Iterable[str], budget: Budget) -> None:
+    def _texts(self, message: Message, fields: Iterable[str], budget: RedactionBudget) -> None:
         for field in fields:
             if text := getattr(message, field):
                 setattr(message, field, self._redact(text, budget))
 
-    def _attributes(self, attributes: Sequence[KeyValue], budget: Budget) -> None:
+    def _attributes(self, attributes: Sequence[KeyValue], budget: RedactionBudget) -> None:
         group = [each for each in attributes if each.key not in self._ids]
         values = {each.key: _json(each.value) for each in group}
         redacted = cast("dict[str, Json]", self._redact(values, budget)) if len(values) == len(group) else {}
@@ -109,11 +109,11 @@ class RequestRedaction:
                 each.value.CopyFrom(_value(value))
             each.key = key
 
-    def _budget(self, trace_id: bytes) -> Budget:
+    def _budget(self, trace_id: bytes) -> RedactionBudget:
         with self._lock:
             budget = self._budgets.get(trace_id)
             if budget is None:
-                budget = Budget()
+                budget = RedactionBudget()
                 self._budgets.put(trace_id, budget)
             return budget
 

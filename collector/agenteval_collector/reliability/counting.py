@@ -25,7 +25,7 @@ from agenteval_collector.model.runs import (
     Violation,
 )
 from agenteval_collector.reliability.ports import RunRecords, RunSnapshot
-from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Unscored
+from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, Unscored
 
 TASK_COMPLETION: Final = "task_completion"
 CONFIDENCE: Final = "confidence"
@@ -125,7 +125,7 @@ def _scores(evaluations: Sequence[Evaluation]) -> _Scores:
 def _if_drawn(evaluation: Evaluation) -> Evaluation:
     """Return what the judge says of a trace that was drawn at random. One that it looked at for another reason says
     nothing about the others, and counts as not sampled."""
-    if evaluation.method is not Method.LLM or evaluation.part is Part.RANDOM:
+    if evaluation.method is not Method.LLM or evaluation.part is JudgedPart.RANDOM:
         return evaluation
     if not isinstance(evaluation.outcome, Score):
         return evaluation

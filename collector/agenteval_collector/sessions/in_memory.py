@@ -17,7 +17,7 @@ from agenteval_collector.sessions.session_evaluators import SessionEvaluators
 from agenteval_collector.sessions.upper_bound import BoundedScores
 from agenteval_collector.sessions.window import AnswerWindow, Place
 from otel_agenteval.finding import Seen
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.metrics.signals import merge_weights
 from otel_agenteval.model import Trace
@@ -59,12 +59,12 @@ class Sessions:
         self._answer = answer
         self._clock = clock
         self._weights = merge_weights(weights)
-        self._sessions: Recent[str, Session] = Recent(max_bytes, Session.weight)
+        self._sessions: LruMap[str, Session] = LruMap(max_bytes, Session.weight)
         # Those that the store does not have as they are now stay here, whatever room there is in memory.
         self._held: dict[str, Session] = {}
         # Those of them that are scored with the next commit.
         self._changed: dict[str, Session] = {}
-        self._members: Recent[str, Member] = Recent(MEMBERS)
+        self._members: LruMap[str, Member] = LruMap(MEMBERS)
         # The windows around places far back that the trace in hand looks at.
         self._far: dict[tuple[str, Place], AnswerWindow] = {}
         # After a defect of ours no sums are believed before the next commit.

@@ -10,8 +10,8 @@ from typing import Final
 from agenteval_collector.model.news import News
 from agenteval_collector.model.sessions import PastSession, SessionLevel
 from agenteval_collector.runtime.clock import Clock
-from otel_agenteval.lru import Recent
-from otel_agenteval.outcome import Part, Subject
+from otel_agenteval.lru import LruMap
+from otel_agenteval.outcome import JudgedPart, SubjectKind
 
 KEPT_SESSIONS: Final = 1_000
 """Past sessions of an agent, service and evaluator that count: the newest."""
@@ -25,7 +25,7 @@ class PastSessions:
     """Counts of past sessions, and of the low ones among them. Thread-safe."""
 
     def __init__(self) -> None:
-        self._low: Recent[Key, deque[bool]] = Recent(KEPT_AGENTS)
+        self._low: LruMap[Key, deque[bool]] = LruMap(KEPT_AGENTS)
         self._lock = Lock()
 
     def remember(self, sessions: Iterable[PastSession]) -> None:
@@ -41,7 +41,7 @@ class PastSessions:
         self.remember(
             PastSession(each.agent, each.service, each.name, each.success is False)
             for each in final
-            if each.subject is Subject.SESSION and each.part is Part.RANDOM
+            if each.subject is SubjectKind.SESSION and each.part is JudgedPart.RANDOM
         )
 
     def count(self, agent: str | None, service: str | None, evaluator: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from agenteval_collector.model.effort import NO_EFFORT
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionSums, Signals, StoredTrace
 from agenteval_collector.sessions.upper_bound import BoundedScores, signals_of
 from agenteval_collector.sessions.window import AnswerWindow, Place
-from otel_agenteval.outcome import Part
+from otel_agenteval.outcome import JudgedPart
 
 _SESSION_BYTES: Final = 4_000
 """A session in memory, without its traces: measured."""
@@ -19,7 +19,7 @@ _WINDOW_BYTES: Final = 12_000
 _TRACE_BYTES: Final = 16
 """Every other trace: its risk, once as the judge says and once at best."""
 
-_PARTS: Final = (None, Part.RANDOM, Part.ESCALATED)
+_PARTS: Final = (None, JudgedPart.RANDOM, JudgedPart.ESCALATED)
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Session:
     service_version: str | None = None
     last_turn: tuple[Place, str | None] = ((0, ""), None)
     first_agent: tuple[Place, str] | None = None
-    part: Part | None = None
+    part: JudgedPart | None = None
     changed: dict[str, Member] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
 
@@ -95,7 +95,7 @@ def taken_up(record: SessionRecord, stored: SessionSums, weights: Mapping[str, f
         service_version=sums["service_version"],
         last_turn=(_place(last), span_id),
         first_agent=first and (_place(first[0]), first[1]),
-        part=sums["part"] and Part(sums["part"]),
+        part=sums["part"] and JudgedPart(sums["part"]),
     )
 
 

@@ -13,7 +13,17 @@ from agenteval_collector.sessions.session import Session
 from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Json
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import (
+    Evaluation,
+    Failure,
+    JudgedPart,
+    Method,
+    Outcome,
+    Score,
+    Status,
+    SubjectKind,
+    Unscored,
+)
 
 RELIABILITY = "agent_reliability"
 CONSISTENCY = "agent_consistency"
@@ -53,7 +63,7 @@ class SessionEvaluators:
                 name=name,
                 version=VERSION,
                 method=Method.EXACT,
-                subject=Subject.SESSION,
+                subject=SubjectKind.SESSION,
                 subject_id=record.session_id,
                 revision=record.revision,
                 outcome=self._outcome(name, score(scores), scores),
@@ -75,7 +85,7 @@ class SessionEvaluators:
     def levels(self, evaluations: Sequence[Evaluation]) -> dict[str, bool]:
         """Return by evaluator whether the session scores below the threshold; nothing where it was not drawn at random,
         so that the share of low sessions is that of all sessions."""
-        return {each.name: each.success is False for each in evaluations if each.part is Part.RANDOM}
+        return {each.name: each.success is False for each in evaluations if each.part is JudgedPart.RANDOM}
 
     def _outcome(self, name: str, score: BoundedScore, scores: BoundedScores) -> Outcome:
         """Return the score as an outcome. A bound, the highest value that the score can reach, counts only below the

@@ -21,7 +21,7 @@ from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.schema import agent_hours, agent_times, findings, outcomes, own, sessions, traces
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import Clusters
-from otel_agenteval.outcome import Method, Part, Subject
+from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
 
 ALL: Final = ""
 """The name under which all traces of an agent are counted, whatever was judged."""
@@ -135,9 +135,9 @@ _JUDGED: Final = (
     .join(outcomes, (outcomes.c.tenant == traces.c.tenant) & (outcomes.c.subject_id == traces.c.trace_id))
     .where(
         *_OF_TRACES,
-        outcomes.c.subject == Subject.TRACE,
+        outcomes.c.subject == SubjectKind.TRACE,
         # In a form that no index has: by that of `JUDGED_AT_RANDOM` SQLite would read all that was ever judged.
-        func.coalesce(outcomes.c.part, "") == Part.RANDOM,
+        func.coalesce(outcomes.c.part, "") == JudgedPart.RANDOM,
         outcomes.c.method == Method.LLM,
         outcomes.c.success.is_not(None),
     )

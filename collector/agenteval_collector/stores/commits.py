@@ -24,7 +24,7 @@ from agenteval_collector.stores.rows import counts_at_once, evaluation_of, outco
 from agenteval_collector.stores.runs import write_run_traces
 from agenteval_collector.stores.schema import outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import revision_json, view_row
-from otel_agenteval.outcome import Evaluation, Method, Status, Subject
+from otel_agenteval.outcome import Evaluation, Method, Status, SubjectKind
 
 
 def written_by(commit: Commit) -> set[str]:
@@ -127,15 +127,15 @@ def _forget_older_outcomes(connection: TenantConnection, trace: TraceRecord) -> 
 
 
 def _of_trace(trace_id: str) -> tuple[ColumnElement[bool], ...]:
-    return own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == trace_id
+    return own(outcomes), outcomes.c.subject == SubjectKind.TRACE, outcomes.c.subject_id == trace_id
 
 
 def _forget_session(connection: TenantConnection, session_id: str) -> None:
     connection.execute(delete(sessions).where(own(sessions), sessions.c.session_id == session_id))
-    forget_exchanges(connection, Subject.SESSION, session_id)
+    forget_exchanges(connection, SubjectKind.SESSION, session_id)
     connection.execute(
         delete(outcomes).where(
-            own(outcomes), outcomes.c.subject == Subject.SESSION, outcomes.c.subject_id == session_id
+            own(outcomes), outcomes.c.subject == SubjectKind.SESSION, outcomes.c.subject_id == session_id
         )
     )
 
@@ -145,7 +145,7 @@ _COUNTED = select(
 ).where(
     own(outcomes),
     # All there are: the primary key leads from there to the ids.
-    outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in Subject]),
+    outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in SubjectKind]),
     among(outcomes.c.subject_id, "ids"),
     outcomes.c.counted,
 )
@@ -175,7 +175,7 @@ def with_counts(evaluations: Sequence[Evaluation], known: set[tuple[str, ...]]) 
     return committed
 
 
-_OF_SESSION = own(outcomes), outcomes.c.subject == literal_column(f"'{Subject.SESSION}'")
+_OF_SESSION = own(outcomes), outcomes.c.subject == literal_column(f"'{SubjectKind.SESSION}'")
 _UNCOUNTED_SESSIONS = (
     select(outcomes)
     .join(sessions, and_(sessions.c.tenant == outcomes.c.tenant, sessions.c.session_id == outcomes.c.subject_id))

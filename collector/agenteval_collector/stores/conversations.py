@@ -10,7 +10,7 @@ from agenteval_collector.model.links import Link, Move
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.rows import SameNames
 from agenteval_collector.stores.schema import conversations, findings, outcomes, own, run_traces, sessions, traces
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 
 MAX_LINKS: Final = 100_000
 """Traces kept of a service; about 50 MB."""
@@ -147,7 +147,7 @@ _KEYS: Final = ("first", "second", "third", "fourth")
 _NOT_OVER: Final = {"finalized_at": None, "ended_at": None}
 _MOVED: Final = (
     (traces, traces.c.trace_id == sa.bindparam("of")),
-    (outcomes, sa.and_(outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == sa.bindparam("of"))),
+    (outcomes, sa.and_(outcomes.c.subject == SubjectKind.TRACE, outcomes.c.subject_id == sa.bindparam("of"))),
     (run_traces, run_traces.c.trace_id == sa.bindparam("of")),
     (findings, findings.c.trace_id == sa.bindparam("of")),
 )

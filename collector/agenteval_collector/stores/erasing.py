@@ -34,7 +34,7 @@ from agenteval_collector.stores.schema import (
     traces,
 )
 from agenteval_collector.stores.trace_json import without_content
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 
 _LONGEST: Final = 3000
 """Bytes of the list of the index's parts. In older SQLite (3.40) each `optimize` makes it up to four bytes longer, and
@@ -58,7 +58,7 @@ _KEPT_BY_OTHERS: Final = {
 """Tables that name traces or sessions, and how their rows go."""
 
 
-def _about(table: sa.Table, subject: Subject) -> sa.ColumnElement[bool]:
+def _about(table: sa.Table, subject: SubjectKind) -> sa.ColumnElement[bool]:
     return (table.c.subject == sa.literal_column(f"'{subject}'")) & among(table.c.subject_id, "ids")
 
 
@@ -69,11 +69,11 @@ def _naming(column: str, *but: sa.Table) -> list[tuple[sa.Table, sa.ColumnElemen
 
 
 _OF_SUBJECTS: Final = (outcomes, judge_exchanges, judge_answers)
-OF_TRACES: Final = [*_naming("trace_id"), *((table, _about(table, Subject.TRACE)) for table in _OF_SUBJECTS)]
+OF_TRACES: Final = [*_naming("trace_id"), *((table, _about(table, SubjectKind.TRACE)) for table in _OF_SUBJECTS)]
 # What traces have left behind is gone with them, and is not looked for again where no index leads to it.
 OF_SESSIONS: Final = [
     *_naming("session_id", traces, run_traces, conversations),
-    *((table, _about(table, Subject.SESSION)) for table in _OF_SUBJECTS),
+    *((table, _about(table, SubjectKind.SESSION)) for table in _OF_SUBJECTS),
 ]
 
 
@@ -127,7 +127,7 @@ def forget_content(connection: TenantConnection, before: int, limit: int) -> int
     session_ids = set(connection.execute(_OVER, params).scalars())
     connection.check_held(session_ids)
     over = ids(session_ids)
-    for subject, doomed in ((Subject.TRACE, params), (Subject.SESSION, over)):
+    for subject, doomed in ((SubjectKind.TRACE, params), (SubjectKind.SESSION, over)):
         _forget_reasons(connection, outcomes, _about(outcomes, subject), doomed)
         for table in (judge_exchanges, judge_answers):
             connection.execute(sa.delete(table).where(own(table), _about(table, subject)), doomed)

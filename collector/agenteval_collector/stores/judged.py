@@ -12,11 +12,11 @@ from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.rows import evaluation_of, session_record
 from agenteval_collector.stores.schema import CAME, JUDGED_FAILED, outcomes, own, sessions, traces
-from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
+from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Status, SubjectKind
 
 _Conditions: TypeAlias = Sequence[ColumnElement[bool] | TextClause]
 
-_OF_JUDGE = (own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.method == Method.LLM)
+_OF_JUDGE = (own(outcomes), outcomes.c.subject == SubjectKind.TRACE, outcomes.c.method == Method.LLM)
 _NEWEST = and_(
     traces.c.tenant == outcomes.c.tenant,
     traces.c.trace_id == outcomes.c.subject_id,
@@ -24,13 +24,13 @@ _NEWEST = and_(
 )
 _OF_SESSION = and_(sessions.c.tenant == outcomes.c.tenant, sessions.c.session_id == outcomes.c.subject_id)
 _NEWEST_SESSION = and_(_OF_SESSION, sessions.c.revision == outcomes.c.revision)
-_GOAL = and_(_OF_SESSION, outcomes.c.subject == Subject.SESSION, outcomes.c.name == GOAL_SUCCESS)
+_GOAL = and_(_OF_SESSION, outcomes.c.subject == SubjectKind.SESSION, outcomes.c.name == GOAL_SUCCESS)
 _NEWEST_GOAL = and_(_GOAL, outcomes.c.revision == sessions.c.revision)
 _LEFT_OUT: Final = (Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE)
 
 
 SCORED: Final = outcomes.c.status == Status.SCORED
-NOT_ESCALATED: Final = or_(outcomes.c.part.is_(None), outcomes.c.part != Part.ESCALATED)
+NOT_ESCALATED: Final = or_(outcomes.c.part.is_(None), outcomes.c.part != JudgedPart.ESCALATED)
 """Not judged because of what was found in its trace."""
 
 
@@ -71,10 +71,15 @@ class JudgedStore:
 
 
 def read_pending(
-    connection: TenantConnection, *, before: int, after: str = "", limit: int = 64, subject: Subject = Subject.TRACE
+    connection: TenantConnection,
+    *,
+    before: int,
+    after: str = "",
+    limit: int = 64,
+    subject: SubjectKind = SubjectKind.TRACE,
 ) -> list[JudgeJob]:
     """Return the newest revisions that wait for the judge since before that time (ns), by their ids from `after` on."""
-    table, newest = (sessions, _NEWEST_SESSION) if subject is Subject.SESSION else (traces, _NEWEST)
+    table, newest = (sessions, _NEWEST_SESSION) if subject is SubjectKind.SESSION else (traces, _NEWEST)
     waiting: tuple[ColumnElement[bool], ...] = (
         own(outcomes),
         outcomes.c.subject == subject,
@@ -90,14 +95,14 @@ def read_pending(
     return [job_of(pending) for pending in _by_trace(connection.execute(query).mappings().all())]
 
 
-def read_parts(connection: TenantConnection, session_id: str) -> frozenset[Part | None]:
+def read_parts(connection: TenantConnection, session_id: str) -> frozenset[JudgedPart | None]:
     """Return the parts of the sample that traces of the session belong to; None stands for those sampled out."""
     query = select(outcomes.c.part).where(
         *_OF_JUDGE,
         outcomes.c.session_id == session_id,
         or_(outcomes.c.part.is_not(None), outcomes.c.status == Status.SAMPLED_OUT),
     )
-    return frozenset(part and Part(part) for part in connection.execute(query.distinct()).scalars())
+    return frozenset(part and JudgedPart(part) for part in connection.execute(query.distinct()).scalars())
 
 
 def read_sampled_out(connection: TenantConnection, session_id: str, limit: int) -> list[list[Evaluation]]:

@@ -13,7 +13,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.rows import SameNames
 from agenteval_collector.stores.schema import judge_answers, judge_exchanges, judge_ledger, own, sessions, traces
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 from otel_agenteval.text import storable
 
 TRIMMED: Final = 256
@@ -60,7 +60,7 @@ def write_exchanges(connection: TenantConnection, judgement: Judgement) -> None:
     connection.upsert(judge_exchanges, rows)
 
 
-def forget_exchanges(connection: TenantConnection, subject: Subject, subject_id: str) -> None:
+def forget_exchanges(connection: TenantConnection, subject: SubjectKind, subject_id: str) -> None:
     """Forget what was asked about a trace or a session."""
     connection.execute(delete(judge_exchanges).where(*_about(subject, subject_id)))
 
@@ -83,14 +83,14 @@ _TRIM_EXCHANGES: Final = _oldest(judge_exchanges.c.subject_id, judge_exchanges.c
 _TRIM_ANSWERS: Final = _oldest(judge_answers.c.key, judge_answers.c.kept_at)
 
 
-def read_exchanges(connection: TenantConnection, subject: Subject, subject_id: str) -> list[Exchange]:
+def read_exchanges(connection: TenantConnection, subject: SubjectKind, subject_id: str) -> list[Exchange]:
     """Return the exchanges about a trace or a session, in the order of asking."""
     query = select(judge_exchanges).where(*_about(subject, subject_id))
     query = query.order_by(judge_exchanges.c.revision, judge_exchanges.c.position)
     return [_exchange(row) for row in connection.execute(query).mappings()]
 
 
-def _about(subject: Subject, subject_id: str) -> tuple[ColumnElement[bool], ...]:
+def _about(subject: SubjectKind, subject_id: str) -> tuple[ColumnElement[bool], ...]:
     return own(judge_exchanges), judge_exchanges.c.subject == subject, judge_exchanges.c.subject_id == subject_id
 
 
@@ -106,8 +106,8 @@ def _row(exchange: Exchange) -> dict[str, Any]:
 
 _OF_KEY: Final = select(judge_answers).where(own(judge_answers), judge_answers.c.key == bindparam("key"))
 _IS_THERE: Final = {
-    Subject.TRACE: select(traces.c.trace_id).where(own(traces), traces.c.trace_id == bindparam("id")),
-    Subject.SESSION: select(sessions.c.session_id).where(own(sessions), sessions.c.session_id == bindparam("id")),
+    SubjectKind.TRACE: select(traces.c.trace_id).where(own(traces), traces.c.trace_id == bindparam("id")),
+    SubjectKind.SESSION: select(sessions.c.session_id).where(own(sessions), sessions.c.session_id == bindparam("id")),
 }
 
 

@@ -13,7 +13,7 @@ from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import SameNames
 from agenteval_collector.stores.schema import labels, outcomes, own, sessions, traces
 from otel_agenteval.metrics import LabelledScore
-from otel_agenteval.outcome import Status, Subject
+from otel_agenteval.outcome import Status, SubjectKind
 
 NEWEST = 2000
 """Scores of one evaluator that agreement looks at, the newest: what it costs to compute is bounded."""
@@ -34,9 +34,11 @@ _EVALUATOR = ("name", "method", "version", "model")
 _LABELS_SCORE = and_(
     labels.c.tenant == outcomes.c.tenant,
     or_(
-        and_(outcomes.c.subject == Subject.TRACE, labels.c.trace_id == outcomes.c.subject_id),
+        and_(outcomes.c.subject == SubjectKind.TRACE, labels.c.trace_id == outcomes.c.subject_id),
         and_(
-            outcomes.c.subject == Subject.SESSION, labels.c.trace_id == "", labels.c.session_id == outcomes.c.subject_id
+            outcomes.c.subject == SubjectKind.SESSION,
+            labels.c.trace_id == "",
+            labels.c.session_id == outcomes.c.subject_id,
         ),
     ),
     or_(labels.c.name == outcomes.c.name, and_(labels.c.name == FEEDBACK, outcomes.c.name.in_(_WANTED))),
@@ -54,7 +56,7 @@ def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
 
 def about(subject: ColumnElement[str], subject_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Make the condition that a label is about this trace or this session."""
-    is_trace = subject == Subject.TRACE
+    is_trace = subject == SubjectKind.TRACE
     return and_(
         labels.c.trace_id == case((is_trace, subject_id), else_=""),
         labels.c.session_id == case((is_trace, ""), else_=subject_id),
@@ -65,7 +67,7 @@ def late_enough() -> ColumnElement[bool]:
     """Make the condition that a person who labelled a session had seen all that the score is about: a session goes on,
     and is scored again. A trace does not, and what users and other evaluators say comes before any score."""
     return or_(
-        outcomes.c.subject == Subject.TRACE,
+        outcomes.c.subject == SubjectKind.TRACE,
         labels.c.source != LabelSource.PERSON,
         labels.c.labelled_at >= outcomes.c.evaluated_at,
     )

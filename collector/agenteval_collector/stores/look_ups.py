@@ -16,7 +16,7 @@ from agenteval_collector.stores.rows import effort_from, evaluation_of, session_
 from agenteval_collector.stores.schema import outcomes, own, progress, session_sums, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import finished_turns, says_the_same
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.outcome import Evaluation, Status, Subject
+from otel_agenteval.outcome import Evaluation, Status, SubjectKind
 
 NEWEST: Final = 8
 """Newest traces of a session whose answers are read again when the session is opened again: as many as one needs that
@@ -30,7 +30,7 @@ _KNOWN_TRACES: Final = select(traces.c.trace_id, traces.c.revision, traces.c.off
 )
 _IS_PENDING: Final = exists().where(
     own(outcomes),
-    outcomes.c.subject == literal_column(f"'{Subject.TRACE}'"),
+    outcomes.c.subject == literal_column(f"'{SubjectKind.TRACE}'"),
     outcomes.c.subject_id == traces.c.trace_id,
     outcomes.c.status == literal_column(f"'{Status.PENDING}'"),
 )
@@ -167,7 +167,7 @@ def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[s
     """Return the outcomes that may be signals of session scores, by trace and name: of each the newest."""
     found: dict[str, dict[str, Evaluation]] = {}
     query = select(outcomes).where(
-        own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
+        own(outcomes), outcomes.c.subject == SubjectKind.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
     )
     for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings().all():
         each = evaluation_of(row)

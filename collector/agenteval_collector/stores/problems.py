@@ -30,7 +30,7 @@ from agenteval_collector.stores.schema import (
     traces,
 )
 from otel_agenteval.finding import Severity
-from otel_agenteval.outcome import Method, Subject
+from otel_agenteval.outcome import Method, SubjectKind
 
 MOST_SHAPES: Final = 100
 """Problems of one agent, kind and tool; all further errors there are one problem."""
@@ -236,7 +236,7 @@ _FAILURES = select(
 ).where(
     own(outcomes),
     # All there are: the primary key leads from there to the ids.
-    outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in Subject]),
+    outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in SubjectKind]),
     among(outcomes.c.subject_id, "ids"),
     outcomes.c.success.is_(False),
     outcomes.c.method == Method.LLM,

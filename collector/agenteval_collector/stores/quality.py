@@ -10,7 +10,7 @@ from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.labels import about, late_enough
 from agenteval_collector.stores.rows import has
 from agenteval_collector.stores.schema import JUDGED_AT_RANDOM, JUDGED_IN_VAIN, labels, outcomes, own
-from otel_agenteval.outcome import Method, Subject
+from otel_agenteval.outcome import Method, SubjectKind
 
 NEWEST: Final = 5000
 """Judged traces that a rate is computed from, the newest: what it costs is bounded."""
@@ -74,7 +74,7 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
     )
     found: dict[str, JudgedScore] = {}
     for row in connection.execute(query):
-        subject = Subject(row.subject)
+        subject = SubjectKind(row.subject)
         judged = JudgedScore(row.subject_id, row.session_id, bool(row.success), row.label, subject, row.model)
         found.setdefault(row.subject_id, judged)
     return list(found.values())

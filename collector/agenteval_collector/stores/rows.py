@@ -14,7 +14,17 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.runs import RunName
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.stores.schema import outcomes, sessions, traces
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import (
+    Evaluation,
+    Failure,
+    JudgedPart,
+    Method,
+    Outcome,
+    Score,
+    Status,
+    SubjectKind,
+    Unscored,
+)
 from otel_agenteval.text import storable
 
 
@@ -93,15 +103,15 @@ def outcome_row(evaluation: Evaluation) -> dict[str, Any]:
 
 def counts_at_once(evaluation: Evaluation) -> bool:
     """Return whether instruments count it with its commit; pending outcomes, and those of sessions, count later."""
-    return evaluation.subject is not Subject.SESSION and evaluation.outcome.status is not Status.PENDING
+    return evaluation.subject is not SubjectKind.SESSION and evaluation.outcome.status is not Status.PENDING
 
 
 def evaluation_of(row: Mapping[Any, Any]) -> Evaluation:
     """Return the evaluation that a row of `outcomes` was made from."""
     decoded = {
         "method": Method(row["method"]),
-        "subject": Subject(row["subject"]),
-        "part": row["part"] and Part(row["part"]),
+        "subject": SubjectKind(row["subject"]),
+        "part": row["part"] and JudgedPart(row["part"]),
         "outcome": _outcome(row),
     }
     return Evaluation(**_EVALUATION.fields_in(row) | decoded)

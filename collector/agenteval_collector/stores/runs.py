@@ -16,7 +16,7 @@ from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import SameNames, evaluation_of, has, to_json
 from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions
 from otel_agenteval.model import RunIdentity
-from otel_agenteval.outcome import Evaluation, Subject
+from otel_agenteval.outcome import Evaluation, SubjectKind
 
 _SAME = SameNames(RunTrace, run_traces)
 _SAID = SameNames(RunReport, run_reports)
@@ -174,7 +174,7 @@ class RunSnapshot:
     def evaluations(self, trace_ids: Sequence[str], names: Sequence[str]) -> list[Evaluation]:
         query = select(outcomes).where(
             own(outcomes),
-            outcomes.c.subject == Subject.TRACE,
+            outcomes.c.subject == SubjectKind.TRACE,
             among(outcomes.c.subject_id, "ids"),
             outcomes.c.name.in_(names),
         )

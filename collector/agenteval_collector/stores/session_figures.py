@@ -12,18 +12,18 @@ from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.judged import gone_on
 from agenteval_collector.stores.schema import labels, outcomes, own, run_reports, run_traces, sessions, traces
-from otel_agenteval.outcome import Method, Part, Status, Subject
+from otel_agenteval.outcome import JudgedPart, Method, Status, SubjectKind
 
 _LIVE = (own(sessions), or_(sessions.c.finalized_at.is_(None), sessions.c.session_id.in_(gone_on())))
 _WHOSE = (sessions.c.agent, sessions.c.services)
 _ACTIVE = select(*_WHOSE, func.count().label("active")).where(*_LIVE).group_by(*_WHOSE)
 _IS_SCORE = and_(
     outcomes.c.tenant == sessions.c.tenant,
-    outcomes.c.subject == Subject.SESSION,
+    outcomes.c.subject == SubjectKind.SESSION,
     outcomes.c.subject_id == sessions.c.session_id,
     outcomes.c.revision == sessions.c.revision,
     outcomes.c.method == Method.EXACT,
-    outcomes.c.part == Part.RANDOM,
+    outcomes.c.part == JudgedPart.RANDOM,
 )
 _SCORED = (
     select(*_WHOSE, outcomes.c.name, outcomes.c.success, func.count().label("active"))
@@ -64,7 +64,7 @@ def read_past(connection: TenantConnection, limit: int) -> list[PastSession]:
     query = (
         select(outcomes.c.agent, outcomes.c.service, outcomes.c.name, outcomes.c.success)
         .join(last, and_(outcomes.c.tenant == last.c.tenant, outcomes.c.subject_id == last.c.session_id))
-        .where(outcomes.c.subject == Subject.SESSION, outcomes.c.part == Part.RANDOM, outcomes.c.counted)
+        .where(outcomes.c.subject == SubjectKind.SESSION, outcomes.c.part == JudgedPart.RANDOM, outcomes.c.counted)
         .order_by(last.c.finalized_at)
     )
     rows = connection.execute(query).all()
@@ -80,10 +80,10 @@ _JUDGED: Final = (
     .where(
         own(outcomes),
         among(outcomes.c.session_id, "ids"),
-        outcomes.c.subject == Subject.TRACE,
+        outcomes.c.subject == SubjectKind.TRACE,
         outcomes.c.name == COMPLETED,
         outcomes.c.method == Method.LLM,
-        outcomes.c.part == Part.RANDOM,
+        outcomes.c.part == JudgedPart.RANDOM,
         outcomes.c.status == Status.SCORED,
         outcomes.c.success.is_not(None),
     )

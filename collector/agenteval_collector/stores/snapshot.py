@@ -19,7 +19,7 @@ from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes
 from agenteval_collector.stores.session_figures import read_ends
 from agenteval_collector.stores.trace_json import view_from
 from otel_agenteval.finding import Finding
-from otel_agenteval.outcome import Evaluation, Subject
+from otel_agenteval.outcome import Evaluation, SubjectKind
 
 
 class Snapshot:
@@ -72,7 +72,7 @@ class Snapshot:
         row = self.connection.execute(query.order_by(findings.c.found_at).limit(1)).mappings().first()
         return None if row is None else finding_of(row)
 
-    def evaluations(self, subject: Subject, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]:
+    def evaluations(self, subject: SubjectKind, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]:
         found: dict[str, list[Evaluation]] = {each: [] for each in subject_ids}
         values = {"subject": subject, **ids(subject_ids)}
         for row in self.connection.execute(_EVALUATIONS, values).mappings():
@@ -84,7 +84,7 @@ class Snapshot:
         query = select(outcomes.c.name, outcomes.c.subject_id, outcomes.c.score).where(
             own(outcomes),
             outcomes.c.session_id == session_id,
-            outcomes.c.subject == Subject.TRACE,
+            outcomes.c.subject == SubjectKind.TRACE,
             outcomes.c.name.in_(names),
         )
         rows = self.connection.execute(query.order_by(outcomes.c.evaluated_at)).all()

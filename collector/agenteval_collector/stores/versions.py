@@ -7,7 +7,7 @@ from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.schema import findings, outcomes, own, sessions, traces
 from otel_agenteval.finding import Severity
-from otel_agenteval.outcome import Method, Part
+from otel_agenteval.outcome import JudgedPart, Method
 
 
 class VersionSnapshot:
@@ -55,7 +55,7 @@ class VersionSnapshot:
                 *_is_of(outcomes, version),
                 among(outcomes.c.session_id, "ids"),
                 outcomes.c.method == Method.LLM,
-                outcomes.c.part == Part.RANDOM,
+                outcomes.c.part == JudgedPart.RANDOM,
                 outcomes.c.success.is_not(None),
             )
             .group_by(*evaluator, outcomes.c.session_id)

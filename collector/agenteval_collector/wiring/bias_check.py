@@ -33,7 +33,7 @@ from agenteval_collector.wiring.judge import (
 from agenteval_collector.wiring.scoring import trace_reader
 from agenteval_collector.wiring.storage import Storage, request_file
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Failure, Score, Status, Subject
+from otel_agenteval.outcome import Evaluation, Failure, Score, Status, SubjectKind
 
 S = TypeVar("S", bound=Section)
 
@@ -89,7 +89,9 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         """Estimate what each change takes by what was asked about these traces before; where nothing of it is kept, by
         the most that can be asked."""
         with self._storage.store.snapshot() as snapshot:
-            asked = [found for each in self._drawn if (found := snapshot.exchanges(Subject.TRACE, each.job.trace_id))]
+            asked = [
+                found for each in self._drawn if (found := snapshot.exchanges(SubjectKind.TRACE, each.job.trace_id))
+            ]
         return [self._cost(change, asked) for change in self.changes]
 
     def ask(self, change: Change, progress: Callable[[int], None]) -> str | None:

@@ -29,7 +29,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores import SessionTurns, Store
 from agenteval_collector.wiring.redaction import judge_redactor
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Subject
+from otel_agenteval.outcome import SubjectKind
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +207,7 @@ def trace_loader(traces: EarlierTraces, turns: SessionTurns, read: Reader) -> Lo
     """Make a reader of traces that were evaluated before, with the turns before them in their sessions."""
 
     def load(job: JudgeJob) -> Trace | None:
-        if job.subject is Subject.SESSION:
+        if job.subject is SubjectKind.SESSION:
             return Trace(trace_id=job.session_id, session_id=job.session_id, turns=turns.of_session(job.session_id))
         assembled = traces.trace(job.trace_id)
         if assembled is None or assembled.revision != job.revision:

@@ -9,7 +9,7 @@ from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.receiver.redacting import RequestRedaction
 from agenteval_collector.runtime.files import sync
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import Budget, Redactor
+from otel_agenteval.redaction import RedactionBudget, Redactor
 
 KEY_BYTES = 32
 REDACTION_KEY = "redaction.key"
@@ -21,7 +21,7 @@ def judge_redactor(settings: Settings) -> Callable[[], Callable[[Json], Json]]:
     if not settings.judge.redact:
         return lambda: _as_it_is
     own = settings.redaction.own
-    return lambda: Redactor(own=own, budget=Budget()).redact
+    return lambda: Redactor(own=own, budget=RedactionBudget()).redact
 
 
 def stored_redaction(settings: Settings, folder: Path) -> RequestRedaction | None:
@@ -35,7 +35,7 @@ def stored_redaction(settings: Settings, folder: Path) -> RequestRedaction | Non
         return None
     key, own, personal_data = _key(folder / REDACTION_KEY), config.own, config.store == "all"
 
-    def redact(value: Json, budget: Budget) -> Json:
+    def redact(value: Json, budget: RedactionBudget) -> Json:
         return Redactor(personal_data, key=key, own=own, budget=budget).redact(value)
 
     session = settings.session

@@ -23,7 +23,7 @@ from otel_agenteval.conventions.spans import STATUS_ERROR, attributes
 from otel_agenteval.detectors import RuleBook, Step, StepKind
 from otel_agenteval.finding import Finding
 from otel_agenteval.loops.light_reader import kind_of, step_of
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import AgentRun, Json
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
 
@@ -53,7 +53,7 @@ class LiveLoops:
         self._rules = rules
         self._naming = naming
         self._clock = clock
-        self._traces: Recent[bytes, LiveTrace] = Recent(MAX_TRACES)
+        self._traces: LruMap[bytes, LiveTrace] = LruMap(MAX_TRACES)
 
     def observe(self, arrivals: Iterable[Arrival], found: FoundLive) -> None:
         """Add to `found` what is found with these spans."""

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from otel_agenteval.detectors import Detectors, RuleBook, Step
 from otel_agenteval.finding import Finding
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 
 MAX_NAMES: Final = 256
 """Spans of a trace whose agent is remembered for the steps below them; the one not looked at for longest goes."""
@@ -23,7 +23,7 @@ class Agents:
     def __init__(self) -> None:
         self.name_steps = False
         """True where steps name their agents here. A step that names none may then be of any of them."""
-        self._below: Recent[bytes, str] = Recent(MAX_NAMES)
+        self._below: LruMap[bytes, str] = LruMap(MAX_NAMES)
         self._names: set[str] = set()
 
     def heard(self, name: str, span_id: bytes, parent_id: bytes, *, is_step: bool) -> None:
@@ -77,7 +77,7 @@ class LiveTrace:
         """True where steps may be missing between those that have arrived. The complete trace has them in order."""
         self.trace_id = trace_id
         self._rules = rules
-        self._watched: Recent[str | bytes, _Watched] = Recent(MAX_AGENTS)
+        self._watched: LruMap[str | bytes, _Watched] = LruMap(MAX_AGENTS)
         self._newest: dict[bytes, int] = {}
         self._found: dict[str, list[Finding]] = {}
 

@@ -19,7 +19,7 @@ from agenteval_collector.model.telemetry import Arrival
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.finding import Finding
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace
 from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
 from otel_agenteval.text import cut
@@ -73,11 +73,11 @@ class OpenSpans:
     def __init__(self, clock: Clock, telemetry: Telemetry) -> None:
         self._clock = clock
         self._telemetry = telemetry
-        self._processes: Recent[str, _Process] = Recent(MAX_PROCESSES)
+        self._processes: LruMap[str, _Process] = LruMap(MAX_PROCESSES)
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
         self._count = 0
         # A span may arrive before the report of its start.
-        self._ended: Recent[bytes, bool] = Recent(MAX_SPANS)
+        self._ended: LruMap[bytes, bool] = LruMap(MAX_SPANS)
         self._lock = threading.RLock()
 
     def take_starts(self, report: StartsReport) -> list[Finding]:

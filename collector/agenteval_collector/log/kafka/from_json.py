@@ -5,7 +5,17 @@ from typing import Any
 from agenteval_collector.model.news import CommittedEvaluation
 from agenteval_collector.model.running import SpanStart, StartsReport
 from otel_agenteval.finding import Finding, Mode, Severity
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import (
+    Evaluation,
+    Failure,
+    JudgedPart,
+    Method,
+    Outcome,
+    Score,
+    Status,
+    SubjectKind,
+    Unscored,
+)
 
 
 def finding_from(told: dict[str, Any]) -> Finding:
@@ -23,8 +33,11 @@ def committed_from(told: dict[str, Any]) -> CommittedEvaluation:
 def evaluation_from(told: dict[str, Any]) -> Evaluation:
     """Return an evaluation from its fields."""
     known = dict(told)
-    known |= {"method": Method(known["method"]), "subject": Subject(known["subject"])}
-    known |= {"part": None if known["part"] is None else Part(known["part"]), "outcome": _outcome(known["outcome"])}
+    known |= {"method": Method(known["method"]), "subject": SubjectKind(known["subject"])}
+    known |= {
+        "part": None if known["part"] is None else JudgedPart(known["part"]),
+        "outcome": _outcome(known["outcome"]),
+    }
     return Evaluation(**known)
 
 

@@ -17,7 +17,7 @@ from agenteval_collector.model.running import StartsReport
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.inbox import Inbox
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class HeardProcesses:
     """The processes in sessions that other processes have told of. Thread-safe."""
 
     def __init__(self) -> None:
-        self._known: Recent[str, frozenset[str]] = Recent(SESSIONS)
+        self._known: LruMap[str, frozenset[str]] = LruMap(SESSIONS)
 
     def hear(self, processes: Mapping[str, Iterable[str]]) -> None:
         """Take note of the processes in sessions."""

@@ -5,7 +5,7 @@ from hashlib import blake2b
 from typing import Final
 
 from agenteval_collector.model.links import Link
-from otel_agenteval.model import Conversation, Trace
+from otel_agenteval.model import ConversationDigests, Trace
 
 RETRY: Final = 60 * 1_000_000_000
 """Nanoseconds after a first call that failed in which it is tried again."""
@@ -14,13 +14,13 @@ RETRY: Final = 60 * 1_000_000_000
 def link_of(trace: Trace) -> Link:
     """Return the link of a trace as if alone in its session; without digests where no messages join it to others."""
     user = trace.user_id or ""
-    known = trace.conversation or Conversation()
+    known = trace.conversation or ConversationDigests()
     answered = bool(trace.turns) and trace.turns[-1].error is None
     follows, said = known.follows, known.said
     if known.begins is not None and user:
         # Only with a named user, the same words can be told to be another attempt.
         follows, said = known.begins, said if answered else known.begins
-    elif known == Conversation(reply=known.reply):
+    elif known == ConversationDigests(reply=known.reply):
         follows, answered = known.reply, False
     return Link(
         trace_id=trace.trace_id,

@@ -17,7 +17,7 @@ from agenteval_collector.model.links import Link, Move
 from agenteval_collector.sessions.conversations.known_links import MAX_MOVED, KnownLinks, NotedLinks
 from agenteval_collector.sessions.conversations.link_rules import link_of
 from agenteval_collector.sessions.conversations.ports import LinkStore
-from otel_agenteval.lru import Recent
+from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace
 
 MAX_SERVICES: Final = 1000
@@ -51,7 +51,7 @@ class Conversations:
         """`is_alone`: no other process adds links meanwhile."""
         self._store = store
         self._is_alone = is_alone
-        self._unnamed: Recent[str, bool] = Recent(MAX_SERVICES)
+        self._unnamed: LruMap[str, bool] = LruMap(MAX_SERVICES)
 
     def place(self, trace: Trace, revision: int, commit: Commit) -> Placed:
         """Find the session that `trace` belongs to, among those of the store and of `commit`.

@@ -5,7 +5,7 @@ from typing import Any
 from agenteval_collector.config import KeyConfig
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_door import Door, Scopes
-from agenteval_collector.doors.grpc_messages import Messages
+from agenteval_collector.doors.grpc_messages import GrpcMessages
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.runtime.clock import Clock, ManualClock
 
@@ -23,5 +23,5 @@ def door(
 ) -> Door:
     """The door of a gRPC server for the holders of these keys; for everybody where there are none."""
     clock = clock or ManualClock()
-    messages = Messages(places, MIB, clock)
+    messages = GrpcMessages(places, MIB, clock)
     return Door(ring_of(*keys), scopes, Audit(clock), places=places, messages=messages, health=lambda: health)

@@ -1,6 +1,6 @@
 """Sessions take turns at the evaluation."""
 
-from agenteval_collector.evaluation.fair_queue import Turns
+from agenteval_collector.evaluation.fair_queue import FairQueue
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,14 +11,14 @@ KINDS = st.one_of(st.none(), st.lists(st.sampled_from("abcd"), max_size=2, uniqu
 STEPS = st.lists(st.one_of(KINDS, st.just("take")), max_size=60)
 
 
-def line_of(*kinds: tuple[str, ...] | None) -> Turns[Item]:
-    line: Turns[Item] = Turns(lambda item: item[1])
+def line_of(*kinds: tuple[str, ...] | None) -> FairQueue[Item]:
+    line: FairQueue[Item] = FairQueue(lambda item: item[1])
     for number, kind in enumerate(kinds):
         line.append((number, kind))
     return line
 
 
-def taken(line: Turns[Item]) -> list[int]:
+def taken(line: FairQueue[Item]) -> list[int]:
     return [line.popleft()[0] for _ in range(len(line))]
 
 

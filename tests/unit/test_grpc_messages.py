@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import grpc
 import pytest
-from agenteval_collector.doors.grpc_messages import PRESSED_SECONDS, Messages
+from agenteval_collector.doors.grpc_messages import PRESSED_SECONDS, GrpcMessages
 from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.eventually import eventually
@@ -67,11 +67,11 @@ class Call:
 
 
 class Door:
-    """Messages behind a door: `AT_ONCE` at once, of `LIMIT` bytes together."""
+    """GrpcMessages behind a door: `AT_ONCE` at once, of `LIMIT` bytes together."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self.clock = ManualClock()
-        self.messages = Messages(AT_ONCE, LIMIT, self.clock)
+        self.messages = GrpcMessages(AT_ONCE, LIMIT, self.clock)
         self._pool = pool
 
     def begin(self, who: str = "shop") -> Begun:

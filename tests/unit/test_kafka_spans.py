@@ -8,8 +8,8 @@ from agenteval_collector.runtime.errand import Errand
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
-from agenteval_collector.log.kafka.deleted_traces import Erased
-from agenteval_collector.log.kafka.span_topic import SpanTaker
+from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
+from agenteval_collector.log.kafka.span_topic import SpanMessageHandler
 
 
 class Message:
@@ -49,7 +49,7 @@ class Assembly:
 
 def taken(message: Any) -> list[LoggedRequest]:
     assembly = Assembly()
-    assert SpanTaker("default", assembly, Erased()).take_message(0, 3, message)
+    assert SpanMessageHandler("default", assembly, DeletedTraces()).take_message(0, 3, message)
     return assembly.taken
 
 

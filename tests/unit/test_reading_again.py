@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from agenteval_collector.assembly.open_trace import SpanLog
+from agenteval_collector.assembly.open_trace import SpanLogRecord
 from agenteval_collector.assembly.restoring import items_of
 from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
 from agenteval_collector.evaluation.reading import TraceReader
@@ -39,8 +39,8 @@ class Pieces:
     spans: dict[bytes, tuple[bytes, Origin]] = field(default_factory=dict)
     logs: dict[bytes, Origin] = field(default_factory=dict)
 
-    def add(self, item: Span | SpanLog, raw: bytes, origin: Origin) -> None:
-        if isinstance(item, SpanLog):
+    def add(self, item: Span | SpanLogRecord, raw: bytes, origin: Origin) -> None:
+        if isinstance(item, SpanLogRecord):
             self.logs[raw] = origin
         else:
             self.spans[item.span_id] = (raw, origin)
@@ -53,7 +53,7 @@ class Pieces:
 
 
 @cache
-def items(path: Path) -> dict[str, list[tuple[Span | SpanLog, bytes, Origin]]]:
+def items(path: Path) -> dict[str, list[tuple[Span | SpanLogRecord, bytes, Origin]]]:
     """All that came, by trace."""
     found = defaultdict(list)
     logs = logs_of(path)
@@ -77,12 +77,12 @@ def begun(item: Span) -> Span:
 
 
 def revisions(
-    trace_id: str, recorded: Sequence[tuple[Span | SpanLog, bytes, Origin]], random: Random
+    trace_id: str, recorded: Sequence[tuple[Span | SpanLogRecord, bytes, Origin]], random: Random
 ) -> Iterator[AssembledTrace]:
     """The trace as it stands after each of some pieces, in any order; some spans come before they have ended."""
     came = [*recorded]
     random.shuffle(came)
-    early: list[tuple[Span | SpanLog, bytes, Origin]] = []
+    early: list[tuple[Span | SpanLogRecord, bytes, Origin]] = []
     for item, _, origin in came:
         if isinstance(item, Span) and random.random() < 0.2:
             first = begun(item)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agenteval_collector.evaluation import Running
+from agenteval_collector.evaluation import RunningTraceReader
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.findings.loops import OpenSpans
 from agenteval_collector.model.assembled import AssembledTrace
@@ -43,7 +43,7 @@ class Reading:
 def test_a_trace_is_read_again_when_something_arrived_and_only_then() -> None:
     first = assembled(turn(1, "Where is it?", "On its way.", session="s"))
     shown, read = One(first), Reading()
-    running = Running(shown, OpenSpans(ManualClock(), Counting()), read)
+    running = RunningTraceReader(shown, OpenSpans(ManualClock(), Counting()), read)
     for _ in range(3):
         view = running.trace(first.trace_id)
         assert view is not None

@@ -22,8 +22,8 @@ from dataclasses import replace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.closed_traces import ClosedTraces
-from agenteval_collector.assembly.completion import Completion
-from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, SpanLog
+from agenteval_collector.assembly.completion import CompletionPolicy
+from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
 from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, Known, KnownTraces, ReportedSpans
 from agenteval_collector.assembly.restoring import assembled, items_of, refill
 from agenteval_collector.assembly.schedule import Schedule
@@ -66,7 +66,7 @@ class Assembler:
         self._open_spans = open_spans
         self.senders = senders
         self._config = config
-        self._completion = Completion(self.senders, config)
+        self._completion = CompletionPolicy(self.senders, config)
         # In the order they were opened; unlike a dict as fast at its front when many have left from there.
         self._open: OrderedDict[bytes, OpenTrace] = OrderedDict()
         self._closed = ClosedTraces(config.max_recent_bytes)
@@ -90,18 +90,18 @@ class Assembler:
         size = 0
         for request, items in parsed:
             size += len(request.body)
-            receipt = Receipt(request.offset, request.received_at)
+            position = LogPosition(request.offset, request.received_at)
             for trace_id, item, raw, origin in items:
                 trace = self._open.get(trace_id)
                 if trace is None:
-                    trace = self._find(trace_id, request.tenant, receipt, known, forgotten)
+                    trace = self._find(trace_id, request.tenant, position, known, forgotten)
                     if trace is None or not self._goes_on_with(trace, item, raw):
                         if trace_id in forgotten:
                             self._telemetry.count(Counted.LATE)
                         continue
                 touched[trace_id] = trace
                 before = trace.size
-                if trace.add(item, raw, origin, receipt):
+                if trace.add(item, raw, origin, position):
                     self._open_bytes += trace.size - before
                     if trace.revision > 1:
                         self._telemetry.count(Counted.LATE)
@@ -155,13 +155,13 @@ class Assembler:
         keys = [bytes.fromhex(trace_id) for trace_id in trace_ids]
         known = self._look_up({key for key in keys if key not in self._open})
         complete: list[AssembledTrace] = []
-        receipt = Receipt(self.last_offset + 1, self._clock.now())
+        position = LogPosition(self.last_offset + 1, self._clock.now())
         for key in keys:
-            trace = self._open.get(key) or self._find(key, tenant, receipt, known, set())
+            trace = self._open.get(key) or self._find(key, tenant, position, known, set())
             if trace is not None:
                 if key not in self._open:
                     self._reopen(trace)
-                trace.died(receipt)
+                trace.died(position)
                 complete.append(self._complete(trace, ClosedBy.DEATH))
         return complete
 
@@ -310,24 +310,24 @@ class Assembler:
         return self._store.known_traces(unseen) if unseen else {}
 
     def _find(
-        self, trace_id: bytes, tenant: str, receipt: Receipt, known: Mapping[str, Known], forgotten: set[bytes]
+        self, trace_id: bytes, tenant: str, position: LogPosition, known: Mapping[str, Known], forgotten: set[bytes]
     ) -> OpenTrace | None:
         """Return the trace with all it had, if it is not open. None where a scored revision already has the request at
-        `receipt`.
+        `position`.
 
         Also None, and the trace is added to `forgotten`, where the log does not hold that revision any more.
         """
         trace = self._closed.get(trace_id)
         if trace is not None or trace_id in forgotten:
             return trace
-        trace = OpenTrace(trace_id, tenant, self.senders, now=self._clock.monotonic(), receipt=receipt)
+        trace = OpenTrace(trace_id, tenant, self.senders, now=self._clock.monotonic(), position=position)
         scored = known.get(trace_id.hex())
         if scored is None:
             self._open[trace_id] = trace
             self._open_bytes += trace.size
             return trace
         _, offsets = scored
-        if receipt.offset in offsets:
+        if position.offset in offsets:
             return None
         if not refill(trace, scored, self._log):
             forgotten.add(trace_id)
@@ -335,7 +335,7 @@ class Assembler:
         self._closed.keep(trace)
         return trace
 
-    def _goes_on_with(self, trace: OpenTrace, item: Span | SpanLog, raw: bytes) -> bool:
+    def _goes_on_with(self, trace: OpenTrace, item: Span | SpanLogRecord, raw: bytes) -> bool:
         """Return whether the trace is open, or was opened again just now for an item that it does not know."""
         if trace.trace_id not in self._open:
             if trace.knows(item, raw):
@@ -379,12 +379,12 @@ class Assembler:
     def _assembled(self, trace: OpenTrace) -> AssembledTrace:
         return assembled(trace, complete=False, death=self._open_spans.death(trace.trace_id.hex()))
 
-    def _scored_below(self, unscored: Iterable[Receipt]) -> dict[int, int]:
+    def _scored_below(self, unscored: Iterable[LogPosition]) -> dict[int, int]:
         """Return by partition the offset below which nothing is, of what is not scored yet."""
         below = dict(self._next)
-        for receipt in unscored:
-            partition, _ = place_of(receipt.offset)
-            below[partition] = min(below.get(partition, receipt.offset), receipt.offset)
+        for position in unscored:
+            partition, _ = place_of(position.offset)
+            below[partition] = min(below.get(partition, position.offset), position.offset)
         return below
 
     def _pending(self) -> list[OpenTrace]:

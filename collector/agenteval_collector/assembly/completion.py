@@ -23,7 +23,7 @@ class Wait(NamedTuple):
     by: ClosedBy
 
 
-class Completion:
+class CompletionPolicy:
     """Decides on open traces by what is known of their senders."""
 
     def __init__(self, senders: Senders, waits: AssemblyConfig) -> None:

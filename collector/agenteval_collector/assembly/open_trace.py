@@ -6,7 +6,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.awaiting import Awaiting
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.assembly.span_counts import Counts
+from agenteval_collector.assembly.span_counts import SpanCounts
 from agenteval_collector.model.telemetry import COUNTS_BYTES, LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, Origin
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
@@ -14,15 +14,15 @@ from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 _MARKER = bytes([len(AGENTEVAL_SPAN_COUNT)]) + AGENTEVAL_SPAN_COUNT.encode()
 
 
-class Receipt(NamedTuple):
-    """The offset of a request in the log, and the time of its receipt (ns since the Unix epoch, by the collector's
+class LogPosition(NamedTuple):
+    """The offset of a request in the log, and the time of its position (ns since the Unix epoch, by the collector's
     clock)."""
 
     offset: int
     received_at: int
 
 
-class SpanLog(NamedTuple):
+class SpanLogRecord(NamedTuple):
     """A log record of the span that it names. `answer` is true where it holds the answer of that span's model."""
 
     span_id: bytes
@@ -44,12 +44,12 @@ class OpenTrace:
         "received_at", "revision", "scored", "size", "spans", "tenant", "touched_at", "trace_id", "unscored_from",
     )  # fmt: skip
 
-    def __init__(self, trace_id: bytes, tenant: str, senders: Senders, *, now: float, receipt: Receipt) -> None:
+    def __init__(self, trace_id: bytes, tenant: str, senders: Senders, *, now: float, position: LogPosition) -> None:
         self.trace_id = trace_id
         self.tenant = tenant
         self.opened_at = now
         self.touched_at = now
-        self.unscored_from = receipt
+        self.unscored_from = position
         self.received_at = 0
         self.revision = 1
         self.scored = 0
@@ -60,22 +60,22 @@ class OpenTrace:
         self.changed = False
         self.came_whole = False
         self.awaiting = Awaiting(tenant, senders)
-        self._new_from = receipt
+        self._new_from = position
         # Most traces have neither, and many are open at once.
         self._unended: set[bytes] | None = None
-        self._counts: Counts | None = None
+        self._counts: SpanCounts | None = None
 
-    def knows(self, item: Span | SpanLog, raw: bytes) -> bool:
+    def knows(self, item: Span | SpanLogRecord, raw: bytes) -> bool:
         """Return whether the item is here already, because an exporter has sent it again."""
-        if isinstance(item, SpanLog):
+        if isinstance(item, SpanLogRecord):
             return raw in self.logs
         return item.span_id in self.spans and not self._ends(item.span_id, item)
 
-    def add(self, item: Span | SpanLog, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
+    def add(self, item: Span | SpanLogRecord, raw: bytes, origin: Origin, position: LogPosition) -> bool:
         """Take a span or a log record, which came in the bytes `raw`. Returns False where it is known already."""
-        if isinstance(item, SpanLog):
-            return self._add_log(item, raw, origin, receipt)
-        return self._add_span(item, raw, origin, receipt)
+        if isinstance(item, SpanLogRecord):
+            return self._add_log(item, raw, origin, position)
+        return self._add_span(item, raw, origin, position)
 
     def reopen(self, now: float) -> None:
         """Go on after a completion: what comes from now on makes the next revision."""
@@ -91,12 +91,12 @@ class OpenTrace:
         self.changed = False
         self.awaiting.told_before()
 
-    def died(self, receipt: Receipt) -> None:
-        """Note that the agent died, which the next revision will say. `receipt` is that of the next request."""
+    def died(self, position: LogPosition) -> None:
+        """Note that the agent died, which the next revision will say. `position` is that of the next request."""
         if self._counts is not None:
             self._counts.forget_awaited()
         if not self.changed:
-            self._changed(receipt)
+            self._changed(position)
 
     def committed(self, revision: int) -> None:
         """Note that the store holds `revision`, so that nothing before its completion needs a replay."""
@@ -149,7 +149,7 @@ class OpenTrace:
         """Return whether the item is the end of a span that came without one."""
         return self._unended is not None and span_id in self._unended and bool(span.end_time_unix_nano)
 
-    def _add_span(self, span: Span, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
+    def _add_span(self, span: Span, raw: bytes, origin: Origin, position: LogPosition) -> bool:
         span_id, parent_id, spans = span.span_id, span.parent_span_id, self.spans
         known = spans.get(span_id)
         if known is not None and not self._ends(span_id, span):
@@ -164,7 +164,7 @@ class OpenTrace:
         self.size += SPAN_BYTES + len(raw)
         orphan = bool(parent_id) and parent_id not in spans
         self.awaiting.add(span, span_id, raw, origin, parent_id if orphan else None)
-        self._added(receipt)
+        self._added(position)
         # Searching bytes is far cheaper than walking attributes, and one span in a trace carries the marker.
         process = (raw.rfind(_MARKER) >= 0 and self._mark(span, origin.process)) or origin.process
         if self._counts is not None:
@@ -175,30 +175,30 @@ class OpenTrace:
             self._counting().await_parent(parent_id, origin.process)
         return True
 
-    def _add_log(self, record: SpanLog, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
+    def _add_log(self, record: SpanLogRecord, raw: bytes, origin: Origin, position: LogPosition) -> bool:
         if raw in self.logs:
             return False
         self.logs[raw] = origin
         self.size += LOG_BYTES + len(raw)
         if record.answer:
             self.awaiting.answered(record.span_id)
-        self._added(receipt)
+        self._added(position)
         return True
 
-    def _added(self, receipt: Receipt) -> None:
+    def _added(self, position: LogPosition) -> None:
         # In the order of the log: a request that is here is the last one.
-        if not self.offsets or receipt.offset != self.offsets[-1]:
-            self.offsets.append(receipt.offset)
+        if not self.offsets or position.offset != self.offsets[-1]:
+            self.offsets.append(position.offset)
             self.size += OFFSET_BYTES
-            self.received_at = max(self.received_at, receipt.received_at)
+            self.received_at = max(self.received_at, position.received_at)
         if not self.changed:
-            self._changed(receipt)
+            self._changed(position)
 
-    def _changed(self, receipt: Receipt) -> None:
+    def _changed(self, position: LogPosition) -> None:
         self.changed = True
-        self._new_from = receipt
+        self._new_from = position
         if self.scored == self.revision - 1:
-            self.unscored_from = receipt
+            self.unscored_from = position
 
     def _mark(self, span: Span, process: str | None) -> str | None:
         """Note the count that the marker on a span has; the process that it names where `process` is not known."""
@@ -209,9 +209,9 @@ class OpenTrace:
         self._counting().expect(reporter, count, is_named=process is not None)
         return reporter
 
-    def _counting(self) -> Counts:
+    def _counting(self) -> SpanCounts:
         if self._counts is None:
-            self._counts = Counts()
+            self._counts = SpanCounts()
             self.size += COUNTS_BYTES
         return self._counts
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from agenteval_collector.model.assembled import AssembledTrace, Death
-from agenteval_collector.model.senders import Habit
+from agenteval_collector.model.senders import HabitMemory
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest
 
 Known: TypeAlias = tuple[int, frozenset[int]]
@@ -18,17 +18,11 @@ class KnownTraces(Protocol):
         """Return those that were scored before. Raises RetryableError."""
 
 
-class LearnedHabits(Protocol):
-    """The memory of senders' habits, in the store."""
-
-    def save(self, histories: Mapping[Habit, str]) -> None: ...
-
-
 class AssemblyStore(Protocol):
     """The part of the store that holds how far the assembly has come."""
 
     @property
-    def habits(self) -> LearnedHabits: ...
+    def habits(self) -> HabitMemory: ...
 
     def checkpoint(self) -> int:
         """Return the saved checkpoint; 0 for a new store."""
@@ -44,7 +38,7 @@ class KeptRequests(Protocol):
         """Return the requests at these offsets; those that are gone are left out."""
 
 
-class Log(Protocol):
+class ReplayableLog(Protocol):
     """The log, read again after a restart and trimmed of what is scored."""
 
     def read(self, start: int) -> Iterable[LoggedRequest]: ...

@@ -6,7 +6,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
-from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, SpanLog
+from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
 from agenteval_collector.assembly.ports import KeptRequests, Known
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
@@ -24,8 +24,8 @@ _NO_TRACE = (b"", bytes(16))
 def reassemble(trace_id: str, tenant: str, known: Known, log: KeptRequests) -> AssembledTrace | None:
     """Return a revision that was scored, as it was; None where some of it is gone from the log."""
     _, offsets = known
-    receipt = Receipt(min(offsets, default=0), 0)
-    trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, receipt=receipt)
+    position = LogPosition(min(offsets, default=0), 0)
+    trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, position=position)
     return assembled(trace, complete=True) if refill(trace, known, log) else None
 
 
@@ -35,10 +35,10 @@ def refill(trace: OpenTrace, known: Known, log: KeptRequests) -> bool:
     found = 0
     for request in log.get(sorted(offsets)):
         found += 1
-        receipt = Receipt(request.offset, request.received_at)
+        position = LogPosition(request.offset, request.received_at)
         for trace_id, item, raw, origin in items_of(request):
             if trace_id == trace.trace_id:
-                trace.add(item, raw, origin, receipt)
+                trace.add(item, raw, origin, position)
     trace.restored(revision)
     return found == len(offsets)
 
@@ -63,10 +63,10 @@ def assembled(
     )
 
 
-def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLog, bytes, Origin]]:
+def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLogRecord, bytes, Origin]]:
     """Return the request's spans, and its log records that carry GenAI content: each with its trace id before it, and
     with the bytes it came in and its origin behind it."""
-    items: list[tuple[bytes, Span | SpanLog, bytes, Origin]] = []
+    items: list[tuple[bytes, Span | SpanLogRecord, bytes, Origin]] = []
     is_traces = request.signal is Signal.TRACES
     for resource in Frame.FromString(request.body).resources:
         for scope in resource.scopes:
@@ -83,7 +83,7 @@ def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLog, bytes,
             for raw in raws:
                 if _GEN_AI in raw and (record := LogRecord.FromString(raw)).trace_id not in _NO_TRACE:
                     answer = any(name in raw for name in _ANSWERS)
-                    items.append((record.trace_id, SpanLog(record.span_id, answer), raw, origin))
+                    items.append((record.trace_id, SpanLogRecord(record.span_id, answer), raw, origin))
     return items
 
 

@@ -1,8 +1,8 @@
 """The spans of one trace that processes have counted: how many they say they handed over, and how many have come."""
 
 
-class Counts:
-    """Counts of one trace, by process. `marked`: a process has told its count since the trace was opened.
+class SpanCounts:
+    """SpanCounts of one trace, by process. `marked`: a process has told its count since the trace was opened.
 
     Of one thread, but for `missing` and `going_on`.
     """

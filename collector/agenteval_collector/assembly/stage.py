@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, ParamSpec
 
 from agenteval_collector.assembly.assembler import Assembler
-from agenteval_collector.assembly.ports import AssemblyStore, Log, Memory, ReportedSpans, TraceTaker
+from agenteval_collector.assembly.ports import AssemblyStore, Memory, ReplayableLog, ReportedSpans, TraceTaker
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import LoggedRequest, place_of
@@ -66,7 +66,7 @@ class AssemblyStage(Component):
         assembler: Assembler,
         *,
         tenant: str,
-        log: Log,
+        log: ReplayableLog,
         evaluation: TraceTaker,
         progress: Progress,
         store: AssemblyStore,

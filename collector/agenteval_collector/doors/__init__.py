@@ -1,2 +1,2 @@
 """Doors: who calls, and what they may do. In: keys, certificates, connections. Out: callers, or a refusal before a
-slot, a body or a buffer is given."""
+place, a body or a buffer is given."""

@@ -27,7 +27,7 @@ _MAPPED: Final = "::ffff:"
 """The beginning of an IPv4 address where a socket serves both versions."""
 
 
-class Place(NamedTuple):
+class PeerAddress(NamedTuple):
     """The other end of a connection."""
 
     address: str
@@ -44,10 +44,10 @@ class KnownPeers:
         """Remember a connection, by gRPC's name for its other end: `ipv4:10.0.0.1:4711`, `ipv6:%5B::1%5D:4711`."""
         self._known.put(peer, True)
 
-    def places(self) -> set[Place]:
+    def places(self) -> set[PeerAddress]:
         """Return the other ends of all that are remembered."""
         named = (unquote(peer).partition(":")[2].rpartition(":") for peer, _ in self._known.items())
-        return {Place(address.strip("[]"), int(port)) for address, _, port in named if port.isdecimal()}
+        return {PeerAddress(address.strip("[]"), int(port)) for address, _, port in named if port.isdecimal()}
 
 
 class GrpcConnections:
@@ -100,19 +100,19 @@ class GrpcConnections:
             except OSError as error:
                 logger.warning("the connections of the gRPC port cannot be looked at now: %s", error)
 
-    def _connections(self) -> Iterator[tuple[int, Place]]:
+    def _connections(self) -> Iterator[tuple[int, PeerAddress]]:
         """Yield descriptor and other end of each connection to the port."""
         for name in os.listdir(_FOLDER):
             with suppress(OSError):  # It is closed by now, or is none.
                 if os.readlink(f"{_FOLDER}/{name}").startswith("socket:") and (place := self._place(int(name))):
                     yield int(name), place
 
-    def _place(self, descriptor: int) -> Place | None:
+    def _place(self, descriptor: int) -> PeerAddress | None:
         with socket.socket(fileno=os.dup(descriptor)) as connection:
             if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.getsockname()[1] != self._port:
                 return None
             address, port = connection.getpeername()[:2]
-        return Place(address.removeprefix(_MAPPED), port)
+        return PeerAddress(address.removeprefix(_MAPPED), port)
 
     def _end(self, descriptor: int, address: str, why: str) -> int:
         """End a connection, and return 1; 0 where it has ended by itself, and the descriptor may be another's."""

@@ -1,4 +1,4 @@
-"""The door of the gRPC port: finds the caller of each call, before a slot is given or anything of its request is read.
+"""The door of the gRPC port: finds the caller of each call, before a place is given or anything of its request is read.
 
 The methods take one request. gRPC would read it before the method is called, in a thread, however long it takes; so
 each is served as a method that takes a stream, which reads when it is told to.
@@ -14,7 +14,7 @@ import grpc
 
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_connections import KnownPeers
-from agenteval_collector.doors.grpc_messages import Messages
+from agenteval_collector.doors.grpc_messages import GrpcMessages
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.shares import SHARER, Shares, sharer_of
 from agenteval_collector.model.callers import ANONYMOUS, Caller, Scope
@@ -26,7 +26,7 @@ Scopes: TypeAlias = Mapping[str, tuple[Scope, ...]]
 """The scopes of which a method takes one, by its full name; a method that is not there takes `ADMIN`."""
 
 HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
-# Messages of grpc.health.v1 with their one field, `status`.
+# GrpcMessages of grpc.health.v1 with their one field, `status`.
 _SERVING: Final = b"\x08\x01"
 _NOT_SERVING: Final = b"\x08\x02"
 
@@ -55,7 +55,7 @@ class Door(grpc.ServerInterceptor):
         audit: Audit,
         *,
         places: int,
-        messages: Messages,
+        messages: GrpcMessages,
         health: Callable[[], str | None],
     ) -> None:
         self._ring = ring
@@ -85,7 +85,7 @@ class Door(grpc.ServerInterceptor):
                 return self._refusing(caller, method, refusal)
         if (handler := continuation(handler_call_details)) is None:
             return None
-        place = _Place(self._places, _UNKNOWN if caller in (None, ANONYMOUS) else caller.name)
+        place = _CallPlace(self._places, _UNKNOWN if caller in (None, ANONYMOUS) else caller.name)
         if not place.is_taken:
             self._messages.make_room()
             return self._refusing(caller, method, _full())
@@ -103,7 +103,7 @@ class Door(grpc.ServerInterceptor):
     def _scopes_of(self, method: str) -> tuple[Scope, ...]:
         return self._scopes.get(method, (Scope.ADMIN,))
 
-    def _guarded(self, handler: Handler, known: Caller | None, method: str, place: "_Place") -> Handler:
+    def _guarded(self, handler: Handler, known: Caller | None, method: str, place: "_CallPlace") -> Handler:
         streams = handler.response_streaming
         answer: Any = handler.unary_stream if streams else handler.unary_unary
 
@@ -144,7 +144,7 @@ class Door(grpc.ServerInterceptor):
         return _SERVING if self._health() is None else _NOT_SERVING
 
 
-class _Place:
+class _CallPlace:
     """The place that a call takes, if one was left. It counts for whoever is known when the call comes, and for its
     caller once that is clear. From any thread."""
 

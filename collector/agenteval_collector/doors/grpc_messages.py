@@ -22,7 +22,7 @@ _LOOK_SECONDS: Final = 0.5
 """Seconds between two looks of a call that waits."""
 
 
-class _Turn:
+class _WaitingCall:
     """A call whose message is to be read."""
 
     def __init__(self, who: str, context: grpc.ServicerContext, since: float) -> None:
@@ -33,7 +33,7 @@ class _Turn:
         self.called = threading.Event()
 
 
-class Messages:
+class GrpcMessages:
     """The messages of all calls, which callers share: `at_once` are read at once, and those that have come take `limit`
     bytes. From any thread."""
 
@@ -43,8 +43,8 @@ class Messages:
         self._clock = clock
         self._lock = threading.Lock()
         # Both by age: the first is the oldest.
-        self._waiting: dict[_Turn, None] = {}
-        self._coming: dict[_Turn, None] = {}
+        self._waiting: dict[_WaitingCall, None] = {}
+        self._coming: dict[_WaitingCall, None] = {}
 
     def read(self, requests: Iterator[Any], context: grpc.ServicerContext, who: str) -> Any:
         """Return the one message of a call, when it is its turn. It ends the call where there is none, or no room."""
@@ -70,8 +70,8 @@ class Messages:
         if oldest is not None and self._has_taken_long(oldest):
             oldest.context.cancel()
 
-    def _wait(self, who: str, context: grpc.ServicerContext) -> _Turn:
-        turn = _Turn(who, context, self._clock.monotonic())
+    def _wait(self, who: str, context: grpc.ServicerContext) -> _WaitingCall:
+        turn = _WaitingCall(who, context, self._clock.monotonic())
         with self._lock:
             self._waiting[turn] = None
             self._call_next()
@@ -81,14 +81,14 @@ class Messages:
                 self._give_up(turn)
         return turn
 
-    def _give_up(self, turn: _Turn) -> None:
+    def _give_up(self, turn: _WaitingCall) -> None:
         with self._lock:
             if turn.called.is_set():
                 return
             del self._waiting[turn]
         abort(turn.context, Overloaded("as many requests are read as can be; send it again later"))
 
-    def _give_back(self, turn: _Turn) -> None:
+    def _give_back(self, turn: _WaitingCall) -> None:
         with self._lock:
             del self._coming[turn]
             self._turns.give_back(turn.who)
@@ -108,5 +108,5 @@ class Messages:
             self._coming[turn] = None
             turn.called.set()
 
-    def _has_taken_long(self, turn: _Turn) -> bool:
+    def _has_taken_long(self, turn: _WaitingCall) -> bool:
         return self._clock.monotonic() - turn.since > PRESSED_SECONDS

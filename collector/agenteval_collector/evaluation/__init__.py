@@ -5,7 +5,7 @@ from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.evaluation.observation import TraceObservation
 from agenteval_collector.evaluation.outcomes import TraceOutcomes
 from agenteval_collector.evaluation.ports import EarlierTraces, Judging, OwnSessions, Reader
-from agenteval_collector.evaluation.running_traces import Running
+from agenteval_collector.evaluation.running_traces import RunningTraceReader
 from agenteval_collector.evaluation.session_key import SessionKey
 from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
@@ -18,7 +18,7 @@ __all__ = [
     "Judging",
     "OwnSessions",
     "Reader",
-    "Running",
+    "RunningTraceReader",
     "SessionKey",
     "TraceEvaluation",
     "TraceObservation",

@@ -1,4 +1,4 @@
-"""The order in which the evaluation takes what waits: sessions take turns, and none waits for all of another one."""
+"""A queue in which sessions take turns, so that no session waits for everything of another one."""
 
 import heapq
 from collections.abc import Callable, Hashable, Sequence
@@ -7,19 +7,20 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Turns(Generic[T]):
-    """A `Line` that serves sessions in rounds, one item each. Items of one session, or of one trace, keep their order.
+class FairQueue(Generic[T]):
+    """Serves sessions in rounds, one item of each in a round. Items of one session, or of one trace, keep their order.
 
-    `of` returns the keys of an item, such as its session and its trace. None makes it a barrier: it comes after all
-    that came before it, and before all that comes later. Each turn costs the logarithm of what waits.
+    `of` returns the keys of an item, such as its session and its trace. None makes the item a barrier: it is served
+    after everything that came before it, and before everything that comes later. An item costs the logarithm of the
+    queue's length.
     """
 
     def __init__(self, of: Callable[[T], Sequence[Hashable] | None]) -> None:
         self._of = of
-        # By round, and in a round by arrival. In a round each has one turn; who is new joins the present one.
+        # Ordered by round, and in a round by arrival. A key has one item in each round; a new key joins this round.
         self._waiting: list[tuple[int, int, T]] = []
         self._arrivals = self._round = 0
-        # The rounds of the newest items that wait, by what they are of.
+        # By key, the round of its newest item that waits.
         self._last: dict[Hashable, int] = {}
 
     def __len__(self) -> int:

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from agenteval_collector.evaluation.fair_queue import Turns
+from agenteval_collector.evaluation.fair_queue import FairQueue
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.judging import Judgement
 from agenteval_collector.runtime.errand import Errand
@@ -17,7 +17,7 @@ CAPACITY = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class SessionEnd:
+class ReportedEnd:
     """A session was reported ended; `marked`: the store knew it, and holds that."""
 
     session_id: str
@@ -41,7 +41,7 @@ class PartitionChange:
     done: Future[None] = field(default_factory=Future)
 
 
-Item: TypeAlias = AssembledTrace | Judgement | SessionEnd | Again | PartitionChange | Errand[Any]
+Item: TypeAlias = AssembledTrace | Judgement | ReportedEnd | Again | PartitionChange | Errand[Any]
 
 
 class EvaluationInbox(Inbox[Item]):
@@ -51,7 +51,7 @@ class EvaluationInbox(Inbox[Item]):
     """
 
     def __init__(self, session_of: Callable[[AssembledTrace], str]) -> None:
-        super().__init__(CAPACITY, Turns(_is_of))
+        super().__init__(CAPACITY, FairQueue(_is_of))
         self._session_of = session_of
 
     def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
@@ -67,7 +67,7 @@ class EvaluationInbox(Inbox[Item]):
 
     def end_session(self, session_id: str, *, marked: bool) -> None:
         """Take the report that a session has ended; `marked`: the store knows it, else its first trace marks it."""
-        self.put_regardless(SessionEnd(session_id, marked), 0)
+        self.put_regardless(ReportedEnd(session_id, marked), 0)
 
     def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
         """Take outcomes by trace that are to be judged after all. Returns how many had room, once committed."""
@@ -95,7 +95,7 @@ def _is_of(entry: tuple[Item, int]) -> Sequence[Hashable] | None:
     match item:
         case AssembledTrace():
             return (item.trace_id,) if item.session is None else (item.session, item.trace_id)
-        case SessionEnd():
+        case ReportedEnd():
             return (item.session_id,)
         case PartitionChange() | Errand():
             return None

@@ -67,7 +67,7 @@ class SessionAggregation(Protocol):
     def ending(self, session_id: str) -> bool: ...
 
 
-class Placed(Protocol):
+class Placement(Protocol):
     """The session of a trace."""
 
     @property
@@ -80,7 +80,7 @@ class Placed(Protocol):
 class ConversationFinder(Protocol):
     """Finds the session of a trace, by its messages where the trace names none."""
 
-    def place(self, trace: Trace, revision: int, commit: Commit) -> Placed:
+    def place(self, trace: Trace, revision: int, commit: Commit) -> Placement:
         """Find it among the sessions of the store and of `commit`. Raises RetryableError."""
         ...
 

@@ -20,7 +20,7 @@ MAX_TRACES = 500
 
 
 @dataclass(slots=True)
-class Running:
+class RunningTraceReader:
     """Answers what runs, by spans that have arrived and reported starts. Reads only what is new. Thread-safe."""
 
     open_traces: OpenTraces

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
-from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, PartitionChange, SessionEnd
+from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, PartitionChange, ReportedEnd
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionAggregation
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
@@ -243,7 +243,7 @@ class EvaluationStage(Component):
         if judgements:
             self.survive(self.process_judgements, judgements)
         for item in items:
-            if isinstance(item, SessionEnd):
+            if isinstance(item, ReportedEnd):
                 self.survive(self._end, item)
             elif isinstance(item, Again):
                 self.survive(self._judge_again, item)
@@ -291,7 +291,7 @@ class EvaluationStage(Component):
             if not jobs and subject is SubjectKind.TRACE:
                 self._pending_subject, self._pending_after = SubjectKind.SESSION, ""
 
-    def _end(self, ended: SessionEnd) -> None:
+    def _end(self, ended: ReportedEnd) -> None:
         self._sessions.end(ended.session_id)
         if not ended.marked:
             # Its first trace may have been scored between the report and now.

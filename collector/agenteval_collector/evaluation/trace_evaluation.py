@@ -20,7 +20,7 @@ from agenteval_collector.evaluation.ports import (
     TurnFinder,
 )
 from agenteval_collector.evaluation.reading import why_partial
-from agenteval_collector.evaluation.unchanged_revisions import Readings
+from agenteval_collector.evaluation.unchanged_revisions import LastReadings
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.ports import Embed
@@ -79,7 +79,7 @@ class TraceEvaluation:
     turns: TurnFinder
     earlier: EarlierTraces
     own_sessions: OwnSessions
-    readings: Readings = field(init=False, default_factory=Readings)
+    readings: LastReadings = field(init=False, default_factory=LastReadings)
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> StoredPlace | None:
         """Add to `commit` everything that follows from the trace but the scores of its session. Returns the place it

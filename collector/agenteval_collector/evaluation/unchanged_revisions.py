@@ -15,7 +15,7 @@ CAPACITY = 10_000
 _SAID: Final = attrgetter(*(each.name for each in fields(Trace) if each.name != "span_count"))
 
 
-class Readings:
+class LastReadings:
     """Digests of the last traces as they were read. Not thread-safe."""
 
     def __init__(self) -> None:

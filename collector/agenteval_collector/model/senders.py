@@ -1,7 +1,8 @@
 """Senders of spans, and the habits that are learned of them."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Awaited(StrEnum):
@@ -28,3 +29,10 @@ class Habit(NamedTuple):
 
     sender: Sender
     what: Awaited
+
+
+class HabitMemory(Protocol):
+    """Keeps the habits of senders from one process to the next. A port of the assembly, and of the Kafka log for it."""
+
+    def save(self, histories: Mapping[Habit, str]) -> None:
+        """Keep what was learned; an empty history forgets its habit. Raises RetryableError."""

@@ -7,7 +7,7 @@ from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.evaluation_results import read_results
 from agenteval_collector.receiver.otlp_json import parse_json
-from agenteval_collector.receiver.ports import Admission, Labels, Log
+from agenteval_collector.receiver.ports import Admission, Labels, RequestAppender
 from agenteval_collector.receiver.redacting import RequestRedaction
 from agenteval_collector.receiver.validity import Checked, Limits, check
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
@@ -29,7 +29,7 @@ class Ingest:
 
     def __init__(
         self,
-        log: Log,
+        log: RequestAppender,
         admission: Admission,
         labels: Labels,
         limits: Limits,

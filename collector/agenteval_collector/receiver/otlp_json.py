@@ -18,7 +18,7 @@ from otel_agenteval.proto.v1.frame_pb2 import Frame, ResourceFrame, ScopeFrame
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id"})
 
 
-class _Level(NamedTuple):
+class _RepeatedField(NamedTuple):
     """A list in a request, and the message that each of its elements is."""
 
     names: tuple[str, ...]
@@ -27,14 +27,14 @@ class _Level(NamedTuple):
 
 _LEVELS: Final = {
     Signal.TRACES: (
-        _Level(("resourceSpans", "resource_spans"), ResourceSpans),
-        _Level(("scopeSpans", "scope_spans"), ScopeSpans),
-        _Level(("spans",), Span),
+        _RepeatedField(("resourceSpans", "resource_spans"), ResourceSpans),
+        _RepeatedField(("scopeSpans", "scope_spans"), ScopeSpans),
+        _RepeatedField(("spans",), Span),
     ),
     Signal.LOGS: (
-        _Level(("resourceLogs", "resource_logs"), ResourceLogs),
-        _Level(("scopeLogs", "scope_logs"), ScopeLogs),
-        _Level(("logRecords", "log_records"), LogRecord),
+        _RepeatedField(("resourceLogs", "resource_logs"), ResourceLogs),
+        _RepeatedField(("scopeLogs", "scope_logs"), ScopeLogs),
+        _RepeatedField(("logRecords", "log_records"), LogRecord),
     ),
 }
 
@@ -58,7 +58,7 @@ def parse_json(signal: Signal, text: bytes, checked: Checked) -> bytes:
     return frame.SerializeToString()
 
 
-def _scopes(resource: Any, scopes: _Level, items: _Level, checked: Checked) -> Iterator[ScopeFrame]:
+def _scopes(resource: Any, scopes: _RepeatedField, items: _RepeatedField, checked: Checked) -> Iterator[ScopeFrame]:
     for scope in _elements(resource, scopes):
         raws: list[bytes] = []
         for item in _elements(scope, items):
@@ -85,7 +85,7 @@ def _document(text: bytes) -> Any:
         raise InvalidRequest(f"the body is no OTLP/JSON: {error}") from error
 
 
-def _elements(parent: Any, level: _Level) -> Iterator[Any]:
+def _elements(parent: Any, level: _RepeatedField) -> Iterator[Any]:
     """Take the elements of a list out of its parent, each as it is asked for: what was read takes no memory."""
     if not isinstance(parent, dict):
         raise InvalidRequest(f"what holds {level.names[0]} must be a JSON object, not {type(parent).__name__}")

@@ -7,7 +7,7 @@ from agenteval_collector.model.reports import Label
 from agenteval_collector.model.telemetry import Signal
 
 
-class Log(Protocol):
+class RequestAppender(Protocol):
     """The durable log."""
 
     def append(self, signal: Signal, body: bytes) -> Future[int]:

@@ -24,8 +24,13 @@ from agenteval_collector.model.runs import (
     UnmatchedReport,
     Violation,
 )
+<<<<<<< HEAD
 from agenteval_collector.reliability.ports import RunRecords, RunSnapshot
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, Unscored
+=======
+from agenteval_collector.reliability.ports import RunReader, RunStore
+from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Unscored
+>>>>>>> 72f9918 (Give each class of the stages a name of its own; keep ports of a package in its ports.py)
 
 TASK_COMPLETION: Final = "task_completion"
 CONFIDENCE: Final = "confidence"
@@ -55,46 +60,46 @@ class CountedRuns:
     """The runs that count: of each version, and of the reports, the newest `window`. Thread-safe; raises
     Unavailable."""
 
-    def __init__(self, records: RunRecords, window: int) -> None:
-        self._records = records
+    def __init__(self, store: RunStore, window: int) -> None:
+        self._store = store
         self._window = window
 
     def revision(self) -> int:
         """Return another number than before where anything may have changed."""
-        return self._records.revision()
+        return self._store.revision()
 
     def versions(self) -> list[AgentVersion]:
         """Return the agents and versions that traces of runs name, those with the newest trace first."""
-        with self._records.snapshot() as records:
-            return records.versions()
+        with self._store.snapshot() as reader:
+            return reader.versions()
 
     def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
         """Return the runs of one agent's version, the one that began last first."""
         found: list[tuple[RunGroup, list[RunReport]]] = []
-        with self._records.snapshot() as records:
-            for names in records.newest(version):
-                found += _counting(records, names, version)
+        with self._store.snapshot() as reader:
+            for names in reader.newest(version):
+                found += _counting(reader, names, version)
                 if len(found) >= self._window:
                     break
             found = found[: self._window]
             ids = [trace.trace_id for group, _ in found for trace in group.traces]
-            scores = _scores(records.evaluations(ids, (TASK_COMPLETION, CONFIDENCE, SAFETY)))
+            scores = _scores(reader.evaluations(ids, (TASK_COMPLETION, CONFIDENCE, SAFETY)))
         return [_stored(group, reports, scores) for group, reports in found]
 
     def unmatched_reports(self) -> Sequence[UnmatchedReport]:
         """Return the newest reports that no run belongs to."""
-        with self._records.snapshot() as records:
-            reports = records.reports_without_traces(self._window)
-            traces = records.traces_in_any_condition(reports)
+        with self._store.snapshot() as reader:
+            reports = reader.reports_without_traces(self._window)
+            traces = reader.traces_in_any_condition(reports)
         unmatched = (_unmatched(report, traces.get((report.task_id, report.run_id), [])) for report in reports)
         return [each for each in unmatched if each is not None]
 
 
 def _counting(
-    records: RunSnapshot, names: Sequence[RunName], version: AgentVersion
+    reader: RunReader, names: Sequence[RunName], version: AgentVersion
 ) -> list[tuple[RunGroup, list[RunReport]]]:
     """Return those of the runs that count, with what was reported of them, in order of time."""
-    traces, reports = records.traces(names), records.reports(names)
+    traces, reports = reader.traces(names), reader.reports(names)
     found: list[tuple[RunGroup, list[RunReport]]] = []
     for name in names:
         groups = grouped(traces[name])
@@ -104,7 +109,7 @@ def _counting(
                 said[id(run)].append(report)
         found += [(group, said[id(group)]) for group in groups if (group.agent, group.service_version) == version]
     session_ids = dict.fromkeys(trace.session_id for group, _ in found for trace in group.traces)
-    over = records.finalized(list(session_ids))
+    over = reader.finalized(list(session_ids))
     return [
         (group, said)
         for group, said in found

@@ -1,16 +1,17 @@
-"""The ports of reliability: what it reads of runs."""
+"""The ports of reliability: the stored runs, and the stored sessions of versions."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from agenteval_collector.model.regressions import SeenVersion, VersionTrials
 from agenteval_collector.model.reports import RunReport
 from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace
 from otel_agenteval.outcome import Evaluation
 
 
-class RunSnapshot(Protocol):
-    """The records of runs, as they are at one moment."""
+class RunReader(Protocol):
+    """Reads the stored runs as they are at one moment."""
 
     def versions(self) -> list[AgentVersion]:
         """Return the agents and versions that traces of runs name, those with the newest trace first."""
@@ -37,11 +38,28 @@ class RunSnapshot(Protocol):
         """Return the outcomes of these names on traces, the oldest first."""
 
 
-class RunRecords(Protocol):
-    """The records of runs. Thread-safe; raises Unavailable."""
+class RunStore(Protocol):
+    """The stored runs. Thread-safe; raises Unavailable."""
 
     def revision(self) -> int:
         """Return another number than before where anything may have changed."""
 
-    def snapshot(self) -> AbstractContextManager[RunSnapshot]:
-        """Look at the records as they are at one moment."""
+    def snapshot(self) -> AbstractContextManager[RunReader]:
+        """Read the runs as they are at one moment."""
+
+
+class VersionReader(Protocol):
+    """Reads the stored sessions of versions as they are at one moment."""
+
+    def versions(self) -> list[SeenVersion]:
+        """Return the versions that traces name, by agent, the one with the oldest first trace first."""
+
+    def trials(self, version: SeenVersion, *, until: int | None, most: int) -> VersionTrials:
+        """Return the last `most` sessions of a version that began before `until` (ns); without it, its first ones."""
+
+
+class VersionStore(Protocol):
+    """The stored sessions of versions. Thread-safe; raises Unavailable."""
+
+    def snapshot(self) -> AbstractContextManager[VersionReader]:
+        """Read the sessions as they are at one moment."""

@@ -7,13 +7,13 @@ together have the level of one: the evaluators half of it, and the kinds of find
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from itertools import pairwise
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final
 
 from agenteval_collector.config.findings import KINDS
 from agenteval_collector.model.regressions import JudgedBy, Regression, SeenVersion, VersionTrials
+from agenteval_collector.reliability.ports import VersionStore
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.metrics.regression import as_trial, regression_evidence
 
@@ -30,28 +30,11 @@ OF_EVALUATORS: Final = 0.5
 which are seen is not known before."""
 
 
-class VersionSnapshot(Protocol):
-    """The sessions of versions, as they are at one moment."""
-
-    def versions(self) -> list[SeenVersion]:
-        """Return the versions that traces name, by agent, the one with the oldest first trace first."""
-
-    def trials(self, version: SeenVersion, *, until: int | None, most: int) -> VersionTrials:
-        """Return the last sessions of a version that began before `until` (ns); without it, the first of all."""
-
-
-class VersionRecords(Protocol):
-    """The sessions of versions. Thread-safe; raises Unavailable."""
-
-    def snapshot(self) -> AbstractContextManager[VersionSnapshot]:
-        """Look at them as they are at one moment."""
-
-
 class Regressions:
     """The regressions of the newest versions of each agent, as of the last look. Thread-safe."""
 
-    def __init__(self, records: VersionRecords, clock: Clock) -> None:
-        self._records = records
+    def __init__(self, store: VersionStore, clock: Clock) -> None:
+        self._store = store
         self._clock = clock
         self._known: dict[tuple[SeenVersion, SeenVersion], list[Regression]] = {}
         self._due: deque[tuple[SeenVersion, SeenVersion]] = deque()
@@ -63,18 +46,18 @@ class Regressions:
         """Return what is known, after a look at what is due. The caller's thread does the work."""
         with self._lock:
             now = self._clock.monotonic()
-            with self._records.snapshot() as snapshot:
+            with self._store.snapshot() as reader:
                 if not self._due and now >= self._next_look:
                     self._next_look = now + LOOK_EVERY
-                    self._due = deque(_pairs(snapshot.versions()))
+                    self._due = deque(_pairs(reader.versions()))
                     self._known = {pair: self._known.get(pair, []) for pair in self._due}
                 while self._due and self._clock.monotonic() < now + LOOK_BUDGET:
                     before, after = self._due[0]
                     self._known[before, after] = list(
                         _compared(
                             after,
-                            snapshot.trials(before, until=after.first_at, most=MOST_SESSIONS),
-                            snapshot.trials(after, until=None, most=MOST_SESSIONS),
+                            reader.trials(before, until=after.first_at, most=MOST_SESSIONS),
+                            reader.trials(after, until=None, most=MOST_SESSIONS),
                         )
                     )
                     self._due.popleft()

@@ -77,7 +77,7 @@ class VersionComparison:
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownVersion:
     """The runs of a version as they were at a revision, and the reports on them."""
 
     revision: int
@@ -92,7 +92,7 @@ class ReliabilityReports:
         self._source = source
         self._window = window
         self._clock = clock
-        self._known: dict[AgentVersion, _Known] = {}
+        self._known: dict[AgentVersion, _KnownVersion] = {}
         # Two readers must not compute the same report side by side; nobody but readers waits for it.
         self._lock = Lock()
         self._looking = ThreadPoolExecutor(1, "agenteval-figures")
@@ -200,7 +200,7 @@ class ReliabilityReports:
             self._next_look = ended + (ended - begun) * (1 / SHARE - 1)
             self._figures = figures
 
-    def _current(self, version: AgentVersion) -> _Known:
+    def _current(self, version: AgentVersion) -> _KnownVersion:
         """Return the runs of a version as they are now."""
         known = self._known.get(version)
         revision = self._source.revision()
@@ -209,7 +209,7 @@ class ReliabilityReports:
             if known is not None and known.runs == runs:
                 known.revision = revision
             else:
-                known = self._known[version] = _Known(revision, runs)
+                known = self._known[version] = _KnownVersion(revision, runs)
         return known
 
 
@@ -244,7 +244,7 @@ def _live(versions: Sequence[AgentVersion]) -> list[AgentVersion]:
     return live
 
 
-def _report(known: _Known, variant: Variant) -> ReliabilityReport:
+def _report(known: _KnownVersion, variant: Variant) -> ReliabilityReport:
     if variant not in known.reports:
         known.reports[variant] = reliability_report([each.run for each in known.runs.runs], variant)
     return known.reports[variant]

@@ -1,4 +1,7 @@
-"""The ports of the retention, to the store, the log and the pipeline. All raise Unavailable; nothing is done then."""
+"""The ports of the retention: the store, its files, and whatever holds traces.
+
+Every call may raise Unavailable; nothing is done then.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -55,7 +58,7 @@ class File(Protocol):
         end."""
 
 
-class Pipeline(Protocol):
+class Erasure(Protocol):
     """Everything that holds traces in memory, on its way into the store."""
 
     def erase(self, deletion_id: str, doomed: Doomed, session_ids: Sequence[str]) -> bool:

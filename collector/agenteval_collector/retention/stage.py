@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from agenteval_collector.config.settings import RetentionConfig
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletion import Doomed, Receipt
-from agenteval_collector.retention.ports import Deletions, File, Pipeline
+from agenteval_collector.retention.ports import Deletions, Erasure, File
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import SHORTEST_WAIT, Component
 from agenteval_collector.runtime.errors import NotFound, Overloaded, RetryableError, Unavailable
@@ -39,7 +39,7 @@ class RetentionStage(Component):
     def __init__(
         self,
         deletions: Deletions,
-        pipeline: Pipeline,
+        erasure: Erasure,
         files: Sequence[File],
         ages: RetentionConfig,
         clock: Clock,
@@ -52,7 +52,7 @@ class RetentionStage(Component):
         self._inbox: Inbox[str] = Inbox(MAX_WAITING)
         super().__init__("retention", self._inbox)
         self._deletions = deletions
-        self._pipeline = pipeline
+        self._erasure = erasure
         self._files = files
         self._ages = ages
         self._clock = clock
@@ -120,7 +120,7 @@ class RetentionStage(Component):
         log, then from what SQLite leaves of both. Every step is small, kept, and may be done again: a crash in the
         middle costs nothing but time."""
         session_ids = self._step(self._deletions.sessions_of, doomed)
-        while self._step(self._pipeline.erase, deletion_id, doomed, session_ids):
+        while self._step(self._erasure.erase, deletion_id, doomed, session_ids):
             pass
         self._erase_from_log(deletion_id, self._step)
         self._step(self._deletions.forget_pieces)
@@ -136,10 +136,10 @@ class RetentionStage(Component):
         """Erase from the log what is erased from the store. At a start it comes before the log is read again."""
         at: int | None = 0
         while at is not None:
-            at, removed = insist(self._pipeline.erase_from_log, at)
+            at, removed = insist(self._erasure.erase_from_log, at)
             if removed:
                 insist(self._deletions.removed, deletion_id, removed)
-        insist(self._pipeline.erased)
+        insist(self._erasure.erased)
 
     def _step(self, attempt: Callable[..., T], *args: object) -> T:
         """Insist on a step of a deletion; raises Unavailable once the collector stops: the next start goes on."""
@@ -157,7 +157,7 @@ class RetentionStage(Component):
         now = self._clock.now()
         content, outcomes = (now - round(age * 1e9) for age in (self._ages.content, self._ages.outcomes))
         self._some(lambda: self._forget_content(content))
-        self._some(lambda: self._pipeline.erase_older(outcomes))
+        self._some(lambda: self._erasure.erase_older(outcomes))
         self._deletions.forget_receipts(outcomes)
         self._some(self._within_bytes)
         for file in self._files:
@@ -181,7 +181,7 @@ class RetentionStage(Component):
             return False
         oldest = self._deletions.oldest_content(BATCH)
         if oldest is None:
-            return self._pipeline.erase_older(self._clock.now())
-        self._pipeline.trim_log(oldest)
+            return self._erasure.erase_older(self._clock.now())
+        self._erasure.trim_log(oldest)
         self._forget_content(oldest + 1)
         return True

@@ -30,7 +30,7 @@ def health_of(parts: Iterable[Healthy]) -> str | None:
     return "; ".join(trouble for part in parts if (trouble := part.health) is not None) or None
 
 
-class Waiting(Sized, Protocol):
+class BoundedQueue(Sized, Protocol):
     """The items that wait for a component; an `Inbox`, or another bounded queue that can be closed."""
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ class Component(ABC):
     It runs once: a new one takes up what it left.
     """
 
-    def __init__(self, name: str, inbox: Waiting) -> None:
+    def __init__(self, name: str, inbox: BoundedQueue) -> None:
         self.name = name
         self._waiting = inbox
         self._logger = logging.getLogger(type(self).__module__)

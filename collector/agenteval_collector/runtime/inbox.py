@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Line(Protocol[T]):
+class ItemQueue(Protocol[T]):
     """The order in which items that wait are taken. A deque is one: first in, first out."""
 
     def append(self, item: T, /) -> None:
@@ -31,9 +31,9 @@ class Inbox(Generic[T]):
     taken in the order of `line`: by default the one that waits for longest is first.
     """
 
-    def __init__(self, capacity: int, line: Line[tuple[T, int]] | None = None) -> None:
+    def __init__(self, capacity: int, line: ItemQueue[tuple[T, int]] | None = None) -> None:
         self.capacity = capacity
-        self._items: Line[tuple[T, int]] = deque() if line is None else line
+        self._items: ItemQueue[tuple[T, int]] = deque() if line is None else line
         self._weight = 0
         self._closed = False
         # Guards the three fields above: writers are the receiver's threads, the reader is the stage's own.

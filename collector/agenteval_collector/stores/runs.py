@@ -82,7 +82,7 @@ FETCHED: Final = 200
 
 
 class RunSnapshot:
-    """`RunSnapshot` of reliability, on the store's file."""
+    """`RunReader` of reliability, on the store's file."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self._connection = connection

@@ -11,7 +11,7 @@ from otel_agenteval.outcome import JudgedPart, Method
 
 
 class VersionSnapshot:
-    """`VersionSnapshot` of regressions, on the store's file."""
+    """`VersionReader` of regressions, on the store's file."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self._connection = connection

@@ -15,7 +15,7 @@ from agenteval_collector.config import Settings
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.doors.grpc_door import Door
-from agenteval_collector.doors.grpc_messages import Messages
+from agenteval_collector.doors.grpc_messages import GrpcMessages
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.doors.tls import Certificates
@@ -87,7 +87,7 @@ class Collector:
             {**OTLP_SCOPES, **SERVICE_SCOPES},
             self._audit,
             places=CALLS,
-            messages=Messages(messages_at_once(config, memory.limit), under_way_bytes(config), self._clock),
+            messages=GrpcMessages(messages_at_once(config, memory.limit), under_way_bytes(config), self._clock),
             health=self._health,
         )
         connections = GrpcConnections(

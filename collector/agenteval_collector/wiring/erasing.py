@@ -62,7 +62,7 @@ def next_older(deletions: DeletionStore, before: int) -> tuple[list[str], Sequen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineErasure:
-    """The `Pipeline` of the retention."""
+    """The `Erasure` of the retention."""
 
     storage: Storage
     requests: RequestFile

@@ -17,13 +17,13 @@ from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.evaluation import SessionKey
 from agenteval_collector.findings.loops import LiveLoops
 from agenteval_collector.log.kafka.cluster import Cluster
-from agenteval_collector.log.kafka.deleted_traces import Erased
+from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.news_topic import HeardProcesses, NewsReader, NewsTopic
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
-from agenteval_collector.log.kafka.span_topic import RequestTopic, SpanLog, SpanProgress, SpanTaker
+from agenteval_collector.log.kafka.span_topic import KafkaLog, RequestTopic, SpanMessageHandler, SpanProgress
 from agenteval_collector.log.kafka.topic_reader import TopicReader
-from agenteval_collector.log.kafka.trace_messages import SessionTopic, TraceTaker
+from agenteval_collector.log.kafka.trace_messages import SessionTopic, TraceMessageHandler
 from agenteval_collector.log.kafka.trace_topic import TraceTopic
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
@@ -55,7 +55,7 @@ class FleetPipeline(Pipeline):
         )
         self._producer = KafkaProducer("log", self._cluster, max_bytes=settings.log.max_pending_bytes)
         self._span_offsets, self._trace_offsets = Offsets(), Offsets()
-        self._erased = Erased()
+        self._erased = DeletedTraces()
         super().__init__(settings, clock, tenant, memory)
 
     def _make_feed(self, live: LiveLoops) -> tuple[Feed, NewsTopic]:
@@ -69,14 +69,14 @@ class FleetPipeline(Pipeline):
 
     def _open_storage(self, tenant: str) -> Storage:
         cluster = self._cluster
-        storage = Storage(self._settings, self._clock, tenant, open_log=lambda _: SpanLog(cluster, tenant))
+        storage = Storage(self._settings, self._clock, tenant, open_log=lambda _: KafkaLog(cluster, tenant))
         serves = self._role.does(Role.SERVE)
         self._store_watch = StoreWatch(storage.store, self._clock, may_have_duty=serves)
         return storage
 
     def _make_log(self) -> tuple[KafkaProducer, RequestTopic]:
         cluster = self._cluster
-        taker = SpanTaker(self.storage.tenant, self.assembly, self._erased)
+        taker = SpanMessageHandler(self.storage.tenant, self.assembly, self._erased)
         self._spans = TopicReader("spans", cluster, cluster.spans, "assemble", self._span_offsets, taker)
         return self._producer, RequestTopic(self._producer, cluster)
 
@@ -95,9 +95,9 @@ class FleetPipeline(Pipeline):
         )
         return self._handed_over
 
-    def _share_evaluation(self) -> tuple[PartitionSessions, TraceTaker]:
+    def _share_evaluation(self) -> tuple[PartitionSessions, TraceMessageHandler]:
         cluster, store, offsets = self._cluster, self.storage.store, self._trace_offsets
-        self._taken = TraceTaker(self._inbox, offsets, self._erased)
+        self._taken = TraceMessageHandler(self._inbox, offsets, self._erased)
         self._traces = TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, self._taken)
         return PartitionSessions(cluster, store, self._producer, offsets, self._taken.waits_for), self._taken
 

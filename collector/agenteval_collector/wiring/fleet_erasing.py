@@ -13,7 +13,7 @@ from agenteval_collector.wiring.erasing import next_doomed, next_older
 
 @dataclass(frozen=True, slots=True)
 class FleetErasure:
-    """The `Pipeline` of the retention where several processes work. What Kafka has goes with the topics' retention,
+    """The `Erasure` of the retention where several processes work. What Kafka has goes with the topics' retention,
     after so many seconds; until then the store knows what was deleted, so that nothing of it is stored again."""
 
     deletions: DeletionStore

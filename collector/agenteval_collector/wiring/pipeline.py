@@ -24,7 +24,7 @@ from agenteval_collector.evaluation import (
     EvaluationStage,
     EverySession,
     OwnSessions,
-    Running,
+    RunningTraceReader,
     SessionKey,
 )
 from agenteval_collector.evaluation.ports import ScoredTaker
@@ -39,12 +39,11 @@ from agenteval_collector.model.prices import Prices
 from agenteval_collector.model.running import StartsReport
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.receiver.ingest import Ingest
-from agenteval_collector.receiver.ports import Log
+from agenteval_collector.receiver.ports import RequestAppender
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.reliability import Regressions
 from agenteval_collector.retention import RetentionStage
-from agenteval_collector.retention.ports import File
-from agenteval_collector.retention.ports import Pipeline as ErasablePipeline
+from agenteval_collector.retention.ports import Erasure, File
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import health_of
 from agenteval_collector.runtime.memory import MemoryGuard
@@ -234,7 +233,7 @@ class Pipeline:
         """Return what keeps how far the assembly has come, and what it has learned."""
         return self.storage.store
 
-    def _make_log(self) -> tuple[LogStage, Log]:
+    def _make_log(self) -> tuple[LogStage, RequestAppender]:
         """Make the log: its stage, and what takes requests for it."""
         log = RequestLog(
             self.requests,
@@ -263,7 +262,7 @@ class Pipeline:
         """Return what tells the process that deletes that there is something to delete; None: it is this one."""
         return None
 
-    def _make_erasure(self) -> ErasablePipeline:
+    def _make_erasure(self) -> Erasure:
         return PipelineErasure(
             storage=self.storage,
             requests=self.requests,
@@ -285,7 +284,7 @@ class Pipeline:
         """Make the queries and the reports from outside."""
         store, clock = self.storage.store, self._clock
         self._reliability = reliability_reports(self._settings, store, clock)
-        running = Running(self.assembler, self.open_spans, self._core.read)
+        running = RunningTraceReader(self.assembler, self.open_spans, self._core.read)
         self.queries = Queries(
             store,
             clock,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from agenteval_collector.model.assembled import AssembledTrace
 
 
-class Erased:
+class DeletedTraces:
     """Knows which traces were deleted, and when (ns since the Unix epoch). Bounded by what is deleted within the time
     that the topics keep messages. Thread-safe."""
 

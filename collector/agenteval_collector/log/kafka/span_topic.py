@@ -6,19 +6,19 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import groupby
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from agenteval_collector.log.kafka.cluster import Cluster, said
-from agenteval_collector.log.kafka.deleted_traces import Erased
+from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.log.kafka.ports import Assembly
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.topic_reader import LARGEST_ANSWER
 from agenteval_collector.log.request_traces import trace_of
-from agenteval_collector.model.senders import Habit
+from agenteval_collector.model.senders import HabitMemory
 from agenteval_collector.model.telemetry import LoggedRequest, Signal, offset_in, place_of
-from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from otel_agenteval.proto.v1.frame_pb2 import Frame, ScopeFrame
 
@@ -86,22 +86,10 @@ def _all_of(parts: list[Future[int]]) -> Future[int]:
     return whole
 
 
-class Assembly(Protocol):
-    """The stage that takes requests."""
-
-    def admit(self) -> None:
-        """Raises Overloaded while it has no room for more."""
-
-    def take_request(self, request: LoggedRequest) -> None: ...
-
-    def give_up(self, partitions: Collection[int]) -> Errand[None]:
-        """Note how far these partitions are scored, and forget their traces."""
-
-
-class SpanTaker:
+class SpanMessageHandler:
     """Hands messages of the topic to the assembly; what was deleted since they came, as requests without content."""
 
-    def __init__(self, tenant: str, assembly: Assembly, erased: Erased) -> None:
+    def __init__(self, tenant: str, assembly: Assembly, erased: DeletedTraces) -> None:
         self._tenant = tenant
         self._assembly = assembly
         self._erased = erased
@@ -132,7 +120,7 @@ class SpanTaker:
         self._assembly.give_up(partitions)
 
 
-class SpanLog:
+class KafkaLog:
     """The `Log` of the assembly: what is read again after a restart, the group's offsets say, and Kafka forgets by
     itself. Look-ups are thread-safe."""
 
@@ -192,16 +180,10 @@ class SpanLog:
         return found
 
 
-class LearnedHabits(Protocol):
-    """The memory of senders' habits."""
-
-    def save(self, histories: Mapping[Habit, str]) -> None: ...
-
-
 class SpanProgress:
     """The `AssemblyStore` whose checkpoints are the group's offsets."""
 
-    def __init__(self, habits: LearnedHabits, offsets: Offsets) -> None:
+    def __init__(self, habits: HabitMemory, offsets: Offsets) -> None:
         self.habits = habits
         self._offsets = offsets
 

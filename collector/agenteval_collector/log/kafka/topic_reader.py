@@ -4,12 +4,13 @@ import logging
 import time
 from collections import deque
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from agenteval_collector.log.kafka.cluster import Cluster, PartitionEnds, said
 from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.log.kafka.ports import MessageHandler
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError, RetryableError
 from agenteval_collector.runtime.inbox import Inbox
@@ -30,34 +31,18 @@ LARGEST_ANSWER: Final = 512 * 1024 * 1024
 """Bytes of an answer of a broker at most: the largest message, and what comes with it."""
 
 
-class MessageTaker(Protocol):
-    """Takes messages, and hears which partitions it has to do with. On the reader's thread."""
-
-    def take_message(self, partition: int, number: int, message: Message) -> bool:
-        """Take the `number`th message of a partition; False where there is no room for it now: it comes again."""
-
-    def assigned(self, partitions: Collection[int]) -> None:
-        """Take note that messages of these partitions will come, from the last one that was noted."""
-
-    def revoked(self, partitions: Collection[int]) -> None:
-        """Finish what is under way of these partitions, and forget the rest: somebody else goes on with them."""
-
-    def lost(self, partitions: Collection[int]) -> None:
-        """Forget what was taken of these partitions: somebody else has gone on with them already."""
-
-
 class TopicReader(Component):
-    """Reads a topic, and hands each message to a taker. While that has no room, nothing is read, and the partitions
+    """Reads a topic, and hands each message to a handler. While that has no room, nothing is read, and the partitions
     stay with this process."""
 
     def __init__(
-        self, name: str, cluster: Cluster, topic: str, group: str, offsets: Offsets, taker: MessageTaker
+        self, name: str, cluster: Cluster, topic: str, group: str, offsets: Offsets, handler: MessageHandler
     ) -> None:
         self._inbox: Inbox[None] = Inbox(1)
         super().__init__(name, self._inbox)
         self._topic = topic
         self._offsets = offsets
-        self._taker = taker
+        self._handler = handler
         self._held: deque[Message] = deque()
         self._is_paused = False
         self._is_leaving = False
@@ -93,7 +78,7 @@ class TopicReader(Component):
                 next_look = time.monotonic() + LOOK_EVERY
 
     def leave(self) -> None:
-        """Save what was noted, and leave the group; once the reader has shut down and its taker is done. Safe twice."""
+        """Save what was noted, and leave the group; once the reader and its handler have stopped. Safe twice."""
         self._is_leaving = True
         try:
             self._save(self._offsets.unsaved())
@@ -134,7 +119,7 @@ class TopicReader(Component):
                 # Says the same again: only a member of the group may.
                 self._consumer.commit(offsets=known, asynchronous=False)
             self._offsets.is_stale = False
-            self._taker.assigned({place.partition for place in places})
+            self._handler.assigned({place.partition for place in places})
             for place in places:
                 begin = place.offset if place.offset >= 0 else OFFSET_BEGINNING
                 self._consumer.seek(TopicPartition(place.topic, place.partition, begin))
@@ -159,14 +144,14 @@ class TopicReader(Component):
         assert number is not None
         if partition not in self._offsets.partitions:
             return True  # It came before the partition left.
-        return self._taker.take_message(partition, number, message)
+        return self._handler.take_message(partition, number, message)
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         new = {each.partition for each in partitions}
         logger.info("%s has the partitions %s of %s, too", self.name, sorted(new), self._topic)
         self._let_go(new)
         self._offsets.take(new)
-        self.survive(self._taker.assigned, new)
+        self.survive(self._handler.assigned, new)
 
     def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         if self._is_leaving:
@@ -174,7 +159,7 @@ class TopicReader(Component):
         gone = {each.partition for each in partitions}
         logger.info("%s gives up the partitions %s of %s", self.name, sorted(gone), self._topic)
         try:
-            self.survive(self._taker.revoked, gone)
+            self.survive(self._handler.revoked, gone)
             self._save({each: number for each, number in self._offsets.unsaved().items() if each in gone})
         except (KafkaException, RetryableError) as error:
             logger.warning("%s: some messages will be read again: %s", self.name, said(error.args[0]))
@@ -184,7 +169,7 @@ class TopicReader(Component):
         gone = {each.partition for each in partitions}
         logger.warning("%s has lost the partitions %s of %s", self.name, sorted(gone), self._topic)
         self._offsets.drop(gone)
-        self.survive(self._taker.lost, gone)
+        self.survive(self._handler.lost, gone)
 
     def _commit(self) -> None:
         if changed := self._offsets.unsaved():

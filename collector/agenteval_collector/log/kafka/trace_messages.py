@@ -7,14 +7,15 @@ from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
 from confluent_kafka import Message
 
 from agenteval_collector.log.kafka.cluster import Cluster
-from agenteval_collector.log.kafka.deleted_traces import Erased
+from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.from_json import evaluation_from
 from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.log.kafka.ports import EvaluationIntake
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import from_bytes
 from agenteval_collector.model.assembled import AssembledTrace
@@ -31,28 +32,10 @@ KIND: Final = "kind"
 ENDED, AGAIN = b"ended", b"again"
 
 
-class Inbox(Protocol):
-    """The inbox of the evaluation."""
-
-    def take_trace(self, trace: AssembledTrace, timeout: float) -> bool: ...
-
-    def end_session(self, session_id: str, *, marked: bool) -> None: ...
-
-    def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]: ...
-
-    def run_errand(self, errand: Errand[None]) -> None: ...
-
-    def take_partitions(self, partitions: Collection[int]) -> None:
-        """Go on with the sessions of these partitions."""
-
-    def give_up_partitions(self, partitions: Collection[int]) -> Future[None]:
-        """Forget the sessions of these partitions; done once what of them is under way is committed."""
-
-
-class TraceTaker:
+class TraceMessageHandler:
     """Hands traces of the topic to the evaluation, and notes which of them are stored."""
 
-    def __init__(self, evaluation: Inbox, offsets: Offsets, erased: Erased) -> None:
+    def __init__(self, evaluation: EvaluationIntake, offsets: Offsets, erased: DeletedTraces) -> None:
         self._evaluation = evaluation
         self._erased = erased
         self._offsets = offsets

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.log.kafka.cluster import Cluster
-from agenteval_collector.log.kafka.deleted_traces import Erased
+from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
 from agenteval_collector.model.assembled import AssembledTrace
@@ -42,7 +42,7 @@ class TraceTopic(Component):
         producer: KafkaProducer,
         cluster: Cluster,
         known_traces: Callable[[Sequence[str]], Mapping[str, tuple[int, frozenset[int]]]],
-        erased: Erased,
+        erased: DeletedTraces,
         session_of: Callable[[AssembledTrace], str],
         take_scored: Callable[[str, int], None],
     ) -> None:

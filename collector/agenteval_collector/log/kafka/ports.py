@@ -1,0 +1,58 @@
+"""The ports of the Kafka log: the stages that take what its topics hold, and the handlers of messages between them."""
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+from typing import Protocol
+
+from confluent_kafka import Message
+
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.telemetry import LoggedRequest
+from agenteval_collector.runtime.errand import Errand
+from otel_agenteval.outcome import Evaluation
+
+
+class MessageHandler(Protocol):
+    """Takes the messages of a topic, and is told which partitions it has. Called on the reader's thread."""
+
+    def take_message(self, partition: int, number: int, message: Message) -> bool:
+        """Take the `number`th message of a partition; False where there is no room for it now: it comes again."""
+
+    def assigned(self, partitions: Collection[int]) -> None:
+        """Expect messages of these partitions, from the last one that was noted."""
+
+    def revoked(self, partitions: Collection[int]) -> None:
+        """Finish the work on these partitions that is under way, and forget the rest: another process goes on."""
+
+    def lost(self, partitions: Collection[int]) -> None:
+        """Forget what was taken of these partitions: another process has gone on with them already."""
+
+
+class Assembly(Protocol):
+    """The stage that takes requests."""
+
+    def admit(self) -> None:
+        """Raises Overloaded while it has no room for more."""
+
+    def take_request(self, request: LoggedRequest) -> None: ...
+
+    def give_up(self, partitions: Collection[int]) -> Errand[None]:
+        """Save how far these partitions are scored, and forget their traces."""
+
+
+class EvaluationIntake(Protocol):
+    """The inbox of the evaluation."""
+
+    def take_trace(self, trace: AssembledTrace, timeout: float) -> bool: ...
+
+    def end_session(self, session_id: str, *, marked: bool) -> None: ...
+
+    def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]: ...
+
+    def run_errand(self, errand: Errand[None]) -> None: ...
+
+    def take_partitions(self, partitions: Collection[int]) -> None:
+        """Go on with the sessions of these partitions."""
+
+    def give_up_partitions(self, partitions: Collection[int]) -> Future[None]:
+        """Forget the sessions of these partitions; done once everything of them that is under way is committed."""

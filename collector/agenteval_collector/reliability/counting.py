@@ -24,13 +24,8 @@ from agenteval_collector.model.runs import (
     UnmatchedReport,
     Violation,
 )
-<<<<<<< HEAD
-from agenteval_collector.reliability.ports import RunRecords, RunSnapshot
-from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, Unscored
-=======
 from agenteval_collector.reliability.ports import RunReader, RunStore
-from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Unscored
->>>>>>> 72f9918 (Give each class of the stages a name of its own; keep ports of a package in its ports.py)
+from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, Unscored
 
 TASK_COMPLETION: Final = "task_completion"
 CONFIDENCE: Final = "confidence"

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.config import AssemblyConfig
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
-from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 

@@ -18,7 +18,7 @@ from agenteval_collector.config import Settings
 from agenteval_collector.findings.effort import MIN_SESSIONS, AgentEfforts, effort_of
 from agenteval_collector.findings.trace import OBSERVED
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.offline.recordings import Recorded
 from agenteval_collector.offline.replay import replay
 

@@ -13,9 +13,9 @@ from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.findings.loops import LiveLoops, TraceLoops
 from agenteval_collector.findings.loops.live import FoundLive
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
-from agenteval_collector.model.telemetry import Arrival, LoggedRequest, Signal
+from agenteval_collector.model.logged_requests import Arrival, LoggedRequest, Signal
 from agenteval_collector.offline.replay import NO_WAIT
 from agenteval_collector.runtime.clock import SystemClock
 

@@ -14,8 +14,8 @@ import grpc
 from agenteval_collector.config import Settings
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.log import RequestFile, RequestLog
-from agenteval_collector.model.reports import Label
-from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.receiver.grpc import SERVICES, otlp_handlers
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits

@@ -10,8 +10,8 @@ from agenteval_collector.log import RequestFile
 from agenteval_collector.log.request_file import NewRequest
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
-from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores import Store

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.deletion import Doomed
-from agenteval_collector.model.quality import Rated
+from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.stores import Store

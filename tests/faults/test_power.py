@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from agenteval_collector.config import Settings
 from agenteval_collector.log.request_file import NewRequest, RequestFile
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.files import make_folder
 from agenteval_collector.stores import Store

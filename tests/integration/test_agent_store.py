@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agenteval_collector.model.agents import AgentFigures, AgentHistory, Range, quantile
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.links import Move
+from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores import Store

@@ -13,8 +13,9 @@ from agenteval_collector.api.service import SCOPES, EvaluationService
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.model.labels import Label
 from agenteval_collector.model.news import News
-from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from google.rpc import error_details_pb2, status_pb2

@@ -9,8 +9,8 @@ from agenteval_collector.judge.canaries import EVERY, LIFETIME, LOOK_EVERY, Cana
 from agenteval_collector.judge.judgements import SPANS_GONE
 from agenteval_collector.judge.queue.stage import NO_ROOM
 from agenteval_collector.judge.referrals import JudgedEvaluator
-from agenteval_collector.model.judging import JudgeJob, Judgement
-from agenteval_collector.model.reports import Label
+from agenteval_collector.model.judge_jobs import JudgeJob, Judgement
+from agenteval_collector.model.labels import Label
 
 from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 from tests.support.otlp import trace_id

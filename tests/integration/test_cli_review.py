@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from agenteval_collector.judge.quality import draw
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.quality import JudgedScore
+from agenteval_collector.model.pass_rates import JudgedScore
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ import grpc
 import httpx
 import pytest
 from agenteval_collector.cli.app import command_line
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.offline.recordings import Recorded, read_recording
 from agenteval_collector.offline.replay import replay
 from agenteval_collector.runtime.clock import ManualClock

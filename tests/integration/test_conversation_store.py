@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.links import Link
+from agenteval_collector.model.conversation_links import ConversationLink
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores import conversations as stored
@@ -28,11 +28,11 @@ def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
     opened.shutdown()
 
 
-def link(trace_id: str, at: int = 1, **changes: Any) -> Link:
-    return Link(trace_id=trace_id, session_id=trace_id, service="desk", started_at=at, **changes)
+def link(trace_id: str, at: int = 1, **changes: Any) -> ConversationLink:
+    return ConversationLink(trace_id=trace_id, session_id=trace_id, service="desk", started_at=at, **changes)
 
 
-def commit(store: Store, *links: Link) -> None:
+def commit(store: Store, *links: ConversationLink) -> None:
     store.commit(Commit(links={each.trace_id: each for each in links}))
 
 
@@ -59,7 +59,7 @@ def test_followers_are_found_by_time_and_name(store: Store) -> None:
     third = link("c", 3, follows=b"x", named="j")
     commit(store, third, second, first, link("d", 2, follows=b"z"))
 
-    def found(named: str | None = None, since: int = 0, until: int = 9) -> list[Link]:
+    def found(named: str | None = None, since: int = 0, until: int = 9) -> list[ConversationLink]:
         return list(store.conversations.following("desk", [b"x", b"y"], named, since=since, until=until))
 
     assert found() == [first, second, third]
@@ -68,7 +68,7 @@ def test_followers_are_found_by_time_and_name(store: Store) -> None:
 
 
 def test_whether_all_of_a_service_name_their_sessions_is_known(store: Store) -> None:
-    commit(store, link("a", named="s"), Link(trace_id="b", session_id="b", service="shop", started_at=1))
+    commit(store, link("a", named="s"), ConversationLink(trace_id="b", session_id="b", service="shop", started_at=1))
     assert (store.conversations.has_unnamed("desk"), store.conversations.has_unnamed("shop")) == (False, True)
 
 
@@ -92,7 +92,7 @@ def test_what_is_too_old_is_forgotten(store: Store, clock: ManualClock) -> None:
 
 
 def test_of_a_service_with_too_many_the_oldest_are_forgotten(store: Store) -> None:
-    commit(store, *(Link(trace_id="kept", session_id="kept", service="shop", started_at=1),))
+    commit(store, *(ConversationLink(trace_id="kept", session_id="kept", service="shop", started_at=1),))
     with store.outside.writing() as connection:
         for number in range(6):
             stored.write_links(connection, [link(str(number))], now=number + 1)

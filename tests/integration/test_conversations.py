@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 from agenteval_collector.api.documents import SessionDocument, TraceDocument
 from agenteval_collector.config import Settings
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.wiring.offline import OfflineCollector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest

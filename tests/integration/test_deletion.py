@@ -9,8 +9,9 @@ import pytest
 from agenteval_collector.cli.app import command_line
 from agenteval_collector.cli.client import ApiError, post
 from agenteval_collector.cli.tell import DELETE_PATH
-from agenteval_collector.model.deletion import Doomed, Receipt
-from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.stores.erasing import OF_SESSIONS, OF_TRACES
 from agenteval_collector.stores.schema import agent_hours, agent_times, metadata, problem_counts
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status

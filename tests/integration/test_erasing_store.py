@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.judging import JudgeJob, StoredAnswer
-from agenteval_collector.model.reports import Label
+from agenteval_collector.model.judge_jobs import JudgeJob, StoredAnswer
+from agenteval_collector.model.labels import Label
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import metadata

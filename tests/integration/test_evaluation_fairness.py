@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.evaluation.stage import BATCH
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.errand import Errand
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from agenteval_collector.cli.app import command_line
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.reports import Label, LabelSource
+from agenteval_collector.model.labels import Label, LabelSource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Tracer, format_trace_id, use_span
 from typer.testing import CliRunner

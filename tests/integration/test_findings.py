@@ -12,8 +12,8 @@ from agenteval_collector.evaluation import TraceObservation
 from agenteval_collector.evaluation.observation import MAX_SAID, searchable, turn_of
 from agenteval_collector.findings.effort import AgentEfforts
 from agenteval_collector.findings.loops import TraceLoops
-from agenteval_collector.model.assembled import Death
-from agenteval_collector.model.running import OpenSpan
+from agenteval_collector.model.assembled_trace import Death
+from agenteval_collector.model.running_traces import UnendedSpan
 from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
@@ -89,7 +89,7 @@ def test_a_loop_in_a_complete_trace_has_its_turn(scoring: Scoring) -> None:
 def test_an_agent_that_died_in_the_middle_is_a_finding(scoring: Scoring) -> None:
     death = Death(
         reason="the agent died in the middle", session_id="s", agent="planner", service="shop", started_at=1,
-        heard_at=2, open_spans=[OpenSpan("a" * 16, "search", 1)],
+        heard_at=2, open_spans=[UnendedSpan("a" * 16, "search", 1)],
     )  # fmt: skip
     scoring.put(replace(assembled(root_span(1, session="s")), death=death))
     [found] = [each for each in scoring.trace(TRACE)["findings"] if each["kind"] == "agent_died"]

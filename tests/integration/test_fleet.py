@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.model.deletion import Doomed
+from agenteval_collector.model.deletions import Doomed
 
 from otel_agenteval.finding import Finding
 from tests.support.eventually import eventually

@@ -6,7 +6,7 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import pytest
-from agenteval_collector.model.deletion import Doomed
+from agenteval_collector.model.deletions import Doomed
 from agenteval_collector.runtime.clock import ManualClock, SystemClock
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.stores import Store

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.model.deletion import Doomed
-from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.runs import RunReport
 
 from tests.support.eventually import eventually
 from tests.support.judge.judge_server import JudgeServer

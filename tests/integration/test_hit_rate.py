@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from agenteval_collector.findings.hit_rate import FailureRate, hit_rate
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.reports import Label, RunReport
-from agenteval_collector.stores.session_figures import read_ends
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.runs import RunReport
+from agenteval_collector.stores.session_endings import read_ends
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.judging import JudgeJob, Judgement, StoredAnswer
+from agenteval_collector.model.judge_jobs import JudgeJob, Judgement, StoredAnswer
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 

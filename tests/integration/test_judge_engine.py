@@ -16,7 +16,7 @@ from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.model.judging import Exchange, Judgement, Spend
+from agenteval_collector.model.judge_jobs import JudgeExchange, Judgement, Spend
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 
@@ -117,7 +117,7 @@ class Engine:
             self.clock.advance(seconds)
             await asyncio.sleep(0)
 
-    def asked(self, exchange: Exchange, error_type: str | None) -> None: ...
+    def asked(self, exchange: JudgeExchange, error_type: str | None) -> None: ...
 
     def requested(self, model: str, error_type: str | None) -> None: ...
 

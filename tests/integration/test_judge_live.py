@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from agenteval_collector.cli.app import command_line
 from agenteval_collector.judge.panel import JUDGED
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.offline.recordings import Recorded
 from agenteval_collector.offline.replay import replay
 from agenteval_collector.wiring.collector import Collector

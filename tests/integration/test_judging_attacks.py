@@ -19,7 +19,7 @@ from agenteval_collector.judge.ports import Answer, Malformed, Message, Question
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose, reask
 from agenteval_collector.judge.prompt.replies import decode
-from agenteval_collector.model.judging import GOAL_SUCCESS
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Score

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.reports import Label
+from agenteval_collector.model.labels import Label
 
 from otel_agenteval.metrics import AGREEMENT_METRICS
 from otel_agenteval.outcome import Failure, Method, Score, SubjectKind

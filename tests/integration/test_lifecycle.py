@@ -12,10 +12,10 @@ from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Sen
 from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage
 from agenteval_collector.log import RequestFile, RequestLog
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.judging import Judgement
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.judge_jobs import Judgement
+from agenteval_collector.model.logged_requests import Arrival, LoggedRequest, Origin, Signal
 from agenteval_collector.model.news import News
-from agenteval_collector.model.telemetry import Arrival, LoggedRequest, Origin, Signal
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError

@@ -16,8 +16,9 @@ from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.drift import Drift, Flip
-from agenteval_collector.model.judging import GOAL_SUCCESS, Judgement, job_of
-from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Judgement, job_of
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.offline.replay import replay
 from agenteval_collector.problems import ProblemKey

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.judging import job_of
+from agenteval_collector.model.judge_jobs import job_of
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines.postgresql import PostgresSchema

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.model.cursors import encode_cursor
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.links import Move
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemState
 from agenteval_collector.problems.problem import Problem, ProblemFilter

@@ -10,9 +10,9 @@ import pytest
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.judge.quality import LIVE_VERSIONS
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.judging import GOAL_SUCCESS
-from agenteval_collector.model.reports import Label, LabelSource
-from agenteval_collector.stores import quality
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
+from agenteval_collector.model.labels import Label, LabelSource
+from agenteval_collector.stores import pass_rates
 from agenteval_collector.web.formats import rate_notes
 
 from otel_agenteval.metrics import JudgedTrace, pass_rate
@@ -248,10 +248,10 @@ def test_a_rate_changes_with_every_judgement_and_every_label(scoring: Scoring) -
 
 def test_only_the_newest_judgements_are_looked_at(scoring: Scoring) -> None:
     vain: Any = {"outcome": Unscored(status=Status.FAILED, reason="")}
-    keep(scoring, *(judged(number, number > 10) for number in range(quality.NEWEST + 11)))
+    keep(scoring, *(judged(number, number > 10) for number in range(pass_rates.NEWEST + 11)))
     keep(scoring, judged(9000, True, evaluated_at=START + 5, **vain), judged(9001, True, **vain))
     assert only(scoring)["unscored"] == 1
-    assert (only(scoring)["judged"], only(scoring)["estimate"]) == (quality.NEWEST, 1.0)
+    assert (only(scoring)["judged"], only(scoring)["estimate"]) == (pass_rates.NEWEST, 1.0)
 
 
 @pytest.fixture

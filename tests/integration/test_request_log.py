@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from agenteval_collector.log import RequestFile, RequestLog
 from agenteval_collector.log.request_file import NewRequest
-from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
@@ -134,7 +134,7 @@ from pathlib import Path
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.log import RequestFile, RequestLog
 from agenteval_collector.log.request_file import NewRequest
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 class Assembly:
     def take_request(self, request): pass
 log = RequestLog(RequestFile(Path(sys.argv[1])), SystemClock(), Assembly(), tenant="default", max_pending_bytes=1 << 20)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import ConfigError, load
-from agenteval_collector.model.reports import Label
+from agenteval_collector.model.labels import Label
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores.erasing import FORGOTTEN
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from agenteval_collector.api.wire import TOKEN_HEADER
 from agenteval_collector.api.writing import MAX_BODY_BYTES
-from agenteval_collector.model.reports import Label
+from agenteval_collector.model.labels import Label
 from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support import asking

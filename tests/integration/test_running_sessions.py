@@ -8,7 +8,7 @@ from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.runtime.clock import ManualClock

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from agenteval_collector.model.deletion import Doomed
+from agenteval_collector.model.deletions import Doomed
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import SAID_INDEX

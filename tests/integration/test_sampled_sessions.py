@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.evaluation.stage import TAKEN_UP
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.wiring.judge import make_judging
 from opentelemetry.proto.trace.v1.trace_pb2 import Status

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.model.judging import GOAL_SUCCESS, Exchange
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeExchange
 from agenteval_collector.wiring.judge import make_judging
 
 from otel_agenteval.outcome import Failure, SubjectKind
@@ -159,7 +159,7 @@ def test_what_is_said_of_a_session_that_has_gone_on_costs_no_score_and_is_not_ke
     assert len(scoring.queries.session_judgements("s") or ()) == 1
 
 
-def asked(scoring: Scoring) -> Exchange:
+def asked(scoring: Scoring) -> JudgeExchange:
     return exchange(question=GOAL_SUCCESS, asked_at=scoring.clock.now())
 
 

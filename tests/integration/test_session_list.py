@@ -10,7 +10,7 @@ from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit, TraceRecord
-from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.model.trace_view import view_of

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.evaluation import EverySession
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import News
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.evaluation import EverySession
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Superseded

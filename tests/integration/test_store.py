@@ -12,7 +12,7 @@ from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit, TraceRecord
-from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate, StoredPlace
 from agenteval_collector.model.trace_view import view_of

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from agenteval_collector.emit.feed import Subscription
 from agenteval_collector.model.callers import Caller
-from agenteval_collector.model.reports import Label, RunReport
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.logged_requests import Signal
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.memory import MemoryGuard

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.finding import FindingKind

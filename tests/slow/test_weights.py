@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 import pytest
-from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime.inbox import Inbox
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 

@@ -12,8 +12,8 @@ from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import load
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.reports import Label, RunReport
-from agenteval_collector.model.runs import RunTrace
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.runs import RunReport, RunTrace
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.clock import ManualClock

@@ -1,7 +1,7 @@
 """An assembled trace from OTLP spans, as the log gives it back."""
 
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.logged_requests import Origin
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 

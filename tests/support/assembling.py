@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.config import AssemblyConfig, SenderConfig
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted
+from agenteval_collector.model.logged_requests import LoggedRequest
 from agenteval_collector.model.senders import Habit
-from agenteval_collector.model.telemetry import LoggedRequest
 from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest

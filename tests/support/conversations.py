@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.links import Link
+from agenteval_collector.model.conversation_links import ConversationLink
 from agenteval_collector.sessions.conversations import Conversations
 
 from otel_agenteval.model import Trace
@@ -13,28 +13,28 @@ class MemoryLinks:
     """`LinkStore` on a dict; counts the `lookups` of links."""
 
     def __init__(self) -> None:
-        self.links: dict[str, Link] = {}
+        self.links: dict[str, ConversationLink] = {}
         self.lookups = 0
 
-    def link(self, trace_id: str) -> Link | None:
+    def link(self, trace_id: str) -> ConversationLink | None:
         self.lookups += 1
         return self.links.get(trace_id)
 
     def has_unnamed(self, service: str) -> bool:
         return any(each.named is None for each in self._of(service))
 
-    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
+    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[ConversationLink]:
         self.lookups += 1
         return [each for each in self._of(service) if key in each.ends]
 
     def following(
         self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
-    ) -> Sequence[Link]:
+    ) -> Sequence[ConversationLink]:
         self.lookups += 1
         found = [each for each in self._of(service) if each.follows in keys and since <= each.started_at <= until]
         return [each for each in found if named in (None, each.named or named)]
 
-    def _of(self, service: str) -> list[Link]:
+    def _of(self, service: str) -> list[ConversationLink]:
         return [each for each in self.links.values() if each.service == service]
 
 

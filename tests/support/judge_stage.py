@@ -10,7 +10,7 @@ from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Answer, Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Spending
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement
 from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.model import Trace
@@ -49,8 +49,8 @@ def unavailable(*, retry_after: float | None = 5.0, lasting: bool = False) -> Ju
 class Answering:
     """An `Ask` that answers every question with this exchange."""
 
-    exchange: Exchange
-    exchanges: list[Exchange]
+    exchange: JudgeExchange
+    exchanges: list[JudgeExchange]
 
     @property
     def requests(self) -> int:
@@ -75,7 +75,7 @@ class World:
     step: Callable[[str, int], Exception | None] = lambda trace_id, attempt: None
     load_step: Callable[[str], Exception | None] = lambda trace_id: None
     gone: Collection[str] = ()
-    asked_about: Exchange = field(default_factory=exchange)
+    asked_about: JudgeExchange = field(default_factory=exchange)
     judged: dict[str, Judged] = field(default_factory=lambda: {"confidence": GOOD})
     clock: ManualClock = field(default_factory=ManualClock)
     tried: list[str] = field(default_factory=list)
@@ -136,7 +136,7 @@ class World:
             self.together -= 1
         return self.judged
 
-    def asking(self, exchanges: list[Exchange], job: JudgeJob) -> Ask:
+    def asking(self, exchanges: list[JudgeExchange], job: JudgeJob) -> Ask:
         return Answering(self.asked_about, exchanges)
 
     def take_judgement(self, judgement: Judgement) -> None:
@@ -156,7 +156,7 @@ class World:
     async def close(self) -> None:
         self.closed += 1
 
-    def asked(self, exchange: Exchange, error_type: str | None) -> None:
+    def asked(self, exchange: JudgeExchange, error_type: str | None) -> None:
         raise AssertionError("the stage reports no requests")
 
     def requested(self, model: str, error_type: str | None) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agenteval_collector.findings.loops import FoundLive, LiveLoops
-from agenteval_collector.model.telemetry import Arrival
+from agenteval_collector.model.logged_requests import Arrival
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.finding import Finding

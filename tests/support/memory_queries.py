@@ -29,12 +29,14 @@ from agenteval_collector.api.figure_documents import (
 )
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.spans import SpanQueries
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.deletion import Doomed, Receipt
-from agenteval_collector.model.quality import Rated
-from agenteval_collector.model.reports import Label, Rejudging, RunReport
-from agenteval_collector.model.running import StartsReport
+from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.judge_jobs import Rejudging
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.pass_rates import Rated
+from agenteval_collector.model.running_traces import StartsReport
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.problems.problem import EVERY_PROBLEM, ProblemFilter
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Referral
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, Referral
 
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Trace
@@ -34,13 +34,13 @@ def judged(value: float) -> Score:
     return Score(value=value, reason="as the judge says")
 
 
-def judgement(job: JudgeJob, outcome: Outcome, *exchanges: Exchange) -> Judgement:
+def judgement(job: JudgeJob, outcome: Outcome, *exchanges: JudgeExchange) -> Judgement:
     """Everything that the job waits for, by one outcome."""
     evaluations = tuple(replace(each, outcome=outcome) for each in job.pending)
     return Judgement(job=job, evaluations=evaluations, exchanges=exchanges)
 
 
-def exchange(**changes: object) -> Exchange:
+def exchange(**changes: object) -> JudgeExchange:
     arguments: dict[str, object] = {
         "question": "confidence",
         "version": "1",
@@ -55,4 +55,4 @@ def exchange(**changes: object) -> Exchange:
         "usd": 0.01,
         "seconds": 1.5,
     }
-    return Exchange(**{**arguments, **changes})  # type: ignore[arg-type]
+    return JudgeExchange(**{**arguments, **changes})  # type: ignore[arg-type]

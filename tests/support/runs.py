@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 

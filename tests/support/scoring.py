@@ -17,11 +17,11 @@ from agenteval_collector.evaluation import (
     OwnSessions,
     SessionKey,
 )
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.drift import Drift
-from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.judge_jobs import JudgeJob
+from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
-from agenteval_collector.model.telemetry import Origin
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.judge import make_judging

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.agent_work import work_of
 from agenteval_collector.model.counters import Counted
-from agenteval_collector.model.judging import BudgetLevel
+from agenteval_collector.model.judge_jobs import BudgetLevel
+from agenteval_collector.model.logged_requests import LogLag
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.model.regressions import Regression
-from agenteval_collector.model.telemetry import LogLag
 from agenteval_collector.problems import ProblemState
 from agenteval_collector.problems.problem import ProblemCount
 from prometheus_client.parser import text_string_to_metric_families

@@ -2,8 +2,8 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.telemetry import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LogLag
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.logged_requests import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LogLag
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.config import AssemblyConfig
-from agenteval_collector.model.assembled import AssembledTrace, Death
-from agenteval_collector.model.telemetry import ARRIVAL_BYTES, DECODED, Arrival, LoggedRequest
+from agenteval_collector.model.assembled_trace import AssembledTrace, Death
+from agenteval_collector.model.logged_requests import ARRIVAL_BYTES, DECODED, Arrival, LoggedRequest
 from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.assembling import Counting, spans_of

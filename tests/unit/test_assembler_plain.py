@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import SenderConfig
-from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
-from agenteval_collector.model.telemetry import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
+from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
+from agenteval_collector.model.logged_requests import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

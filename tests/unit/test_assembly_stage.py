@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 import pytest
 from agenteval_collector.assembly import AssemblyStage, Progress, Unconnected
 from agenteval_collector.assembly.stage import TRIMMED
-from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
+from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
+from agenteval_collector.model.logged_requests import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LoggedRequest
 from agenteval_collector.model.senders import Habit
-from agenteval_collector.model.telemetry import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LoggedRequest
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 from tests.support.assembling import Bench

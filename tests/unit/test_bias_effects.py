@@ -8,7 +8,7 @@ from agenteval_collector.judge.bias import LEVEL, bias_report
 from agenteval_collector.judge.canaries import recheck
 from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.bias import BiasReport, Change, ChangeEffect
-from agenteval_collector.model.judging import Judgement
+from agenteval_collector.model.judge_jobs import Judgement
 from scipy.stats import beta
 
 from otel_agenteval.metrics.pass_rate import jeffreys

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.links import Link
+from agenteval_collector.model.conversation_links import ConversationLink
 from agenteval_collector.sessions.conversations import Conversations
 from agenteval_collector.sessions.conversations.link_rules import is_fork, link_of, parent_of
 from hypothesis import given, settings
@@ -232,7 +232,7 @@ def test_sessions_do_not_depend_on_the_order_of_arrival(traces: list[Trace], ord
 def all_at_once(traces: Sequence[Trace]) -> dict[str, str]:
     """The sessions by looking at every pair of traces."""
     links = {trace.trace_id: link_of(trace) for trace in traces}
-    before: dict[str, Link] = {}
+    before: dict[str, ConversationLink] = {}
     for link in links.values():
         enders = [each for each in links.values() if link.follows is not None and link.follows in each.ends]
         parent = parent_of(link, enders)
@@ -242,7 +242,7 @@ def all_at_once(traces: Sequence[Trace]) -> dict[str, str]:
     return {trace_id: session_of(link, links, before) for trace_id, link in links.items()}
 
 
-def session_of(link: Link, links: dict[str, Link], before: dict[str, Link]) -> str:
+def session_of(link: ConversationLink, links: dict[str, ConversationLink], before: dict[str, ConversationLink]) -> str:
     """Its own name, or the next one before it, or the first one behind the beginning of its conversation."""
     first = link
     while first.named is None and first.trace_id in before:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.offline.dataset import read_dataset
 from agenteval_collector.runtime.errors import InvalidRequest
 

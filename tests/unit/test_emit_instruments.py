@@ -5,8 +5,8 @@ import pytest
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.counters import Counted
+from agenteval_collector.model.logged_requests import LogLag
 from agenteval_collector.model.news import News, WorstFinding
-from agenteval_collector.model.telemetry import LogLag
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Mode, Severity

@@ -23,7 +23,7 @@ from agenteval_collector.judge.ports import (
     Spending,
 )
 from agenteval_collector.judge.prompt.replies import CANARY, SCORE, TEXT, record
-from agenteval_collector.model.judging import Exchange, JudgeJob, StoredAnswer
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, StoredAnswer
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 
@@ -115,7 +115,7 @@ class Reported:
     errors: list[str | None] = field(default_factory=list)
     lookups: list[bool] = field(default_factory=list)
 
-    def asked(self, exchange: Exchange, error_type: str | None) -> None:
+    def asked(self, exchange: JudgeExchange, error_type: str | None) -> None:
         self.errors.append(error_type)
 
     def requested(self, model: str, error_type: str | None) -> None:
@@ -133,13 +133,13 @@ class Setting:
     judge: ScriptedJudge
     reported: Reported
     asking: Asking
-    exchanges: list[Exchange]
+    exchanges: list[JudgeExchange]
 
     async def ask(
         self,
         question: Question = SCORING,
         model: str = MODEL,
-        exchanges: list[Exchange] | None = None,
+        exchanges: list[JudgeExchange] | None = None,
         vote: int = 0,
     ) -> Answer:
         ask = self.asking.about_trace(self.exchanges if exchanges is None else exchanges, job("t"))
@@ -180,7 +180,7 @@ def test_an_answer_and_its_exchange() -> None:
         [request] = it.judge.requests
         assert (request.name, request.model, request.temperature) == ("completion", MODEL, 0.3)
         assert it.exchanges == [
-            Exchange(
+            JudgeExchange(
                 question="completion",
                 version="1",
                 model=MODEL,
@@ -267,7 +267,7 @@ def test_votes_that_came_before_an_outage_are_not_paid_for_twice() -> None:
         await it.ask()
         with pytest.raises(JudgeUnavailable):
             await it.ask(vote=1)
-        again: list[Exchange] = []
+        again: list[JudgeExchange] = []
         assert [(await it.ask(exchanges=again, vote=vote)).reply["score"] for vote in (0, 1)] == [0.1, 0.7]
         assert len(it.judge.requests) == 3
         assert [exchange.cached for exchange in again] == [True, False]
@@ -278,7 +278,7 @@ def test_votes_that_came_before_an_outage_are_not_paid_for_twice() -> None:
 def test_the_same_question_is_asked_once_for_all_traces() -> None:
     async def scenario(it: Setting) -> None:
         it.judge.let_go.clear()
-        first, second = list[Exchange](), list[Exchange]()
+        first, second = list[JudgeExchange](), list[JudgeExchange]()
         tasks = [asyncio.create_task(it.ask(exchanges=x)) for x in (first, second)]
         await asyncio.sleep(0)
         it.judge.let_go.set()

@@ -3,7 +3,7 @@ from itertools import count
 
 import pytest
 from agenteval_collector.judge.queue.backlog import Backlog, Waiting
-from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.judge_jobs import JudgeJob
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ import pytest
 from agenteval_collector.config import BudgetConfig, PriceConfig
 from agenteval_collector.judge.budget import Ledger, Prices, Reservation, Room, estimated_tokens
 from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget
-from agenteval_collector.model.judging import Spend
+from agenteval_collector.model.judge_jobs import Spend
 from agenteval_collector.runtime.clock import ManualClock
 from hypothesis import given
 from hypothesis import strategies as st

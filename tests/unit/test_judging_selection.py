@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 
 import pytest
 from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, Referrals, sampled
-from agenteval_collector.model.judging import Referral
+from agenteval_collector.model.judge_jobs import Referral
 from hypothesis import given
 from hypothesis import strategies as st
 

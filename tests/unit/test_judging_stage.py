@@ -7,7 +7,7 @@ import pytest
 from agenteval_collector.judge.judgements import MAX_REASON
 from agenteval_collector.judge.queue.outage import SHORTEST
 from agenteval_collector.judge.queue.stage import FAULTS, PATIENCE, wait_at_most
-from agenteval_collector.model.judging import Judgement
+from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Ask
-from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.judge_jobs import JudgeJob
 from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.conventions.trace_reader import read_trace

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime.errand import Errand
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")

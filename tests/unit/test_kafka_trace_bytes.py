@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.logged_requests import Origin
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.assembled import assembled

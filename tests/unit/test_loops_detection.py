@@ -8,8 +8,8 @@ from agenteval_collector.findings.loops import Announcer, FoundLive, LiveLoops
 from agenteval_collector.findings.loops import live as module
 from agenteval_collector.findings.loops import stage as stage_module
 from agenteval_collector.findings.loops.stage import LoopStage
+from agenteval_collector.model.logged_requests import Arrival, Origin
 from agenteval_collector.model.news import News
-from agenteval_collector.model.telemetry import Arrival, Origin
 from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store

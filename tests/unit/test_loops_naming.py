@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.findings.loops import LiveLoops
-from agenteval_collector.model.telemetry import Arrival, Origin
+from agenteval_collector.model.logged_requests import Arrival, Origin
 from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

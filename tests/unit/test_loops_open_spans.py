@@ -3,8 +3,8 @@
 import pytest
 from agenteval_collector.findings.loops import OpenSpans
 from agenteval_collector.findings.loops import open_spans as module
-from agenteval_collector.model.running import SpanStart, StartsReport
-from agenteval_collector.model.telemetry import Arrival, Origin
+from agenteval_collector.model.logged_requests import Arrival, Origin
+from agenteval_collector.model.running_traces import SpanStart, StartsReport
 from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.assembling import Counting

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.evaluation.reading import MAX_SPANS, TraceReader, why_partial
-from agenteval_collector.model.assembled import ClosedBy, Closing, Death
+from agenteval_collector.model.assembled_trace import ClosedBy, Closing, Death
 
 from tests.support.otlp import span
 from tests.support.scoring import assembled

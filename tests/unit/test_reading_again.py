@@ -13,8 +13,8 @@ from agenteval_collector.assembly.open_trace import SpanLogRecord
 from agenteval_collector.assembly.restoring import items_of
 from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.telemetry import LoggedRequest, Origin, Signal
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.logged_requests import LoggedRequest, Origin, Signal
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.receiver.validity import MAX_RESOURCE, PART, Checked, Limits, check
 from agenteval_collector.runtime.errors import InvalidRequest
 from hypothesis import given

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import PriceConfig, SafetyConfig
-from agenteval_collector.model.prices import Prices
+from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.reliability import sum_up
 from agenteval_collector.reliability.personal_data import not_said_before
@@ -13,7 +13,7 @@ from agenteval_collector.reliability.run_trace import MAX_ACTIONS, MAX_NAME, det
 from otel_agenteval.model import ModelCall, RunIdentity, RunOutcome, ToolCall, Trace, Turn, Usage
 
 SECOND = 10**9
-PRICES = Prices({"gpt-4o": PriceConfig(input=2.0, output=10.0), "gpt-4o-mini": PriceConfig(input=0.1, output=0.4)})
+PRICES = TokenPrices({"gpt-4o": PriceConfig(input=2.0, output=10.0), "gpt-4o-mini": PriceConfig(input=0.1, output=0.4)})
 SELLER = ToolCall(name="seller", result={"mail": "ann@example.org"})
 PAYER = ToolCall(name="payer", result="4111111111111111")
 

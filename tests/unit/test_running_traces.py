@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from agenteval_collector.evaluation import RunningTraceReader
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.findings.loops import OpenSpans
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.model import Trace

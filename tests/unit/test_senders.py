@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from agenteval_collector.assembly.senders import LAST, Senders, Usual
 from agenteval_collector.config import SenderConfig
+from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.senders import Awaited, Habit, Sender
-from agenteval_collector.model.telemetry import Origin
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.otlp import span

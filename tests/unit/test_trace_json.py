@@ -2,8 +2,8 @@
 
 from dataclasses import fields, replace
 
-from agenteval_collector.model.assembled import ClosedBy, Closing
-from agenteval_collector.model.running import OpenSpan
+from agenteval_collector.model.assembled_trace import ClosedBy, Closing
+from agenteval_collector.model.running_traces import UnendedSpan
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.trace_json import finished_turns, revision_json, view_from, view_json
 from hypothesis import given
@@ -37,7 +37,7 @@ VIEWS = st.builds(
         Closing, by=st.sampled_from(ClosedBy), reason=st.text(), partial=st.booleans(), senders=st.lists(st.text())
     ),
     seen=st.builds(Seen, **{field.name: SIGHT for field in fields(Seen)}),
-    open_spans=st.lists(st.builds(OpenSpan, st.text(), st.text(), st.integers()), max_size=2),
+    open_spans=st.lists(st.builds(UnendedSpan, st.text(), st.text(), st.integers()), max_size=2),
 )
 
 

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 from agenteval_collector.api.documents import JUDGE_TROUBLE, FindingDocument
-from agenteval_collector.model.judging import PENDING_TRACES
+from agenteval_collector.model.judge_jobs import PENDING_TRACES
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.web import formats, sessions

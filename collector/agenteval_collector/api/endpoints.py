@@ -11,7 +11,7 @@ from agenteval_collector.api.queries import Queries
 from agenteval_collector.model.agents import Range
 from agenteval_collector.model.callers import Scope
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.judging import GOAL_SUCCESS
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.runtime.errors import InvalidRequest
 
 Asked: TypeAlias = Mapping[str, str]

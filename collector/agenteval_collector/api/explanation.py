@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from agenteval_collector.api import documents
-from agenteval_collector.model.judging import FAILED_TURN, GOAL, GOAL_SUCCESS, PROBABILITY
+from agenteval_collector.model.judge_jobs import FAILED_TURN, GOAL, GOAL_SUCCESS, PROBABILITY
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Mode, Visibility
 from otel_agenteval.outcome import JudgedPart, Status

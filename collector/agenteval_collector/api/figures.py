@@ -9,8 +9,9 @@ from agenteval_collector.api.ports import RecordSnapshot
 from agenteval_collector.api.rendering import document
 from agenteval_collector.findings.hit_rate import HitRate
 from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, Range, SeenAgent, quantile
-from agenteval_collector.model.quality import LabelledEvaluator, VersionRate
-from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.labels import LabelledEvaluator
+from agenteval_collector.model.pass_rates import VersionRate
+from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.problems import ProblemState
 from agenteval_collector.problems.problem import Problem

@@ -7,13 +7,13 @@ from typing import Protocol
 from agenteval_collector.judge.quality import JudgedSnapshot
 from agenteval_collector.model.agents import AgentHistory, SeenAgent
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.deletion import Doomed, Receipt
-from agenteval_collector.model.judging import Exchange
-from agenteval_collector.model.quality import LabelledEvaluator
-from agenteval_collector.model.reports import Label, Rejudging, RunReport
-from agenteval_collector.model.running import OpenSpan, RunningTrace, StartsReport
+from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.judge_jobs import JudgeExchange, Rejudging
+from agenteval_collector.model.labels import Label, LabelledEvaluator
+from agenteval_collector.model.running_traces import RunningTrace, StartsReport, UnendedSpan
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import SessionFilter
-from agenteval_collector.model.sessions import SessionEnd, SessionRecord
+from agenteval_collector.model.sessions import SessionEnding, SessionRecord
 from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.problems.problem import Problem, ProblemCount, ProblemFilter
@@ -99,7 +99,7 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
 
     def problem_counts(self, now: int) -> list[ProblemCount]: ...
 
-    def exchanges(self, subject: SubjectKind, subject_id: str) -> list[Exchange]: ...
+    def exchanges(self, subject: SubjectKind, subject_id: str) -> list[JudgeExchange]: ...
 
     def session(self, session_id: str) -> SessionRecord | None: ...
 
@@ -110,7 +110,7 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
 
     def known_sessions(self, session_ids: Collection[str]) -> set[str]: ...
 
-    def session_ends(self, agent: str) -> list[SessionEnd]: ...
+    def session_ends(self, agent: str) -> list[SessionEnding]: ...
 
     def flagged_traces(self, session_ids: Collection[str]) -> dict[str, list[str]]: ...
 
@@ -136,7 +136,7 @@ class RunningTraces(Protocol):
     def traces(self) -> Sequence[RunningTrace]:
         """Return all running traces, or the newest where there are many."""
 
-    def open_spans(self, trace_id: str) -> tuple[Sequence[OpenSpan], str | None]:
+    def open_spans(self, trace_id: str) -> tuple[Sequence[UnendedSpan], str | None]:
         """Return the spans of a trace that have begun and not ended, and why they will not end; None where they may."""
 
 
@@ -159,5 +159,5 @@ class NothingRuns:
     def traces(self) -> Sequence[RunningTrace]:
         return ()
 
-    def open_spans(self, trace_id: str) -> tuple[Sequence[OpenSpan], str | None]:
+    def open_spans(self, trace_id: str) -> tuple[Sequence[UnendedSpan], str | None]:
         return (), None

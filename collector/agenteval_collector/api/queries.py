@@ -15,8 +15,8 @@ from agenteval_collector.judge.quality import PassRates
 from agenteval_collector.model.agents import Range
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.drift import Drift
-from agenteval_collector.model.quality import Rated
-from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.pass_rates import Rated
+from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.shown_findings import MAX_LISTED, ShownFindings

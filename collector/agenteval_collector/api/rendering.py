@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 from agenteval_collector.api import documents
-from agenteval_collector.model.judging import waits_for_judge
-from agenteval_collector.model.reports import Label
-from agenteval_collector.model.running import OpenSpan, RunningTrace
+from agenteval_collector.model.judge_jobs import waits_for_judge
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.shown_findings import ShownFindings
@@ -120,7 +120,7 @@ def found_document(found: ShownFindings) -> documents.FoundDocument:
     }
 
 
-def open_span_documents(spans: Iterable[OpenSpan]) -> list[documents.OpenSpanDocument]:
+def open_span_documents(spans: Iterable[UnendedSpan]) -> list[documents.OpenSpanDocument]:
     """Return spans that have begun and not ended."""
     return [document(documents.OpenSpanDocument, span) for span in spans]
 

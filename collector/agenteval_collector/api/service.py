@@ -18,9 +18,10 @@ from agenteval_collector.doors.grpc_door import caller_of
 from agenteval_collector.doors.shares import SHARER, Shares
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
 from agenteval_collector.model.callers import Scope
-from agenteval_collector.model.reported import reported_finding
-from agenteval_collector.model.reports import Label, LabelSource, RunReport
-from agenteval_collector.model.running import SpanStart, StartsReport
+from agenteval_collector.model.labels import Label, LabelSource
+from agenteval_collector.model.reported_findings import reported_finding
+from agenteval_collector.model.running_traces import SpanStart, StartsReport
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, NotAllowed, Overloaded, Unavailable
 from agenteval_collector.runtime.grpc_status import abort
 from otel_agenteval.finding import Finding

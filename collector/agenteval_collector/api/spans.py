@@ -12,9 +12,9 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.api import documents
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
-from agenteval_collector.model.telemetry import Origin, resource_of
+from agenteval_collector.model.logged_requests import Origin, resource_of
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure

@@ -12,8 +12,9 @@ from agenteval_collector.api.figure_documents import ProblemDocument
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.rendering import document
-from agenteval_collector.model.deletion import Doomed
-from agenteval_collector.model.reports import Label, Rejudging
+from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.judge_jobs import Rejudging
+from agenteval_collector.model.labels import Label
 from agenteval_collector.runtime.errors import InvalidRequest
 
 MAX_NOTE_LENGTH: Final = 10_000

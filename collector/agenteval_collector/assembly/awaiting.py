@@ -3,8 +3,8 @@
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from agenteval_collector.assembly.senders import Habits, Senders, Usual, lacks_content
+from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.senders import Habit
-from agenteval_collector.model.telemetry import Origin
 
 _FLAGS_KNOWN, _REMOTE = 0x100, 0x200
 _ENTERED = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)

@@ -7,7 +7,14 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.assembly.awaiting import Awaiting
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.span_counts import SpanCounts
-from agenteval_collector.model.telemetry import COUNTS_BYTES, LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, Origin
+from agenteval_collector.model.logged_requests import (
+    COUNTS_BYTES,
+    LOG_BYTES,
+    OFFSET_BYTES,
+    SPAN_BYTES,
+    TRACE_BYTES,
+    Origin,
+)
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
 # With its length before it, as in a serialized key: a search from the end is fastest for a first byte that is rare.

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from agenteval_collector.model.assembled import AssembledTrace, Death
+from agenteval_collector.model.assembled_trace import AssembledTrace, Death
+from agenteval_collector.model.logged_requests import Arrival, LoggedRequest
 from agenteval_collector.model.senders import HabitMemory
-from agenteval_collector.model.telemetry import Arrival, LoggedRequest
 
 Known: TypeAlias = tuple[int, frozenset[int]]
 """The newest scored revision of a trace, and the offsets of the requests that it was made of."""

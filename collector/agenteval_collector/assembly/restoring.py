@@ -9,8 +9,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
 from agenteval_collector.assembly.ports import KeptRequests, Known
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
-from agenteval_collector.model.telemetry import LoggedRequest, Origin, Signal, resource_of
+from agenteval_collector.model.assembled_trace import AssembledTrace, Closing, Death
+from agenteval_collector.model.logged_requests import LoggedRequest, Origin, Signal, resource_of
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, SERVICE_NAME
 

@@ -11,8 +11,8 @@ from typing import Final
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.config import SenderConfig
+from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.senders import Awaited, Habit, Sender
-from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.lru import LruMap
 from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
 

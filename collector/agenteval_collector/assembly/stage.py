@@ -7,9 +7,9 @@ from typing import Any, ParamSpec
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.ports import AssemblyStore, Memory, ReplayableLog, ReportedSpans, TraceTaker
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.telemetry import LoggedRequest, place_of
+from agenteval_collector.model.logged_requests import LoggedRequest, place_of
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand, without_errands

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from agenteval_collector.model.assembled import Death
-from agenteval_collector.model.telemetry import Arrival, LoggedRequest
+from agenteval_collector.model.assembled_trace import Death
+from agenteval_collector.model.logged_requests import Arrival, LoggedRequest
 
 
 class Unconnected:

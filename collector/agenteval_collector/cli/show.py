@@ -9,7 +9,7 @@ from rich.text import Text
 from agenteval_collector.api import documents, explanation
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content, table
-from agenteval_collector.model.reports import LabelSource
+from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.web.findings import grouped, kind_words, unshown, worst_first
 from agenteval_collector.web.formats import between, hit_rate_words, moment, number, percent, readable
 from otel_agenteval.outcome import Status

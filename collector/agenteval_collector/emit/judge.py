@@ -11,7 +11,7 @@ from agenteval_collector.emit.labels import OTHER
 from agenteval_collector.emit.meter import Meter
 from agenteval_collector.emit.ports import JudgeQueue
 from agenteval_collector.model.drift import Drift
-from agenteval_collector.model.judging import BudgetLevel, Exchange
+from agenteval_collector.model.judge_jobs import BudgetLevel, JudgeExchange
 from otel_agenteval import semconv
 
 DURATION_BOUNDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -71,7 +71,7 @@ class JudgeInstruments:
         for result in _RESULTS.values():
             self._lookups.add(0, result)
 
-    def asked(self, exchange: Exchange, error_type: str | None) -> None:
+    def asked(self, exchange: JudgeExchange, error_type: str | None) -> None:
         attributes = self._client(exchange.model) | {semconv.AGENTEVAL_JUDGE_QUESTION: exchange.question}
         failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
         if exchange.seconds is not None:

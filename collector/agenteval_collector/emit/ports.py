@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from agenteval_collector.model.logged_requests import LogLag
 from agenteval_collector.model.news import Event
-from agenteval_collector.model.telemetry import LogLag
 
 
 class Assembling(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from agenteval_collector.emit.labels import IdentityLabels, present
 from agenteval_collector.emit.meter import Levels, Meter
-from agenteval_collector.model.quality import VersionRate
+from agenteval_collector.model.pass_rates import VersionRate
 from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.runs import VersionFigures
 from otel_agenteval import semconv

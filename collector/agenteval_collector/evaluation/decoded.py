@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.model.telemetry import Origin, resource_of
+from agenteval_collector.model.logged_requests import Origin, resource_of
 from otel_agenteval.conventions.input_cache import EXPANSION
 from otel_agenteval.conventions.span_reader import ReadingCache
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record

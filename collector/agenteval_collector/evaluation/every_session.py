@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 
 
 class EverySession:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from agenteval_collector.evaluation.fair_queue import FairQueue
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.judging import Judgement
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.inbox import Inbox
 from otel_agenteval.outcome import Evaluation

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval_collector.evaluation.ports import Efforts, FindingsIn, LoopFinder, SeenIn
-from agenteval_collector.model.assembled import AssembledTrace, Death
+from agenteval_collector.model.assembled_trace import AssembledTrace, Death
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.turn_summary import TurnSummary
 from agenteval_collector.runtime.clock import Clock

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.judging import JudgeJob, Referral
+from agenteval_collector.model.judge_jobs import JudgeJob, Referral
 from agenteval_collector.model.news import News
-from agenteval_collector.model.running import OpenSpan, RunningTrace
+from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredPlace
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.model.turn_summary import TurnSummary
@@ -241,6 +241,6 @@ class ReportedTraces(Protocol):
 
     def begun(self, trace_id: str) -> Trace | None: ...
 
-    def of_trace(self, trace_id: str) -> Sequence[OpenSpan]: ...
+    def of_trace(self, trace_id: str) -> Sequence[UnendedSpan]: ...
 
     def stopped(self, trace_id: str) -> str | None: ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
-from agenteval_collector.model.assembled import AssembledTrace, ClosedBy, Death
+from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy, Death
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
 from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.run_attributes import STAMPED, RunNaming

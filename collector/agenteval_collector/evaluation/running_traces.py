@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from agenteval_collector.evaluation.ports import OpenTraces, Reader, ReportedTraces
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.running import OpenSpan, RunningTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
 from agenteval_collector.model.trace_view import TraceView, view_of
 from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace
@@ -70,7 +70,7 @@ class RunningTraceReader:
             self.looked_at.put(open_trace.trace_id, (state, arrived))
         return arrived
 
-    def open_spans(self, trace_id: str) -> tuple[Sequence[OpenSpan], str | None]:
+    def open_spans(self, trace_id: str) -> tuple[Sequence[UnendedSpan], str | None]:
         """Return the spans that have begun and not ended, and why they will not end; None where they may."""
         return self.reported.of_trace(trace_id), self.reported.stopped(trace_id)
 

@@ -6,8 +6,8 @@ from typing import Final
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.telemetry import resource_of
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.logged_requests import resource_of
 from otel_agenteval.conventions.identity import SESSION_KEYS, SessionNaming
 from otel_agenteval.conventions.identity import session_id as named_session
 from otel_agenteval.conventions.spans import attributes

@@ -11,10 +11,10 @@ from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, Partiti
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionAggregation
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.judging import Judgement, drawn_with, job_of
-from agenteval_collector.model.links import Move
+from agenteval_collector.model.conversation_links import Move
+from agenteval_collector.model.judge_jobs import Judgement, drawn_with, job_of
 from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.model.sessions import StoredPlace
 from agenteval_collector.runtime.clock import Clock

@@ -25,11 +25,11 @@ from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.ports import Embed
 from agenteval_collector.model.agent_work import work_of
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import TOLD_KINDS, Commit, Retold, SameTrace, TraceRecord
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.judging import Judgement
+from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import Member, StoredPlace
 from agenteval_collector.model.trace_view import TraceView, view_of

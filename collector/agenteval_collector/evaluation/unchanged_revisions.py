@@ -4,7 +4,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Final
 
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.sessions import StoredPlace
 from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace

@@ -7,7 +7,7 @@ failed with such a finding and without one, each with Wilson's score interval (W
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agenteval_collector.model.sessions import SessionEnd
+from agenteval_collector.model.sessions import SessionEnding
 from otel_agenteval.metrics.wilson import wilson
 
 ENOUGH_ENDS = 30
@@ -40,7 +40,7 @@ class HitRate:
     without_error: FailureRate
 
 
-def hit_rate(ends: Iterable[SessionEnd]) -> HitRate | None:
+def hit_rate(ends: Iterable[SessionEnding]) -> HitRate | None:
     """Return the rates; None where fewer than `ENOUGH_ENDS` sessions have a known end."""
     known = [(end.has_error, has_failed) for end in ends if (has_failed := _has_failed(end)) is not None]
     if len(known) < ENOUGH_ENDS:
@@ -49,7 +49,7 @@ def hit_rate(ends: Iterable[SessionEnd]) -> HitRate | None:
     return HitRate(*(FailureRate(len(each), sum(each)) for each in by_error))
 
 
-def _has_failed(end: SessionEnd) -> bool | None:
+def _has_failed(end: SessionEnding) -> bool | None:
     """Decide by the report on its run; without one by its labels, and without those by the judge. None: nobody says."""
     if end.reported is not None:
         return not end.reported

@@ -1,7 +1,7 @@
 """Turn pending outcomes into judged ones.
 
-In go jobs (`model.judging.JudgeJob`), each a trace with the outcomes that wait for the judge; out come judgements, with
-a final outcome for each and the exchanges with the model.
+In go jobs (`model.judge_jobs.JudgeJob`), each a trace with the outcomes that wait for the judge; out come judgements,
+with a final outcome for each and the exchanges with the model.
 
     referrals         decide at evaluation which outcomes the judge is to give, without asking
     queue             holds the jobs and works them off, through outages of the endpoint

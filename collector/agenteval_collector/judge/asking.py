@@ -30,7 +30,7 @@ from agenteval_collector.judge.ports import (
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.envelope import conceal, enclose, reask
 from agenteval_collector.judge.prompt.replies import decode
-from agenteval_collector.model.judging import Exchange, JudgeJob, StoredAnswer
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, StoredAnswer
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 
@@ -76,7 +76,7 @@ class Asking:
     answers: AnswerStore | None = None
     cache: Cache[Answer] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=_weight))
 
-    def about_trace(self, exchanges: list[Exchange], job: JudgeJob) -> "TraceQuestions":
+    def about_trace(self, exchanges: list[JudgeExchange], job: JudgeJob) -> "TraceQuestions":
         """Make the `Ask` of one trace or session, which adds to `exchanges` whatever it asks. One of a recheck takes no
         answer that was given before."""
         return TraceQuestions(self, exchanges, job)
@@ -85,7 +85,7 @@ class Asking:
 class TraceQuestions:
     """The `Ask` of one trace."""
 
-    def __init__(self, asking: Asking, exchanges: list[Exchange], job: JudgeJob) -> None:
+    def __init__(self, asking: Asking, exchanges: list[JudgeExchange], job: JudgeJob) -> None:
         self._asking = asking
         self._job = job
         self._exchanges = exchanges
@@ -162,7 +162,7 @@ class TraceQuestions:
                 return Answer(reply=decoded, model=reply.model, temperature=reply.temperature, text=shown)
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
-    async def _request(self, request: JudgeRequest, asked: Exchange) -> tuple[JudgeReply, Exchange]:
+    async def _request(self, request: JudgeRequest, asked: JudgeExchange) -> tuple[JudgeReply, JudgeExchange]:
         """Return the reply with its exchange, which is yet to be counted; one without a reply is counted here."""
         assert self._spending is not None, "questions are asked in a room"
         by = self._asking
@@ -178,10 +178,10 @@ class TraceQuestions:
         usd = by.prices.usd(request.model, sent, received)
         return reply, replace(asked, input_tokens=sent, output_tokens=received, usd=usd, seconds=reply.seconds)
 
-    def _count(self, exchange: Exchange, error_type: str | None) -> None:
+    def _count(self, exchange: JudgeExchange, error_type: str | None) -> None:
         self._asking.telemetry.asked(self._keep(exchange), error_type)
 
-    def _keep(self, exchange: Exchange) -> Exchange:
+    def _keep(self, exchange: JudgeExchange) -> JudgeExchange:
         """Keep as much of an exchange as is bounded."""
         reply, problem = exchange.reply, exchange.problem
         kept = replace(
@@ -193,9 +193,9 @@ class TraceQuestions:
         return kept
 
 
-def _asked(question: Question, model: str) -> Exchange:
+def _asked(question: Question, model: str) -> JudgeExchange:
     """Make an exchange about the question that has not been asked yet."""
-    return Exchange(
+    return JudgeExchange(
         question=question.name,
         version=question.version,
         model=model,

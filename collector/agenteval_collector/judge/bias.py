@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from agenteval_collector.judge.drift import two_sided
 from agenteval_collector.judge.frozen import mapped
 from agenteval_collector.model.bias import BiasReport, Change, ChangeEffect, Cost, VerdictFlip
-from agenteval_collector.model.judging import Judgement
+from agenteval_collector.model.judge_jobs import Judgement
 from otel_agenteval.metrics.pass_rate import jeffreys
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Evaluation, Score

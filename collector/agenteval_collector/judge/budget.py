@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 from agenteval_collector.config import BudgetConfig, PriceConfig
 from agenteval_collector.judge.ports import JudgeRequest, LedgerStore, OverBudget
 from agenteval_collector.judge.prompt.encoding import tokens
-from agenteval_collector.model.judging import BudgetLevel, Spend
+from agenteval_collector.model.judge_jobs import BudgetLevel, Spend
 from agenteval_collector.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from agenteval_collector.judge.ports import CanaryStore, TakeJudgement
 from agenteval_collector.judge.queue.stage import NO_ROOM
 from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.drift import Canary, CanaryAnswer, Drift
-from agenteval_collector.model.judging import JudgeJob, Judgement
+from agenteval_collector.model.judge_jobs import JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Status, SubjectKind, Unscored

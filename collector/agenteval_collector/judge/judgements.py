@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Ask, JudgeUnavailable
-from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, drawn_with
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, drawn_with
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.model import Trace
@@ -35,7 +35,7 @@ class Judgements:
 
     load: Load
     judge_trace: JudgeTrace
-    asking: Callable[[list[Exchange], JudgeJob], Ask]
+    asking: Callable[[list[JudgeExchange], JudgeJob], Ask]
     clock: Clock
     forget_answers: Callable[[], None]
 
@@ -44,7 +44,7 @@ class Judgements:
 
         Raises JudgeUnavailable, and RetryableError where our own store refuses.
         """
-        exchanges: list[Exchange] = []
+        exchanges: list[JudgeExchange] = []
         try:
             trace = await asyncio.to_thread(self.load, job)
             if trace is None:
@@ -59,12 +59,16 @@ class Judgements:
             return self.failed(job, type(error).__qualname__, f"the trace could not be judged: {error}", exchanges)
         return self._judgement(job, judged, exchanges)
 
-    def failed(self, job: JudgeJob, error_type: str, reason: str, exchanges: Collection[Exchange] = ()) -> Judgement:
+    def failed(
+        self, job: JudgeJob, error_type: str, reason: str, exchanges: Collection[JudgeExchange] = ()
+    ) -> Judgement:
         """Make the judgement of a trace that cannot be judged."""
         failure = Judged(outcome=Failure(error_type=error_type, reason=cut(reason, MAX_REASON)))
         return self._judgement(job, {each.name: failure for each in job.pending}, exchanges)
 
-    def _judgement(self, job: JudgeJob, judged: Mapping[str, Judged], exchanges: Collection[Exchange]) -> Judgement:
+    def _judgement(
+        self, job: JudgeJob, judged: Mapping[str, Judged], exchanges: Collection[JudgeExchange]
+    ) -> Judgement:
         now = self.clock.now()
         found = [(each, judged.get(each.name, _UNKNOWN)) for each in job.pending]
         evaluations = [

@@ -33,7 +33,7 @@ from agenteval_collector.judge.questions.scores import (
     rubric_question,
 )
 from agenteval_collector.judge.referrals import preclude
-from agenteval_collector.model.judging import GOAL_SUCCESS
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 

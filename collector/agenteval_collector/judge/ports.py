@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from agenteval_collector.model.drift import Canary, CanaryAnswer
-from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Spend, StoredAnswer
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, Spend, StoredAnswer
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Score
 
@@ -237,7 +237,7 @@ class CanaryStore(Protocol):
 class JudgeTelemetry(Protocol):
     """The counters of judging. Thread-safe."""
 
-    def asked(self, exchange: Exchange, error_type: str | None) -> None:
+    def asked(self, exchange: JudgeExchange, error_type: str | None) -> None:
         """Count a request about a question that came to its end: with a valid reply, or with an error."""
 
     def requested(self, model: str, error_type: str | None) -> None:

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Final, Protocol
 
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
-from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange, VersionRate
+from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.lru import LruMap
 from otel_agenteval.metrics import JudgedTrace, PassRate, pass_rate

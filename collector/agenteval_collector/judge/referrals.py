@@ -9,7 +9,7 @@ from agenteval_collector.config import NO_JUDGE
 from agenteval_collector.evaluators.ports import not_applicable, unanswered, unasked, unrecorded
 from agenteval_collector.judge.questions.extract import may_have_plan
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.judging import PROBABILITY, Referral
+from agenteval_collector.model.judge_jobs import PROBABILITY, Referral
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace

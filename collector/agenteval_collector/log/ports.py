@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from agenteval_collector.model.telemetry import LoggedRequest
+from agenteval_collector.model.logged_requests import LoggedRequest
 
 
 class RequestTaker(Protocol):

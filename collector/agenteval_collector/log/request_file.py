@@ -13,7 +13,7 @@ from zlib import crc32
 
 import sqlalchemy as sa
 
-from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime import database
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.runtime.scrubbing import Scrubber

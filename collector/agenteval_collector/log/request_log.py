@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agenteval_collector.log.ports import RequestTaker
 from agenteval_collector.log.request_file import NewRequest, RequestFile
-from agenteval_collector.model.telemetry import REQUEST_BYTES, Signal
+from agenteval_collector.model.logged_requests import REQUEST_BYTES, Signal
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import Overloaded, RetryableError, Unavailable

@@ -9,7 +9,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.log.request_file import RequestFile
-from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 
 PAGE: Final = 32

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval_collector.model.agent_work import AgentWork
+from agenteval_collector.model.conversation_links import ConversationLink, LinkLookUp, Move
 from agenteval_collector.model.effort import NO_EFFORT, Effort
-from agenteval_collector.model.judging import Judgement
-from agenteval_collector.model.links import Link, LookUp, Move
+from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import SessionUpdate
 from agenteval_collector.model.trace_view import TraceView
@@ -99,9 +99,9 @@ class Commit:
     sessions: dict[str, SessionUpdate] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
-    links: dict[str, Link] = field(default_factory=dict)
+    links: dict[str, ConversationLink] = field(default_factory=dict)
     moves: dict[str, Move] = field(default_factory=dict)
-    looked_up: list[LookUp] = field(default_factory=list)
+    looked_up: list[LinkLookUp] = field(default_factory=list)
     overtaken: list[tuple[str, str]] = field(default_factory=list)
     retold: list[Retold] = field(default_factory=list)
     judgements: list["Judgement"] = field(default_factory=list)

@@ -33,7 +33,7 @@ class _Rates(NamedTuple):
     output: float
 
 
-class Prices:
+class TokenPrices:
     """Prices tokens. `own` are the settings' prices by model; a model is found there as it is called, without its date,
     and without its vendor (`vendor/name`). Owned by one thread."""
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Self, TypeAlias
 
-from agenteval_collector.model.reports import RunReport
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Status
 
@@ -13,7 +12,7 @@ AgentVersion: TypeAlias = tuple[str | None, str | None]
 """An agent's name and its service.version."""
 
 
-class RunName(NamedTuple):
+class RunKey(NamedTuple):
     """The name of a run of one agent's version."""
 
     task_id: str
@@ -67,6 +66,21 @@ class RunTrace:
     """The service.version of every service that took part."""
     said: Sequence[str] = ()
     """Digests of the personal data in it that later traces of the run may repeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """The outcome of a run as it was reported, and when. None stands for what was not said."""
+
+    task_id: str
+    run_id: str
+    condition: str = "baseline"
+    agent: str | None = None
+    service_version: str | None = None
+    success: bool | None = None
+    confidence: float | None = None
+    session_id: str | None = None
+    reported_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,7 @@ class StoredSession:
     sums: SessionSums | None
 
 
-class SessionEnd(NamedTuple):
+class SessionEnding(NamedTuple):
     """The end of a session, as far as somebody says how it was: the success of its run as `reported`, the least label
     of task completion that people gave its traces, and whether the judge found all of them completed; None: not said.
     `has_error`: it has a finding of severity error."""

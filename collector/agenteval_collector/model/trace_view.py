@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval_collector.model.assembled import Closing, Death
+from agenteval_collector.model.assembled_trace import Closing, Death
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.running import OpenSpan
+from agenteval_collector.model.running_traces import UnendedSpan
 from otel_agenteval.finding import Seen
 from otel_agenteval.model import ToolCall, Trace
 
@@ -54,7 +54,7 @@ class TraceView:
     closing: Closing | None = None
     waits_for: Sequence[str] = ()
     seen: Seen = NOTHING_SEEN
-    open_spans: Sequence[OpenSpan] = ()
+    open_spans: Sequence[UnendedSpan] = ()
     status_reason: str | None = None
     effort: Effort | None = None
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.offline.recordings import read_text
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.conventions.run_attributes import read_expected

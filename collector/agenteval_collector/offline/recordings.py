@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.receiver.otlp_json import parse_json
 from agenteval_collector.receiver.validity import Checked
 from agenteval_collector.runtime.errors import InvalidRequest

@@ -13,9 +13,9 @@ from agenteval_collector.api.rendering import document
 from agenteval_collector.api.wire import found
 from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.config import AssemblyConfig, Settings
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
-from agenteval_collector.model.telemetry import LoggedRequest
+from agenteval_collector.model.logged_requests import LoggedRequest
 from agenteval_collector.offline.dataset import Dataset
 from agenteval_collector.offline.recordings import Recorded
 from agenteval_collector.receiver.validity import Limits, check

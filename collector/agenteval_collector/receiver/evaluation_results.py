@@ -10,8 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from agenteval_collector.model.reports import Label, LabelSource
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.labels import Label, LabelSource
+from agenteval_collector.model.logged_requests import Signal
 from otel_agenteval import semconv
 from otel_agenteval.text import storable
 

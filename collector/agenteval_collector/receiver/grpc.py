@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from agenteval_collector.model.callers import Scope
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Checked
 from agenteval_collector.runtime.errors import CollectorError

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agenteval_collector.doors.shares import SHARER, Shares
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.receiver.grpc import response
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Checked

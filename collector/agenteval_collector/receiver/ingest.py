@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
 
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.receiver.evaluation_results import read_results
 from agenteval_collector.receiver.otlp_json import parse_json
 from agenteval_collector.receiver.ports import Admission, Labels, RequestAppender

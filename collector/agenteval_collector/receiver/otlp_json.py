@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.receiver.validity import Checked
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.proto.v1.frame_pb2 import Frame, ResourceFrame, ScopeFrame

@@ -3,8 +3,8 @@
 from concurrent.futures import Future
 from typing import Protocol
 
-from agenteval_collector.model.reports import Label
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.logged_requests import Signal
 
 
 class RequestAppender(Protocol):

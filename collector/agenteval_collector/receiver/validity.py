@@ -17,7 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.runtime.errors import InvalidRequest, RequestTooLarge
 from otel_agenteval.proto.v1.frame_pb2 import Frame, ResourceFrame, ScopeFrame
 from otel_agenteval.semconv import OWN_SCOPES

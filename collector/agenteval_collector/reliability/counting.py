@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from agenteval_collector.model.reports import RunReport
 from agenteval_collector.model.runs import (
     AgentVersion,
-    RunName,
+    RunKey,
+    RunReport,
     RunTrace,
     StoredRun,
     Unmatched,
@@ -91,7 +91,7 @@ class CountedRuns:
 
 
 def _counting(
-    reader: RunReader, names: Sequence[RunName], version: AgentVersion
+    reader: RunReader, names: Sequence[RunKey], version: AgentVersion
 ) -> list[tuple[RunGroup, list[RunReport]]]:
     """Return those of the runs that count, with what was reported of them, in order of time."""
     traces, reports = reader.traces(names), reader.reports(names)

@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from agenteval_collector.model.regressions import SeenVersion, VersionTrials
-from agenteval_collector.model.reports import RunReport
-from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace
+from agenteval_collector.model.runs import AgentVersion, RunKey, RunReport, RunTrace
 from otel_agenteval.outcome import Evaluation
 
 
@@ -16,16 +15,16 @@ class RunReader(Protocol):
     def versions(self) -> list[AgentVersion]:
         """Return the agents and versions that traces of runs name, those with the newest trace first."""
 
-    def newest(self, version: AgentVersion) -> Iterator[list[RunName]]:
+    def newest(self, version: AgentVersion) -> Iterator[list[RunKey]]:
         """Yield the runs of a version by when they began, the newest first, some at a time."""
 
-    def traces(self, names: Sequence[RunName]) -> dict[RunName, list[RunTrace]]:
+    def traces(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunTrace]]:
         """Return the traces of runs, by run."""
 
     def traces_in_any_condition(self, reports: Sequence[RunReport]) -> dict[tuple[str, str], list[RunTrace]]:
         """Return the traces of reported runs under any condition, by task and run."""
 
-    def reports(self, names: Sequence[RunName]) -> dict[RunName, list[RunReport]]:
+    def reports(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunReport]]:
         """Return the reports of runs in order of time, by run."""
 
     def reports_without_traces(self, newest: int) -> list[RunReport]:

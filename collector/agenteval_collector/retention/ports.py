@@ -6,7 +6,7 @@ Every call may raise Unavailable; nothing is done then.
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from agenteval_collector.model.deletion import Doomed, Receipt
+from agenteval_collector.model.deletions import Doomed, Receipt
 
 
 class Deletions(Protocol):

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from agenteval_collector.config.settings import RetentionConfig
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.deletion import Doomed, Receipt
+from agenteval_collector.model.deletions import Doomed, Receipt
 from agenteval_collector.retention.ports import Deletions, Erasure, File
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import SHORTEST_WAIT, Component

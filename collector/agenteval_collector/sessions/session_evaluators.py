@@ -8,7 +8,7 @@ will say.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agenteval_collector.model.judging import PENDING_TRACES
+from agenteval_collector.model.judge_jobs import PENDING_TRACES
 from agenteval_collector.sessions.session import Session
 from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores
 from otel_agenteval.metrics import SIGNAL_NAMES

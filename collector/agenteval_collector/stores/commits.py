@@ -9,16 +9,16 @@ from operator import attrgetter
 from sqlalchemy import ColumnElement, and_, bindparam, delete, literal_column, select, update
 
 from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
-from agenteval_collector.model.judging import waits_for_judge
+from agenteval_collector.model.judge_jobs import waits_for_judge
 from agenteval_collector.model.news import CommittedEvaluation, News
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.agents import AgentSums, changed_by
 from agenteval_collector.stores.conversations import write_links, write_moves
 from agenteval_collector.stores.findings import FindingNews, count_findings, refresh_sessions, write_findings
-from agenteval_collector.stores.judging import forget_exchanges, write_exchanges
-from agenteval_collector.stores.look_ups import write_sums
-from agenteval_collector.stores.outbox import Outbox
+from agenteval_collector.stores.judge_exchanges import forget_exchanges, write_exchanges
+from agenteval_collector.stores.outbox import OutboxStore
+from agenteval_collector.stores.pipeline_reads import write_sums
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import counts_at_once, evaluation_of, outcome_row, session_row, to_json, trace_row
 from agenteval_collector.stores.runs import write_run_traces
@@ -45,7 +45,7 @@ def is_apart(commit: Commit) -> bool:
     return not (commit.unsettled or commit.emptied or commit.joins)
 
 
-def write_commit(connection: TenantConnection, commit: Commit, outbox: Outbox, now: int) -> News:
+def write_commit(connection: TenantConnection, commit: Commit, outbox: OutboxStore, now: int) -> News:
     """Keep all of `commit`, and the events of it. `now` is in nanoseconds since the Unix epoch."""
     evaluations = _evaluations(commit)
     known = counted_before(connection, evaluations)

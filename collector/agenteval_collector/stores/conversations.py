@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from agenteval_collector.model.links import Link, Move
+from agenteval_collector.model.conversation_links import ConversationLink, Move
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.rows import SameNames
 from agenteval_collector.stores.schema import conversations, findings, outcomes, own, run_traces, sessions, traces
@@ -19,7 +19,7 @@ MAX_AGE: Final = 30 * 24 * 3600 * 1_000_000_000
 MOST: Final = 32
 """Links of one joint that are looked at: where so many end or go on alike, none is certain anyway."""
 
-_LINK: Final = SameNames(Link, conversations)
+_LINK: Final = SameNames(ConversationLink, conversations)
 _COLUMNS: Final = [conversations.c[name] for name in _LINK.names]
 
 
@@ -57,18 +57,18 @@ class ConversationStore:
             dialect,
         )
 
-    def link(self, trace_id: str) -> Link | None:
+    def link(self, trace_id: str) -> ConversationLink | None:
         return next(map(_link, self._read(self._link, {"trace_id": trace_id})), None)
 
     def has_unnamed(self, service: str) -> bool:
         return bool(self._read(self._unnamed, {"service": service}))
 
-    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
+    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[ConversationLink]:
         return [*map(_link, self._read(self._ending, {"service": service, "key": key, "named": named}))]
 
     def following(
         self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
-    ) -> Sequence[Link]:
+    ) -> Sequence[ConversationLink]:
         values: dict[str, Any] = {"service": service, "named": named, "since": since, "until": until}
         values |= zip_longest(_KEYS, keys)
         return [*map(_link, self._read(self._following, values))]
@@ -87,13 +87,13 @@ class _Query:
         self.constants = {name: value for name, value in compiled.params.items() if value is not None}
 
 
-def _link(row: Sequence[Any]) -> Link:
+def _link(row: Sequence[Any]) -> ConversationLink:
     # The driver knows no booleans.
     values = dict(zip(_LINK.names, row, strict=True))
-    return Link(**values | {"answered": bool(values["answered"])})
+    return ConversationLink(**values | {"answered": bool(values["answered"])})
 
 
-def write_links(connection: TenantConnection, links: Iterable[Link], now: int) -> None:
+def write_links(connection: TenantConnection, links: Iterable[ConversationLink], now: int) -> None:
     """Keep these, instead of what was kept of the same traces."""
     connection.upsert(conversations, ({"kept_at": now, **_LINK.columns_of(link)} for link in links))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import delete, func, literal_column, select, update
 
-from agenteval_collector.model.deletion import Doomed, Receipt
+from agenteval_collector.model.deletions import Doomed, Receipt
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids

@@ -15,7 +15,7 @@ from agenteval_collector.stores.access import TenantConnection, TenantDatabase, 
 from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.findings import refresh_sessions
 from agenteval_collector.stores.labels import LABELS
-from agenteval_collector.stores.look_ups import forget_sums
+from agenteval_collector.stores.pipeline_reads import forget_sums
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import to_json
 from agenteval_collector.stores.schema import (

@@ -11,7 +11,7 @@ from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.agents import AgentSums
-from agenteval_collector.stores.finding_rows import (
+from agenteval_collector.stores.finding_merge import (
     Key,
     Row,
     Rows,
@@ -22,7 +22,7 @@ from agenteval_collector.stores.finding_rows import (
     with_told,
     worst,
 )
-from agenteval_collector.stores.outbox import Outbox
+from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import UNUSUAL
 from agenteval_collector.stores.schema import JUDGED_FAILURE, facts, findings, outcomes, own, sessions
@@ -50,7 +50,7 @@ class FindingStore:
     A commit survives the process, kill -9 included; what is lost with the machine, a replay of the log finds again.
     """
 
-    def __init__(self, database: TenantDatabase, outbox: Outbox) -> None:
+    def __init__(self, database: TenantDatabase, outbox: OutboxStore) -> None:
         self._database = database
         self._outbox = outbox
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, exists, func, or_, select
 
-from agenteval_collector.model.quality import LabelledEvaluator, Labeller
-from agenteval_collector.model.reports import Label, LabelSource
+from agenteval_collector.model.labels import Label, LabelledEvaluator, Labeller, LabelSource
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import SameNames

@@ -14,7 +14,7 @@ from agenteval_collector.stores.schema import facts, outbox, own
 _SAME = SameNames(Event, outbox, but=("attributes",))
 
 
-class Outbox:
+class OutboxStore:
     """Events until they have arrived. Thread-safe; every method raises Unavailable where the file refuses."""
 
     def __init__(self, database: TenantDatabase, events_of: EventsOf) -> None:

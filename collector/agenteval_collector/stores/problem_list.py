@@ -13,7 +13,7 @@ from agenteval_collector.problems.problem import HOURS, MOST_EXAMPLES, Problem, 
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.finding_rows import SEVERITIES
+from agenteval_collector.stores.finding_merge import SEVERITIES
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.problems import HOUR, hour_of
 from agenteval_collector.stores.rows import SameNames

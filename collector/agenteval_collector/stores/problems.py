@@ -16,7 +16,7 @@ from agenteval_collector.problems import QUIET_FOR, ProblemKey, problem_of_failu
 from agenteval_collector.problems.problem import LAST_RESORT
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
-from agenteval_collector.stores.finding_rows import worst
+from agenteval_collector.stores.finding_merge import worst
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.schema import (
     facts,

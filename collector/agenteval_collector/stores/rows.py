@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Table
 
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.runs import RunName
+from agenteval_collector.model.runs import RunKey
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.stores.schema import outcomes, sessions, traces
 from otel_agenteval.outcome import (
@@ -78,7 +78,7 @@ def trace_row(trace: TraceRecord) -> dict[str, Any]:
         **_TRACE.columns_of(trace),
         "revised": "{}",
         "offsets": to_json(trace.offsets),
-        **(RunName.of(trace.run)._asdict() if trace.run else dict.fromkeys(RunName._fields)),
+        **(RunKey.of(trace.run)._asdict() if trace.run else dict.fromkeys(RunKey._fields)),
         "processes": to_json(trace.processes),
         "said": storable(trace.text),
         "effort": to_json(trace.effort),

@@ -8,8 +8,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, FromClause, delete, exists, func, or_, select, tuple_
 
 from agenteval_collector.model.commit import TraceRecord
-from agenteval_collector.model.reports import RunReport
-from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace, Violation
+from agenteval_collector.model.runs import AgentVersion, RunKey, RunReport, RunTrace, Violation
 from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
@@ -64,7 +63,7 @@ def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
     facts = json.loads(row["facts"])
     if facts["violations"] is not None:
         facts["violations"] = [Violation(**each | {"values": tuple(each["values"])}) for each in facts["violations"]]
-    run = RunIdentity(**{name: row[name] for name in RunName._fields})
+    run = RunIdentity(**{name: row[name] for name in RunKey._fields})
     return RunTrace(**_SAME.fields_in(row), run=run, **facts)
 
 
@@ -72,7 +71,7 @@ def run_trace_row(trace: RunTrace) -> dict[str, Any]:
     """Return the row of what a trace adds to its run."""
     return {
         **_SAME.columns_of(trace),
-        **RunName.of(trace.run)._asdict(),
+        **RunKey.of(trace.run)._asdict(),
         "facts": to_json({name: getattr(trace, name) for name in _FACTS}),
     }
 
@@ -81,16 +80,16 @@ FETCHED: Final = 200
 """Runs read at a time while looking for the newest that count."""
 
 
-class RunSnapshot:
+class RunQueries:
     """`RunReader` of reliability, on the store's file."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self._connection = connection
 
-    def names(self) -> set[RunName]:
+    def names(self) -> set[RunKey]:
         """Return the names of all runs that have a trace."""
         query = select(*_name(run_traces)).distinct().where(own(run_traces))
-        return {RunName(*row) for row in self._connection.execute(query)}
+        return {RunKey(*row) for row in self._connection.execute(query)}
 
     def versions(self) -> list[AgentVersion]:
         query = (
@@ -105,7 +104,7 @@ class RunSnapshot:
         )
         return [(row.agent, row.service_version) for row in self._connection.execute(query)]
 
-    def newest(self, version: AgentVersion) -> Iterator[list[RunName]]:
+    def newest(self, version: AgentVersion) -> Iterator[list[RunKey]]:
         first, other = run_traces, run_traces.alias("other")
         earlier = exists().where(
             *_is_of(other, version),
@@ -120,12 +119,12 @@ class RunSnapshot:
         # As an option of the statement: so no driver fetches all of them at once.
         with closing(self._connection.execute(query.execution_options(yield_per=FETCHED))) as found:
             for rows in found.partitions():
-                yield [RunName(*row) for row in rows]
+                yield [RunKey(*row) for row in rows]
 
-    def traces(self, names: Sequence[RunName]) -> dict[RunName, list[RunTrace]]:
-        found: dict[RunName, list[RunTrace]] = {}
+    def traces(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunTrace]]:
+        found: dict[RunKey, list[RunTrace]] = {}
         for trace in self._traces(_name(run_traces), names):
-            found.setdefault(RunName.of(trace.run), []).append(trace)
+            found.setdefault(RunKey.of(trace.run), []).append(trace)
         return found
 
     def traces_in_any_condition(self, reports: Sequence[RunReport]) -> dict[tuple[str, str], list[RunTrace]]:
@@ -139,13 +138,13 @@ class RunSnapshot:
             query = select(run_traces).where(own(run_traces), tuple_(*columns).in_(some))
             yield from map(run_trace_of, self._connection.execute(query).mappings())
 
-    def reports(self, names: Sequence[RunName]) -> dict[RunName, list[RunReport]]:
-        found: dict[RunName, list[RunReport]] = {}
+    def reports(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunReport]]:
+        found: dict[RunKey, list[RunReport]] = {}
         for some in in_parts(names):
             query = select(run_reports).where(own(run_reports), tuple_(*_name(run_reports)).in_(some))
             for row in self._connection.execute(query.order_by(run_reports.c.reported_at)).mappings():
                 report = report_of(row)
-                found.setdefault(RunName(report.task_id, report.run_id, report.condition), []).append(report)
+                found.setdefault(RunKey(report.task_id, report.run_id, report.condition), []).append(report)
         return found
 
     def reports_without_traces(self, newest: int) -> list[RunReport]:
@@ -188,4 +187,4 @@ def _is_of(table: FromClause, version: AgentVersion) -> list[ColumnElement[bool]
 
 
 def _name(table: FromClause) -> list[ColumnElement[Any]]:
-    return [table.c[column] for column in RunName._fields]
+    return [table.c[column] for column in RunKey._fields]

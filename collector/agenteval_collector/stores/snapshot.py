@@ -9,14 +9,14 @@ from sqlalchemy import bindparam, select
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.json_lists import among
-from agenteval_collector.stores import judging, labels, problem_list, quality, session_list, shown_findings
+from agenteval_collector.stores import judge_exchanges, labels, pass_rates, problem_list, session_list, shown_findings
 from agenteval_collector.stores.access import TenantConnection, ids, look_up
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records
-from agenteval_collector.stores.finding_rows import finding_of
+from agenteval_collector.stores.finding_merge import finding_of
 from agenteval_collector.stores.rows import effort_from, evaluation_of, session_record
 from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
-from agenteval_collector.stores.session_figures import read_ends
+from agenteval_collector.stores.session_endings import read_ends
 from agenteval_collector.stores.trace_json import view_from
 from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, SubjectKind
@@ -41,13 +41,13 @@ class Snapshot:
     trace_labels = look_up(labels.read_trace_labels)
     session_labels = look_up(labels.read_session_labels)
     labelled = look_up(labels.read_labelled)
-    rated = look_up(quality.read_rated)
-    judged = look_up(quality.read_judged)
-    unscored = look_up(quality.count_unscored)
+    rated = look_up(pass_rates.read_rated)
+    judged = look_up(pass_rates.read_judged)
+    unscored = look_up(pass_rates.count_unscored)
     problems = look_up(problem_list.read_problems)
     problem = look_up(problem_list.read_problem)
     problem_counts = look_up(problem_list.count_problems)
-    exchanges = look_up(judging.read_exchanges)
+    exchanges = look_up(judge_exchanges.read_exchanges)
     sessions = look_up(session_list.read_sessions)
     session_ends = look_up(read_ends)
 

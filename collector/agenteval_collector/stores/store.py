@@ -10,37 +10,39 @@ from sqlalchemy import Row, literal_column, select, update
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.labels import Label
 from agenteval_collector.model.news import EventsOf, News, WorstFinding, no_events
-from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import Outdated
 from agenteval_collector.runtime.json_lists import among
-from agenteval_collector.stores import judged, look_ups
+from agenteval_collector.stores import judged_outcomes, pipeline_reads
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids, look_up
-from agenteval_collector.stores.canaries import JudgeCanaryStore
 from agenteval_collector.stores.claims import Claims
 from agenteval_collector.stores.commits import count_sessions, is_apart, write_commit, written_by
 from agenteval_collector.stores.conversations import ConversationStore, trim_links
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.stores.engines import Database
 from agenteval_collector.stores.engines.sqlite import SqliteFile
-from agenteval_collector.stores.finding_rows import worst
+from agenteval_collector.stores.finding_merge import worst
 from agenteval_collector.stores.findings import FindingStore
-from agenteval_collector.stores.habits import HabitStore
-from agenteval_collector.stores.judging import JudgeAnswerStore, JudgeLedgerStore, trim_exchanges
+from agenteval_collector.stores.judge_canaries import JudgeCanaryStore
+from agenteval_collector.stores.judge_exchanges import JudgeAnswerStore, trim_exchanges
+from agenteval_collector.stores.judge_ledger import JudgeLedgerStore
 from agenteval_collector.stores.labels import LABELS, trim_labels, write_label
 from agenteval_collector.stores.migration import migrate
-from agenteval_collector.stores.outbox import Outbox
+from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problem_list import ProblemMarks
 from agenteval_collector.stores.problems import trim_counts
+from agenteval_collector.stores.regressions import VersionQueries
 from agenteval_collector.stores.rows import effort_from
-from agenteval_collector.stores.runs import RunSnapshot, trim_run_reports, write_run_report
+from agenteval_collector.stores.runs import RunQueries, trim_run_reports, write_run_report
 from agenteval_collector.stores.schema import own, progress, sessions
-from agenteval_collector.stores.session_figures import read_levels, read_past
+from agenteval_collector.stores.sender_habits import HabitStore
+from agenteval_collector.stores.session_levels import read_levels, read_past
 from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.snapshot import Snapshot
-from agenteval_collector.stores.versions import VersionSnapshot
 from otel_agenteval.finding import Severity
 
 TRIM_EXCHANGES_EVERY: Final = 60.0
@@ -85,7 +87,7 @@ class Store:
         self.ledger = JudgeLedgerStore(self._pipeline)
         self.answers = JudgeAnswerStore(self._durable, clock)
         self.canaries = JudgeCanaryStore(self._pipeline)
-        self.outbox = Outbox(self._pipeline, events_of)
+        self.outbox = OutboxStore(self._pipeline, events_of)
         self.findings = FindingStore(self._pipeline, self.outbox)
         self.habits = HabitStore(self._pipeline)
         self.conversations = ConversationStore(self._pipeline)
@@ -93,11 +95,11 @@ class Store:
         self.problems = ProblemMarks(self._durable, clock)
         self.deletions = DeletionStore(self._durable, clock)
         self.claims = Claims(self._durable)
-        self.versions = Snapshots(self.outside, VersionSnapshot, self._version)
-        self.judged = judged.JudgedStore(self.outside)
+        self.versions = Snapshots(self.outside, VersionQueries, self._version)
+        self.judged = judged_outcomes.JudgedStore(self.outside)
         self.snapshot = Snapshots(self.outside, Snapshot, self._version).snapshot
         """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
-        self.runs = Snapshots(self.outside, RunSnapshot, self._version)
+        self.runs = Snapshots(self.outside, RunQueries, self._version)
         try:
             migrate(opened, self._durable.engine)
         except BaseException:
@@ -182,23 +184,23 @@ class Store:
         with self._writing("progress", durable=True) as connection:
             connection.upsert(progress, [{"checkpoint": offset}])
 
-    checkpoint = look_up(look_ups.read_checkpoint)
-    known_traces = look_up(look_ups.read_known_traces)
-    stored_place = look_up(look_ups.read_place)
-    says_the_same = look_up(look_ups.says_the_stored)
-    session = look_up(look_ups.read_session)
-    session_revision = look_up(look_ups.read_session_revision)
-    session_traces = look_up(look_ups.read_session_traces)
-    neighbours = look_up(look_ups.read_neighbours)
-    traces = look_up(look_ups.read_traces)
-    processes_in = look_up(look_ups.read_processes)
-    efforts = look_up(look_ups.read_efforts)
+    checkpoint = look_up(pipeline_reads.read_checkpoint)
+    known_traces = look_up(pipeline_reads.read_known_traces)
+    stored_place = look_up(pipeline_reads.read_place)
+    says_the_same = look_up(pipeline_reads.says_the_stored)
+    session = look_up(pipeline_reads.read_session)
+    session_revision = look_up(pipeline_reads.read_session_revision)
+    session_traces = look_up(pipeline_reads.read_session_traces)
+    neighbours = look_up(pipeline_reads.read_neighbours)
+    traces = look_up(pipeline_reads.read_traces)
+    processes_in = look_up(pipeline_reads.read_processes)
+    efforts = look_up(pipeline_reads.read_efforts)
     past_sessions = look_up(read_past)
-    pending_jobs = look_up(judged.read_pending)
-    without_goal = look_up(judged.read_without_goal)
-    live_sessions = look_up(judged.read_live_sessions)
-    parts = look_up(judged.read_parts)
-    sampled_out = look_up(judged.read_sampled_out)
+    pending_jobs = look_up(judged_outcomes.read_pending)
+    without_goal = look_up(judged_outcomes.read_without_goal)
+    live_sessions = look_up(judged_outcomes.read_live_sessions)
+    parts = look_up(judged_outcomes.read_parts)
+    sampled_out = look_up(judged_outcomes.read_sampled_out)
 
     def session_levels(self) -> list[SessionLevel]:
         """Return the levels of all sessions that go on, for queries from outside."""

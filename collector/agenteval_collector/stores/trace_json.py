@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from agenteval_collector.model.assembled import ClosedBy, Closing
+from agenteval_collector.model.assembled_trace import ClosedBy, Closing
 from agenteval_collector.model.commit import TraceRecord
-from agenteval_collector.model.running import OpenSpan
+from agenteval_collector.model.running_traces import UnendedSpan
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.rows import to_json
 from otel_agenteval.finding import Seen, Visibility
@@ -76,7 +76,7 @@ def view_from(text: str, revised: str = "{}") -> TraceView:
         ],
         "closing": None if closing is None else Closing(**closing | {"by": ClosedBy(closing["by"])}),
         "seen": Seen(**{name: None if each is None else Visibility(each) for name, each in seen.items()}),
-        "open_spans": [OpenSpan(**span) for span in fields["open_spans"]],
+        "open_spans": [UnendedSpan(**span) for span in fields["open_spans"]],
     }
     return TraceView(**fields | decoded)
 

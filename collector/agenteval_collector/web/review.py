@@ -10,9 +10,9 @@ from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import COMPLETED, Queries
 from agenteval_collector.api.wire import MAX_LIMIT, trace_id_of, trace_ids_of
 from agenteval_collector.api.writes import keep_label, said
-from agenteval_collector.model.judging import GOAL_SUCCESS
-from agenteval_collector.model.quality import Rated
-from agenteval_collector.model.reports import Label, LabelSource
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
+from agenteval_collector.model.labels import Label, LabelSource
+from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.formats import named, query
 from agenteval_collector.web.labelling import VALUES, rate_of, traces_before

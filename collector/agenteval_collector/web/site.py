@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from agenteval_collector.api import explanation
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.model.judging import GOAL_SUCCESS
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.web import formats
 from agenteval_collector.web.assets import address

@@ -20,7 +20,7 @@ from agenteval_collector.judge.frozen import shown_whole, written
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.bias import BiasReport, Change, Cost
-from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.wiring.judge import (
     NoJudgeTelemetry,
@@ -154,7 +154,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
             if CHANGES[change] is unchanged or written(trace) != written(each.trace):
                 yield each.job, trace
 
-    def _cost(self, change: Change, asked: Sequence[Sequence[Exchange]]) -> Cost:
+    def _cost(self, change: Change, asked: Sequence[Sequence[JudgeExchange]]) -> Cost:
         judge = self._settings.judge
         settings = _settings_for(change, self._settings)
         traces = sum(1 for _ in self._changed(change))
@@ -175,7 +175,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         )
 
 
-def _tokens(asked: Exchange) -> tuple[int, int]:
+def _tokens(asked: JudgeExchange) -> tuple[int, int]:
     """Return the tokens of a request and its reply; an estimate where an earlier one was answer enough."""
     if asked.input_tokens and asked.output_tokens:
         return asked.input_tokens, asked.output_tokens

@@ -15,10 +15,10 @@ from agenteval_collector.evaluation import EvaluationInbox
 from agenteval_collector.findings.loops import LoopStage
 from agenteval_collector.log import RequestFile
 from agenteval_collector.log.request_traces import erase_page
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.deletion import Doomed
+from agenteval_collector.model.deletions import Doomed
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.wiring.scoring import EvaluationCore

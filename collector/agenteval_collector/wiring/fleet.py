@@ -26,8 +26,8 @@ from agenteval_collector.log.kafka.topic_reader import TopicReader
 from agenteval_collector.log.kafka.trace_messages import SessionTopic, TraceMessageHandler
 from agenteval_collector.log.kafka.trace_topic import TraceTopic
 from agenteval_collector.model.drift import Drift
-from agenteval_collector.model.judging import JudgeJob
-from agenteval_collector.model.running import StartsReport
+from agenteval_collector.model.judge_jobs import JudgeJob
+from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.retention.ports import File
 from agenteval_collector.runtime.clock import Clock

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agenteval_collector.log.kafka.news_topic import NewsTopic
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.deletion import Doomed
+from agenteval_collector.model.deletions import Doomed
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.wiring.erasing import next_doomed, next_older

@@ -24,7 +24,7 @@ from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_vers
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, NoJudge, Referrals
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.judging import GOAL_SUCCESS, Exchange, JudgeJob
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores import SessionTurns, Store
 from agenteval_collector.wiring.redaction import judge_redactor
@@ -58,7 +58,7 @@ class NoJudgeStage:
 class NoJudgeTelemetry:
     """Counts nothing, where nothing is exported."""
 
-    def asked(self, exchange: Exchange, error_type: str | None) -> None: ...
+    def asked(self, exchange: JudgeExchange, error_type: str | None) -> None: ...
     def requested(self, model: str, error_type: str | None) -> None: ...
     def looked_up(self, known: bool) -> None: ...
     def no_room(self) -> None: ...

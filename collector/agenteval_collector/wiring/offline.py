@@ -10,7 +10,7 @@ from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
 from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, SessionKey
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock

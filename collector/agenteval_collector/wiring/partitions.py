@@ -9,9 +9,9 @@ from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.store import Store
 

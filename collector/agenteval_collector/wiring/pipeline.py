@@ -31,12 +31,12 @@ from agenteval_collector.evaluation.ports import ScoredTaker
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.log import RequestFile, RequestLog
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.drift import Drift
-from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.judge_jobs import JudgeJob
 from agenteval_collector.model.news import NewsSink
-from agenteval_collector.model.prices import Prices
-from agenteval_collector.model.running import StartsReport
+from agenteval_collector.model.prices import TokenPrices
+from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.ports import RequestAppender
@@ -294,7 +294,7 @@ class Pipeline:
             drifts=self._drifts,
             idle=self._settings.session.idle,
             reliability=self._reliability,
-            spans=SpanQueries(self._trace, Prices(self._settings.prices).usd),
+            spans=SpanQueries(self._trace, TokenPrices(self._settings.prices).usd),
         )
         self.reports: Reports = StoredReports(
             store=store,

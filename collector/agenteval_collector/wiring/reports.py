@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agenteval_collector.config import NO_JUDGE
-from agenteval_collector.model.deletion import Doomed, Receipt
-from agenteval_collector.model.reports import Label, Rejudging, RunReport
-from agenteval_collector.model.running import StartsReport
+from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.judge_jobs import Rejudging
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.running_traces import StartsReport
+from agenteval_collector.model.runs import RunReport
 from agenteval_collector.retention import RetentionStage
 from agenteval_collector.runtime.errors import InvalidRequest, Unavailable
 from agenteval_collector.stores import Store

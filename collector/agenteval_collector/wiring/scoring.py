@@ -21,9 +21,9 @@ from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable, plugins
 from agenteval_collector.findings import AgentEfforts, findings_in, seen_in
 from agenteval_collector.findings.loops import TraceLoops
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.prices import Prices
+from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.reliability import CountedRuns, ReliabilityReports, detectors, sum_up
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.machine import memory_limit
@@ -77,7 +77,7 @@ class EvaluationCore:
         self.live = LiveSessions(settings.session.idle)
         self.sessions = _sessions(settings, store, self.live, embedder, clock)
         self.read = _with_truth(trace_reader(settings), truth)
-        prices = Prices(settings.prices)
+        prices = TokenPrices(settings.prices)
         self.evaluation = TraceEvaluation(
             outcomes=TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
             sessions=self.sessions,
@@ -116,7 +116,7 @@ def _with_truth(read: Reader, truth: ExpectedTools | None) -> Reader:
     return read_with_truth
 
 
-def _observation(settings: Settings, prices: Prices, clock: Clock) -> TraceObservation:
+def _observation(settings: Settings, prices: TokenPrices, clock: Clock) -> TraceObservation:
     return TraceObservation(
         loops=TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock),
         findings_in=findings_in,

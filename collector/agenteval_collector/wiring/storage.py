@@ -12,7 +12,7 @@ from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.emit.events import events_of
 from agenteval_collector.log import RequestFile
 from agenteval_collector.log.ports import Requests
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import Clock

@@ -10,9 +10,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import (
     Span,
 )
 
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.reported import findings_on
-from agenteval_collector.model.telemetry import Origin, resource_of
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.logged_requests import Origin, resource_of
+from agenteval_collector.model.reported_findings import findings_on
 from agenteval_collector.model.turn_summary import TurnSummary
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.decoding import known_text

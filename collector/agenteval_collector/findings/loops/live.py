@@ -12,8 +12,8 @@ from typing import Final
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.findings.loops.live_trace import LiveTrace
-from agenteval_collector.model.reported import findings_on
-from agenteval_collector.model.telemetry import Arrival, Origin, resource_of
+from agenteval_collector.model.logged_requests import Arrival, Origin, resource_of
+from agenteval_collector.model.reported_findings import findings_on
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.decoding import known_text

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.model.assembled import Death
+from agenteval_collector.model.assembled_trace import Death
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.running import OpenSpan, RunningTrace, SpanStart, StartsReport
-from agenteval_collector.model.telemetry import Arrival
+from agenteval_collector.model.logged_requests import Arrival
+from agenteval_collector.model.running_traces import RunningTrace, SpanStart, StartsReport, UnendedSpan
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.finding import Finding
@@ -130,11 +130,11 @@ class OpenSpans:
                 self._hear(origin.process)
                 self._end(span, origin.process)
 
-    def of_trace(self, trace_id: str) -> list[OpenSpan]:
+    def of_trace(self, trace_id: str) -> list[UnendedSpan]:
         """Return the open spans of a trace by their start, the first of them where there are many."""
         with self._lock:
             starts = [each.start for each in self._spans(trace_id)[:MAX_SHOWN]]
-        return [OpenSpan(start.span_id, start.name, start.started_at) for start in starts]
+        return [UnendedSpan(start.span_id, start.name, start.started_at) for start in starts]
 
     def goes_on(self, trace_id: str) -> bool:
         """Return whether a span of the trace is open in a process that lives, or whose death was not told yet."""

@@ -10,8 +10,8 @@ from typing import Any, Final
 from agenteval_collector.findings.loops.live import FoundLive, LiveLoops
 from agenteval_collector.findings.loops.ports import KeptFindings, Rules
 from agenteval_collector.model.counters import Counted, Telemetry
+from agenteval_collector.model.logged_requests import Arrival
 from agenteval_collector.model.news import News, NewsSink
-from agenteval_collector.model.telemetry import Arrival
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand, without_errands

@@ -16,7 +16,7 @@ from agenteval_collector.config import RubricConfig
 from agenteval_collector.judge.ports import Question, Reading, Reply
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, TEXT, number, record, whole
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
-from agenteval_collector.model.judging import FAILED_TURN, GOAL, GOAL_SUCCESS
+from agenteval_collector.model.judge_jobs import FAILED_TURN, GOAL, GOAL_SUCCESS
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
 

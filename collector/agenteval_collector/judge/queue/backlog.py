@@ -3,7 +3,7 @@
 from collections.abc import Container
 from dataclasses import dataclass
 
-from agenteval_collector.model.judging import JobKey, JudgeJob
+from agenteval_collector.model.judge_jobs import JobKey, JudgeJob
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.ports import Judge, JudgeTelemetry, JudgeUnavailable, TakeJudgement
 from agenteval_collector.judge.queue.backlog import Backlog, Waiting
 from agenteval_collector.judge.queue.outage import Outage
-from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.judge_jobs import JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import RetryableError

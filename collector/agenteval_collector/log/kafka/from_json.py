@@ -3,7 +3,7 @@
 from typing import Any
 
 from agenteval_collector.model.news import CommittedEvaluation
-from agenteval_collector.model.running import SpanStart, StartsReport
+from agenteval_collector.model.running_traces import SpanStart, StartsReport
 from otel_agenteval.finding import Finding, Mode, Severity
 from otel_agenteval.outcome import (
     Evaluation,

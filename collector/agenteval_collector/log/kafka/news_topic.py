@@ -13,7 +13,7 @@ from agenteval_collector.log.kafka.cluster import WITHIN, Cluster, said
 from agenteval_collector.log.kafka.from_json import committed_from, finding_from, report_from
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.model.news import News, NewsSink
-from agenteval_collector.model.running import StartsReport
+from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.inbox import Inbox

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from confluent_kafka import Message
 
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.telemetry import LoggedRequest
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.logged_requests import LoggedRequest
 from agenteval_collector.runtime.errand import Errand
 from otel_agenteval.outcome import Evaluation
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Message, Producer
 
 from agenteval_collector.log.kafka.cluster import LARGEST, Cluster, said
-from agenteval_collector.model.telemetry import offset_in
+from agenteval_collector.model.logged_requests import offset_in
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from agenteval_collector.runtime.inbox import Inbox
@@ -64,8 +64,8 @@ class KafkaProducer(Component):
         return len(self._producer)
 
     def send(self, topic: str, key: bytes, value: bytes, headers: Headers = ()) -> Future[int]:
-        """Return the message's offset (`model.telemetry.offset_in`), once the brokers have it. Raises Overloaded where
-        too much waits already.
+        """Return the message's offset (`model.logged_requests.offset_in`), once the brokers have it. Raises Overloaded
+        where too much waits already.
 
         The future raises Unavailable where the brokers did not take it in time; it may still be there.
         """

@@ -17,8 +17,8 @@ from agenteval_collector.log.kafka.ports import Assembly
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.topic_reader import LARGEST_ANSWER
 from agenteval_collector.log.request_traces import trace_of
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal, offset_in, place_of
 from agenteval_collector.model.senders import HabitMemory
-from agenteval_collector.model.telemetry import LoggedRequest, Signal, offset_in, place_of
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from otel_agenteval.proto.v1.frame_pb2 import Frame, ScopeFrame
 

@@ -8,8 +8,8 @@ from google.protobuf.message import DecodeError
 from pydantic import TypeAdapter, ValidationError
 
 from agenteval_collector.log.kafka.cluster import LARGEST
-from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
-from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.model.assembled_trace import AssembledTrace, Closing, Death
+from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.runtime.errors import PermanentError
 from otel_agenteval.proto.v1.assembled_pb2 import Assembled, TraceItem, TraceOrigin
 

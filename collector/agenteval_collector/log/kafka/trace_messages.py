@@ -18,7 +18,7 @@ from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.ports import EvaluationIntake
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import from_bytes
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from otel_agenteval.outcome import Evaluation

@@ -10,7 +10,7 @@ from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import RetryableError
 from agenteval_collector.runtime.inbox import Inbox

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
-from agenteval_collector.model.links import Link, LookUp
+from agenteval_collector.model.conversation_links import ConversationLink, LinkLookUp
 from agenteval_collector.sessions.conversations.link_rules import is_fork, parent_of
 from agenteval_collector.sessions.conversations.ports import LinkStore
 
@@ -19,18 +19,18 @@ END_OF_TIME: Final = 2**63 - 1
 class KnownLinks:
     """The links of the store as they are with those of the commit, and with what has changed since."""
 
-    def __init__(self, store: LinkStore, committing: dict[str, Link]) -> None:
+    def __init__(self, store: LinkStore, committing: dict[str, ConversationLink]) -> None:
         self._store = store
         self._committing = committing
-        self.changed: dict[str, Link] = {}
+        self.changed: dict[str, ConversationLink] = {}
 
-    def put(self, link: Link) -> None:
+    def put(self, link: ConversationLink) -> None:
         self.changed[link.trace_id] = link
 
-    def link(self, trace_id: str) -> Link | None:
+    def link(self, trace_id: str) -> ConversationLink | None:
         return self.changed.get(trace_id) or self._committing.get(trace_id) or self._store.link(trace_id)
 
-    def parent(self, link: Link) -> Link | None:
+    def parent(self, link: ConversationLink) -> ConversationLink | None:
         """Return the trace that a link goes on from in its conversation."""
         key = link.follows
         if key is None:
@@ -43,7 +43,7 @@ class KnownLinks:
         rivals = self._following(link.service, [key], parent.named)
         return None if is_fork(link, parent, enders, rivals) else parent
 
-    def affected(self, links: Sequence[Link]) -> list[Link]:
+    def affected(self, links: Sequence[ConversationLink]) -> list[ConversationLink]:
         """Return the other links that may go on from somewhere else, because `links` are new or have changed.
 
         Links that started later may go on from these, or become the second to go on from the same trace. Where these,
@@ -59,9 +59,9 @@ class KnownLinks:
                 found[each.trace_id] = each
         return [each for each in found.values() if each.trace_id != links[0].trace_id]
 
-    def chain(self, first: Link) -> tuple[list[Link], list[Link]]:
+    def chain(self, first: ConversationLink) -> tuple[list[ConversationLink], list[ConversationLink]]:
         """Return this link with those behind it that name no session, and the next ones behind them that do."""
-        chain, naming = [first], list[Link]()
+        chain, naming = [first], list[ConversationLink]()
         for link in chain:
             if len(chain) >= MAX_MOVED:
                 break
@@ -79,14 +79,14 @@ class KnownLinks:
         *,
         since: int = 0,
         until: int = END_OF_TIME,
-    ) -> list[Link]:
+    ) -> list[ConversationLink]:
         """Return the links that follow one of `keys`."""
         if not keys:
             return []
         found = self._now(self._store.following(service, keys, named, since=since, until=until), service)
         return [each for each in found if each.follows in keys and since <= each.started_at <= until]
 
-    def _now(self, stored: Iterable[Link], service: str) -> list[Link]:
+    def _now(self, stored: Iterable[ConversationLink], service: str) -> list[ConversationLink]:
         """Return these links as they are now, and all of the service that are newer than the store."""
         links = {each.trace_id: each for each in stored}
         for newer in (self._committing, self.changed):
@@ -101,25 +101,25 @@ T = TypeVar("T")
 class NotedLinks:
     """A `LinkStore` that notes what is looked up, and what that gave."""
 
-    def __init__(self, store: LinkStore, noted: list[LookUp]) -> None:
+    def __init__(self, store: LinkStore, noted: list[LinkLookUp]) -> None:
         self._store = store
         self._noted = noted
 
-    def link(self, trace_id: str) -> Link | None:
+    def link(self, trace_id: str) -> ConversationLink | None:
         return self._look_up(self._store.link, trace_id)
 
     def has_unnamed(self, service: str) -> bool:
         return self._look_up(self._store.has_unnamed, service)
 
-    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
+    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[ConversationLink]:
         return self._look_up(self._store.ending, service, key, named)
 
     def following(
         self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
-    ) -> Sequence[Link]:
+    ) -> Sequence[ConversationLink]:
         return self._look_up(self._store.following, service, keys, named, since=since, until=until)
 
     def _look_up(self, of: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         found = of(*args, **kwargs)
-        self._noted.append(LookUp(partial(of, *args, **kwargs), found))
+        self._noted.append(LinkLookUp(partial(of, *args, **kwargs), found))
         return found

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final
 
-from agenteval_collector.model.links import Link
+from agenteval_collector.model.conversation_links import ConversationLink
 from otel_agenteval.model import ConversationDigests, Trace
 
 RETRY: Final = 60 * 1_000_000_000
 """Nanoseconds after a first call that failed in which it is tried again."""
 
 
-def link_of(trace: Trace) -> Link:
+def link_of(trace: Trace) -> ConversationLink:
     """Return the link of a trace as if alone in its session; without digests where no messages join it to others."""
     user = trace.user_id or ""
     known = trace.conversation or ConversationDigests()
@@ -22,7 +22,7 @@ def link_of(trace: Trace) -> Link:
         follows, said = known.begins, said if answered else known.begins
     elif known == ConversationDigests(reply=known.reply):
         follows, answered = known.reply, False
-    return Link(
+    return ConversationLink(
         trace_id=trace.trace_id,
         session_id=trace.session_id or trace.trace_id,
         service=trace.service or "",
@@ -37,7 +37,7 @@ def link_of(trace: Trace) -> Link:
     )
 
 
-def parent_of(link: Link, enders: Sequence[Link]) -> Link | None:
+def parent_of(link: ConversationLink, enders: Sequence[ConversationLink]) -> ConversationLink | None:
     """Return which of `enders`, the traces that end in what `link` follows, it goes on from. None where there is none,
     or it is not certain, as several end alike."""
     earlier = [each for each in enders if each.place < link.place and _may_be_one(link, each)]
@@ -54,7 +54,12 @@ def parent_of(link: Link, enders: Sequence[Link]) -> Link | None:
     return earlier[0] if len(earlier) == 1 else None
 
 
-def is_fork(link: Link, parent: Link, enders: Sequence[Link], rivals: Iterable[Link]) -> bool:
+def is_fork(
+    link: ConversationLink,
+    parent: ConversationLink,
+    enders: Sequence[ConversationLink],
+    rivals: Iterable[ConversationLink],
+) -> bool:
     """Return whether another one of `rivals`, which follow the same, goes on from `parent` before `link`. One without
     an answer does not: it was tried again. One that names the parent's session comes before one that does not."""
     place = _rank(link, parent)
@@ -62,11 +67,11 @@ def is_fork(link: Link, parent: Link, enders: Sequence[Link], rivals: Iterable[L
     return any(_rank(each, parent) < place and parent_of(each, enders) is parent for each in others)
 
 
-def _rank(link: Link, parent: Link) -> tuple[bool, tuple[int, str]]:
+def _rank(link: ConversationLink, parent: ConversationLink) -> tuple[bool, tuple[int, str]]:
     return parent.named is not None and link.named != parent.named, link.place
 
 
-def _may_be_one(one: Link, other: Link) -> bool:
+def _may_be_one(one: ConversationLink, other: ConversationLink) -> bool:
     return one.named is None or other.named is None or one.named == other.named
 
 

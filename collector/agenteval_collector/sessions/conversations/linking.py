@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.links import Link, Move
+from agenteval_collector.model.conversation_links import ConversationLink, Move
 from agenteval_collector.sessions.conversations.known_links import MAX_MOVED, KnownLinks, NotedLinks
 from agenteval_collector.sessions.conversations.link_rules import link_of
 from agenteval_collector.sessions.conversations.ports import LinkStore
@@ -30,7 +30,7 @@ class Placed:
 
     session_id: str
     _trace_id: str = ""
-    _links: Mapping[str, Link] = field(default_factory=dict)
+    _links: Mapping[str, ConversationLink] = field(default_factory=dict)
     _moves: Mapping[str, Move] = field(default_factory=dict)
 
     def keep(self, commit: Commit) -> None:
@@ -71,7 +71,7 @@ class Conversations:
             moves.pop(link.trace_id, None)
         return Placed(known.changed[link.trace_id].session_id, link.trace_id, known.changed, moves)
 
-    def _has_unnamed(self, link: Link, store: LinkStore) -> bool:
+    def _has_unnamed(self, link: ConversationLink, store: LinkStore) -> bool:
         """Return whether this or any other link of its service names no session."""
         found = self._unnamed.get(link.service)
         if not found and link.named is None:
@@ -85,7 +85,7 @@ class Conversations:
         return found
 
 
-def _join(known: KnownLinks, link: Link, before: Link | None) -> dict[str, Move]:
+def _join(known: KnownLinks, link: ConversationLink, before: ConversationLink | None) -> dict[str, Move]:
     """Put a link, which was `before`, and all that are affected where they belong. Returns what moves by that."""
     parent = known.parent(link)
     now = link.behind(parent)

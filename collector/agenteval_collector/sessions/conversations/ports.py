@@ -3,24 +3,24 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from agenteval_collector.model.links import Link
+from agenteval_collector.model.conversation_links import ConversationLink
 from agenteval_collector.model.trace_view import TraceView
 
 
 class LinkStore(Protocol):
     """The look-ups in the store that conversations need: links of a service, of many those that started first."""
 
-    def link(self, trace_id: str) -> Link | None: ...
+    def link(self, trace_id: str) -> ConversationLink | None: ...
 
     def has_unnamed(self, service: str) -> bool:
         """Return whether any link of the service names no session."""
 
-    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
+    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[ConversationLink]:
         """Links that end in `key`, first those that name the session `named`, last those that name another."""
 
     def following(
         self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
-    ) -> Sequence[Link]:
+    ) -> Sequence[ConversationLink]:
         """Links that follow one of at most four `keys`, and started in that time (ns, both ends included); without
         those that name another session than `named`, if any is given."""
 

@@ -52,7 +52,7 @@ class Referral:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class JudgeExchange:
     """One request to the judge and its reply, for `agenteval why`. Redacted like the request itself.
 
     `reply` is None where none came, `problem` says what was wrong with it, or why it did not come. `cached` replies
@@ -116,7 +116,7 @@ class Judgement:
 
     job: JudgeJob
     evaluations: tuple[Evaluation, ...]
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[JudgeExchange, ...]
 
 
 def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
@@ -149,3 +149,11 @@ class Spend:
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejudging:
+    """The number of traces that wait for the judge after a request to judge them, and whether there are more."""
+
+    traces: int
+    more: bool

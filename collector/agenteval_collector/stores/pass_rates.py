@@ -4,8 +4,8 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, TextClause, exists, func, select
 
-from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange
-from agenteval_collector.model.reports import LabelSource
+from agenteval_collector.model.labels import LabelSource
+from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.labels import about, late_enough
 from agenteval_collector.stores.rows import has

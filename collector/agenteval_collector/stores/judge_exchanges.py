@@ -1,18 +1,16 @@
-"""Keep what the judge has cost, its exchanges, and its answers."""
+"""Keep the exchanges with the judge, and its answers by the question."""
 
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Delete, bindparam, delete, func, select
+from sqlalchemy import Column, ColumnElement, Delete, bindparam, delete, select
 
-from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Spend, StoredAnswer
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, StoredAnswer
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.rows import SameNames
-from agenteval_collector.stores.schema import judge_answers, judge_exchanges, judge_ledger, own, sessions, traces
+from agenteval_collector.stores.schema import judge_answers, judge_exchanges, own, sessions, traces
 from otel_agenteval.outcome import SubjectKind
 from otel_agenteval.text import storable
 
@@ -20,35 +18,8 @@ TRIMMED: Final = 256
 """Exchanges, and answers, forgotten with each commit; more than it brings on average, so that the old ones become
 fewer."""
 
-_SPENT: Final = (func.coalesce(func.sum(judge_ledger.c[each.name]), 0).label(each.name) for each in fields(Spend))
-_SPENT_SINCE: Final = select(*_SPENT).where(own(judge_ledger), judge_ledger.c.hour >= bindparam("hour"))
-_EXCHANGE: Final = SameNames(Exchange, judge_exchanges)
+_EXCHANGE: Final = SameNames(JudgeExchange, judge_exchanges)
 _ANSWER: Final = SameNames(StoredAnswer, judge_answers)
-
-
-class JudgeLedgerStore:
-    """`LedgerStore` on the store's file. A commit survives the process, kill -9 included."""
-
-    def __init__(self, database: TenantDatabase) -> None:
-        self._database = database
-
-    def spend(self, hour: int, model: str, spend: Spend) -> None:
-        self.spend_if(hour, model, spend, lambda _: True)
-
-    def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
-        with self._database.sharing("judge_ledger") as connection:
-            has_room = fits(partial(_spent_since, connection))
-            if has_room:
-                connection.upsert(judge_ledger, [{"hour": hour, "model": model, **asdict(spend)}])
-        return has_room
-
-    def spent_since(self, hour: int) -> Spend:
-        with self._database.reading() as connection:
-            return _spent_since(connection, hour)
-
-
-def _spent_since(connection: TenantConnection, hour: int) -> Spend:
-    return Spend(**connection.execute(_SPENT_SINCE, {"hour": hour}).one()._mapping)
 
 
 def write_exchanges(connection: TenantConnection, judgement: Judgement) -> None:
@@ -83,7 +54,7 @@ _TRIM_EXCHANGES: Final = _oldest(judge_exchanges.c.subject_id, judge_exchanges.c
 _TRIM_ANSWERS: Final = _oldest(judge_answers.c.key, judge_answers.c.kept_at)
 
 
-def read_exchanges(connection: TenantConnection, subject: SubjectKind, subject_id: str) -> list[Exchange]:
+def read_exchanges(connection: TenantConnection, subject: SubjectKind, subject_id: str) -> list[JudgeExchange]:
     """Return the exchanges about a trace or a session, in the order of asking."""
     query = select(judge_exchanges).where(*_about(subject, subject_id))
     query = query.order_by(judge_exchanges.c.revision, judge_exchanges.c.position)
@@ -94,11 +65,11 @@ def _about(subject: SubjectKind, subject_id: str) -> tuple[ColumnElement[bool], 
     return own(judge_exchanges), judge_exchanges.c.subject == subject, judge_exchanges.c.subject_id == subject_id
 
 
-def _exchange(row: Mapping[Any, Any]) -> Exchange:
-    return Exchange(**_EXCHANGE.fields_in(row) | {"data": zlib.decompress(row["data"]).decode()})
+def _exchange(row: Mapping[Any, Any]) -> JudgeExchange:
+    return JudgeExchange(**_EXCHANGE.fields_in(row) | {"data": zlib.decompress(row["data"]).decode()})
 
 
-def _row(exchange: Exchange) -> dict[str, Any]:
+def _row(exchange: JudgeExchange) -> dict[str, Any]:
     values = _EXCHANGE.columns_of(exchange)
     texts = {name: storable(value) for name, value in values.items() if isinstance(value, str)}
     return values | texts | {"data": zlib.compress(texts["data"].encode())}

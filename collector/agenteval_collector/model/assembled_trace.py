@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agenteval_collector.model.running import OpenSpan
-from agenteval_collector.model.telemetry import LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, Origin
+from agenteval_collector.model.logged_requests import LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, Origin
+from agenteval_collector.model.running_traces import UnendedSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Death:
     service: str | None
     started_at: int
     heard_at: int
-    open_spans: Sequence[OpenSpan]
+    open_spans: Sequence[UnendedSpan]
 
 
 class ClosedBy(StrEnum):

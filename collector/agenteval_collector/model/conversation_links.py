@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 
-class LookUp(NamedTuple):
+class LinkLookUp(NamedTuple):
     """A look-up of links, which can be repeated, and what it gave."""
 
     repeat: Callable[[], Any]
@@ -18,7 +18,7 @@ class LookUp(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class ConversationLink:
     """A trace in its conversation. The digests are those of `Conversation`, each together with the user where one is
     recorded.
 
@@ -65,13 +65,13 @@ class Link:
         """True where it began a conversation without a reply: the next trace that is sent the same goes on from it."""
         return self.said is not None and self.said == self.follows
 
-    def behind(self, parent: "Link | None") -> "Link":
+    def behind(self, parent: "ConversationLink | None") -> "ConversationLink":
         """Return the link as one that goes on from `parent`. Its session stays as it is."""
         if parent is None or (self.named is not None and parent.named is not None):
             return replace(self, parent=None)
         return replace(self, parent=parent.trace_id)
 
-    def is_joined_as(self, other: "Link") -> bool:
+    def is_joined_as(self, other: "ConversationLink") -> bool:
         """Return whether both stand at the same place in the same conversation."""
         return (self.keys, self.parent, self.named) == (other.keys, other.parent, other.named)
 

@@ -1,7 +1,10 @@
-"""Reports from outside beside telemetry: outcomes of runs, and labels."""
+"""Labels of scores, and the labelled scores of an evaluator."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from otel_agenteval.metrics import LabelledScore
 
 
 class LabelSource(StrEnum):
@@ -13,21 +16,6 @@ class LabelSource(StrEnum):
     """An end user of the agent."""
     EVALUATOR = "evaluator"
     """Another evaluator, whose results came with the telemetry."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
-    """The outcome of a run as it was reported, and when. None stands for what was not said."""
-
-    task_id: str
-    run_id: str
-    condition: str = "baseline"
-    agent: str | None = None
-    service_version: str | None = None
-    success: bool | None = None
-    confidence: float | None = None
-    session_id: str | None = None
-    reported_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +38,26 @@ class Label:
     labelled_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejudging:
-    """The number of traces that wait for the judge after a request to judge them, and whether there are more."""
+@dataclass(frozen=True, slots=True)
+class Labeller:
+    """An author of labels of an evaluator's scores, and their number."""
 
-    traces: int
-    more: bool
+    author: str | None
+    labels: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledEvaluator:
+    """The newest scores of one evaluator on traces, or sessions, with a label from `source`; the label of one is the
+    mean of what was said.
+
+    `labelled_by` are the authors with the most labels of its scores.
+    """
+
+    name: str
+    method: str
+    version: str
+    model: str | None
+    source: str
+    scores: Sequence[LabelledScore]
+    labelled_by: Sequence[Labeller]

@@ -20,7 +20,7 @@ class SpanStart:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenSpan:
+class UnendedSpan:
     """A span that has begun and not ended, as it is shown. `started_at` in nanoseconds since the Unix epoch."""
 
     span_id: str

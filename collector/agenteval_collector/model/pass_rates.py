@@ -1,10 +1,10 @@
 """Rates at which traces pass, as a judge and people say, and scores that have labels beside them."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from otel_agenteval.metrics import LabelledScore, PassRate
+from otel_agenteval.metrics import PassRate
 from otel_agenteval.outcome import SubjectKind
 
 
@@ -51,28 +51,3 @@ class VersionRate:
     rate: PassRate
     models: tuple[str, ...]
     unscored: int
-
-
-@dataclass(frozen=True, slots=True)
-class Labeller:
-    """An author of labels of an evaluator's scores, and their number."""
-
-    author: str | None
-    labels: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledEvaluator:
-    """The newest scores of one evaluator on traces, or sessions, with a label from `source`; the label of one is the
-    mean of what was said.
-
-    `labelled_by` are the authors with the most labels of its scores.
-    """
-
-    name: str
-    method: str
-    version: str
-    model: str | None
-    source: str
-    scores: Sequence[LabelledScore]
-    labelled_by: Sequence[Labeller]

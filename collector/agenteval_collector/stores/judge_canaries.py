@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from sqlalchemy import delete, exists, select
 
 from agenteval_collector.model.drift import Canary, CanaryAnswer
-from agenteval_collector.model.reports import LabelSource
+from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.stores.access import TenantDatabase, delete_one
-from agenteval_collector.stores.judged import NOT_ESCALATED, SCORED, read_judged
+from agenteval_collector.stores.judged_outcomes import NOT_ESCALATED, SCORED, read_judged
 from agenteval_collector.stores.rows import SameNames
 from agenteval_collector.stores.schema import CAME, canary_answers, judge_canaries, labels, own, traces
 from otel_agenteval.outcome import Evaluation

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, func, literal_column, or_, select
 
-from agenteval_collector.model.judging import GOAL_SUCCESS, JudgeJob, job_of
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeJob, job_of
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids

@@ -10,7 +10,7 @@ from otel_agenteval.finding import Severity
 from otel_agenteval.outcome import JudgedPart, Method
 
 
-class VersionSnapshot:
+class VersionQueries:
     """`VersionReader` of regressions, on the store's file."""
 
     def __init__(self, connection: TenantConnection) -> None:

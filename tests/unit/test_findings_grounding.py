@@ -1,7 +1,7 @@
 """Which values count as said before."""
 
 import pytest
-from agenteval_collector.findings.grounding import Conversation, looked_up
+from agenteval_collector.findings.grounding import SaidValues, looked_up
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ from otel_agenteval.model import Json
     ],
 )
 def test_a_value_was_said_in_whatever_form(said: str, used: str | float) -> None:
-    conversation = Conversation()
+    conversation = SaidValues()
     assert conversation.lacks(used)
     conversation.add(said)
     assert not conversation.lacks(used)
@@ -41,7 +41,7 @@ def test_a_value_was_said_in_whatever_form(said: str, used: str | float) -> None
     ],
 )
 def test_what_was_not_said_is_found_out(said: str, used: str | float) -> None:
-    conversation = Conversation()
+    conversation = SaidValues()
     conversation.add(said)
     assert conversation.lacks(used)
 
@@ -61,7 +61,7 @@ def test_identifiers_and_numbers_are_looked_up(arguments: Json, expected: list[s
 
 @given(st.text(max_size=60), st.integers(100, 10**12))
 def test_a_number_that_was_said_is_found_whatever_stands_around_it(around: str, number: int) -> None:
-    conversation = Conversation()
+    conversation = SaidValues()
     conversation.add(f"{around} {number} {around}")
     assert not conversation.lacks(number)
     assert not conversation.lacks(str(number))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.findings.loops import Announcer, FoundLive, LiveLoops
-from agenteval_collector.findings.loops import live as module
+from agenteval_collector.findings.loops import live_loops as module
 from agenteval_collector.findings.loops import stage as stage_module
 from agenteval_collector.findings.loops.stage import LoopStage
 from agenteval_collector.model.logged_requests import Arrival, Origin

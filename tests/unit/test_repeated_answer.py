@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 from agenteval_collector.evaluators.ports import comparable
-from agenteval_collector.findings.loops.finding import repeated_answer
+from agenteval_collector.findings.loops.repeated_answer import repeated_answer
 from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 

@@ -31,7 +31,7 @@ _IDENTIFIER = re.compile(r"#?[^\W_][\w\-/.#:@]{2,63}", re.ASCII)
 _DATE_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[:.]\d{2}(?:[:.]\d{2})?.*|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}")
 
 
-class Conversation:
+class SaidValues:
     """Remembers the words with digits that were said so far."""
 
     def __init__(self) -> None:

@@ -9,18 +9,18 @@ or Python counts for known tools only, at the end of the reply. So nothing is sa
 from collections.abc import Iterator
 
 from agenteval_collector.findings.call_syntax import WrittenCalls, written_calls
-from agenteval_collector.findings.observing import Observed, Subject, quote
+from agenteval_collector.findings.observers import Observation, ObservedTrace, quote
 from otel_agenteval.model import Turn
 
 _ANSWERS = frozenset(("final_answer",))
 """Tools by which frameworks have a model answer. Writing such a call as text is answering."""
 
 
-def written_out(subject: Subject) -> Iterator[Observed]:
+def written_out(observed: ObservedTrace) -> Iterator[Observation]:
     """Find replies and answers that hold a tool call as text."""
-    trace = subject.trace
+    trace = observed.trace
     known = frozenset(tool.name for tool in trace.available_tools) | {call.name for call in trace.tool_calls}
-    for index, turn in subject.turns():
+    for index, turn in observed.turns():
         made = {call.name for call in turn.tool_calls}
         for span_id, agent, text in _said(turn):
             calls = written_calls(text)
@@ -31,7 +31,7 @@ def written_out(subject: Subject) -> Iterator[Observed]:
                 reason = (
                     f"a call of {quote(tools[0])} was written as text instead of being made: {quote(calls.excerpt)}"
                 )
-                yield Observed(
+                yield Observation(
                     reason=reason,
                     turn=index,
                     span_id=span_id,

@@ -6,22 +6,22 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from agenteval_collector.findings import text_calls, tools, turns
-from agenteval_collector.findings.observing import Observed, Observer, Subject
+from agenteval_collector.findings import text_calls, tool_calls, turn_failures
+from agenteval_collector.findings.observers import Observation, ObservedTrace, Observer
 from otel_agenteval.finding import Finding, FindingKind, Seen, Severity, Visibility
 from otel_agenteval.model import Trace
 
 OBSERVED: Final[tuple[tuple[FindingKind, Severity, Observer], ...]] = (
-    (FindingKind.TURN_FAILED, Severity.ERROR, turns.turn_failed),
-    (FindingKind.NO_ANSWER, Severity.ERROR, turns.unanswered),
+    (FindingKind.TURN_FAILED, Severity.ERROR, turn_failures.turn_failed),
+    (FindingKind.NO_ANSWER, Severity.ERROR, turn_failures.unanswered),
     (FindingKind.TOOL_CALL_AS_TEXT, Severity.ERROR, text_calls.written_out),
-    (FindingKind.MODEL_FAILED, Severity.WARNING, turns.model_failed),
-    (FindingKind.TOOL_FAILED, Severity.WARNING, tools.failed),
-    (FindingKind.UNKNOWN_TOOL, Severity.WARNING, tools.unknown),
-    (FindingKind.INVALID_ARGUMENTS, Severity.WARNING, tools.invalid_arguments),
-    (FindingKind.ANSWER_CUT, Severity.WARNING, turns.answer_cut),
-    (FindingKind.VALUE_NOT_SAID, Severity.INFO, tools.unsaid_values),
-    (FindingKind.REPEATED_CALL, Severity.INFO, tools.repeated),
+    (FindingKind.MODEL_FAILED, Severity.WARNING, turn_failures.model_failed),
+    (FindingKind.TOOL_FAILED, Severity.WARNING, tool_calls.failed),
+    (FindingKind.UNKNOWN_TOOL, Severity.WARNING, tool_calls.unknown),
+    (FindingKind.INVALID_ARGUMENTS, Severity.WARNING, tool_calls.invalid_arguments),
+    (FindingKind.ANSWER_CUT, Severity.WARNING, turn_failures.answer_cut),
+    (FindingKind.VALUE_NOT_SAID, Severity.INFO, tool_calls.unsaid_values),
+    (FindingKind.REPEATED_CALL, Severity.INFO, tool_calls.repeated),
 )
 """The kinds that are looked for, with their severities."""
 
@@ -32,16 +32,16 @@ MAX_OF_A_KIND: Final = 100
 def findings_in(trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> list[Finding]:
     """Return everything that is observed in `trace` but its loops, in order of its turns. `is_first`: no earlier trace
     of the session is known."""
-    subject = Subject(trace, is_first)
+    observed = ObservedTrace(trace, is_first)
     found = [
-        _finding(trace, kind, severity, observed, session_id, found_at)
+        _finding(trace, kind, severity, observation, session_id, found_at)
         for kind, severity, observer in OBSERVED
-        for observed in _bounded(observer(subject))
+        for observation in _bounded(observer(observed))
     ]
     return sorted(found, key=lambda finding: finding.turn or 0)
 
 
-def _bounded(found: Iterator[Observed]) -> Iterator[Observed]:
+def _bounded(found: Iterator[Observation]) -> Iterator[Observation]:
     yield from islice(found, MAX_OF_A_KIND - 1)
     if last := next(found, None):
         has_more = next(found, None) is not None
@@ -49,23 +49,23 @@ def _bounded(found: Iterator[Observed]) -> Iterator[Observed]:
 
 
 def _finding(
-    trace: Trace, kind: FindingKind, severity: Severity, observed: Observed, session_id: str, found_at: int
+    trace: Trace, kind: FindingKind, severity: Severity, observation: Observation, session_id: str, found_at: int
 ) -> Finding:
-    turn = trace.turns[observed.turn]
+    turn = trace.turns[observation.turn]
     return Finding(
         kind=kind,
         severity=severity,
-        reason=observed.reason,
+        reason=observation.reason,
         trace_id=trace.trace_id,
         session_id=session_id,
-        span_id=observed.span_id or turn.span_id,
-        turn=observed.turn,
-        agent=observed.agent or turn.agent or trace.agent,
-        tool=observed.tool,
+        span_id=observation.span_id or turn.span_id,
+        turn=observation.turn,
+        agent=observation.agent or turn.agent or trace.agent,
+        tool=observation.tool,
         service=trace.service,
         service_version=trace.service_version,
         environment=trace.environment,
-        metadata=observed.metadata,
+        metadata=observation.metadata,
         found_at=found_at,
     )
 

@@ -51,14 +51,14 @@ class _Process:
     spans: dict[str, str] = field(default_factory=dict)
 
 
-class _Open(NamedTuple):
+class _ReportedSpan(NamedTuple):
     process_id: str
     start: SpanStart
 
 
 @dataclass(slots=True)
-class _Trace:
-    spans: dict[str, _Open] = field(default_factory=dict)
+class _ReportedTrace:
+    spans: dict[str, _ReportedSpan] = field(default_factory=dict)
     # When its death was told, and whether that is stored.
     told_at: float = -math.inf
     closed: bool = False
@@ -74,7 +74,7 @@ class OpenSpans:
         self._clock = clock
         self._telemetry = telemetry
         self._processes: LruMap[str, _Process] = LruMap(MAX_PROCESSES)
-        self._traces: OrderedDict[str, _Trace] = OrderedDict()
+        self._traces: OrderedDict[str, _ReportedTrace] = OrderedDict()
         self._count = 0
         # A span may arrive before the report of its start.
         self._ended: LruMap[bytes, bool] = LruMap(MAX_SPANS)
@@ -88,13 +88,13 @@ class OpenSpans:
             for start in report.starts:
                 if self._ended.get(bytes.fromhex(start.span_id)):
                     continue
-                spans = self._traces.setdefault(start.trace_id, _Trace()).spans
+                spans = self._traces.setdefault(start.trace_id, _ReportedTrace()).spans
                 known = spans.get(start.span_id)
                 if known is None:
                     self._count += 1
                 elif known.process_id != report.process_id:
                     continue  # It is open in the process that told of it first.
-                spans[start.span_id] = _Open(report.process_id, start)
+                spans[start.span_id] = _ReportedSpan(report.process_id, start)
                 process.spans[start.span_id] = start.trace_id
             if report.all_open:
                 for span_id in process.spans.keys() - {start.span_id for start in report.starts}:
@@ -235,12 +235,12 @@ class OpenSpans:
             stopped=self.stopped(trace_id),
         )
 
-    def _heard_on(self, spans: Sequence[_Open]) -> int:
+    def _heard_on(self, spans: Sequence[_ReportedSpan]) -> int:
         """Return when one of the processes was last heard of, in ns since the Unix epoch; 0: all are forgotten."""
         known = (self._processes.peek(each.process_id) for each in spans)
         return max((process.heard_on for process in known if process is not None), default=0)
 
-    def _spans(self, trace_id: str) -> list[_Open]:
+    def _spans(self, trace_id: str) -> list[_ReportedSpan]:
         """Return the open spans of a trace by their start, without those of processes that have been gone for long."""
         trace = self._traces.get(trace_id)
         if trace is None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from agenteval_collector.findings.loops.live import FoundLive, LiveLoops
+from agenteval_collector.findings.loops.live_loops import FoundLive, LiveLoops
 from agenteval_collector.findings.loops.ports import KeptFindings, Rules
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.logged_requests import Arrival

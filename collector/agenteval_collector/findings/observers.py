@@ -1,6 +1,6 @@
 """The input and output of observers; there is one observer for each kind of finding.
 
-An observer looks for one fact in a complete trace and yields an `Observed` for each place where it holds, in order.
+An observer looks for one fact in a complete trace and yields an `Observation` for each place where it holds, in order.
 It says only what the trace shows: what was not recorded is neither good nor bad.
 """
 
@@ -18,7 +18,7 @@ MAX_QUOTE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ObservedTrace:
     """A trace to look at. `is_first`: no earlier trace of its session is known."""
 
     trace: Trace
@@ -48,7 +48,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class Observation:
     """One place where a fact holds. `reason` is a sentence of evidence, `metadata` what it rests on. `turn` is an
     index; `agent` is None for the turn's own agent."""
 
@@ -60,12 +60,12 @@ class Observed:
     metadata: Mapping[str, Json] = field(default_factory=dict)
 
 
-Observer: TypeAlias = Callable[[Subject], Iterator[Observed]]
+Observer: TypeAlias = Callable[[ObservedTrace], Iterator[Observation]]
 
 
-def of_call(turn: int, call: ToolCall, reason: str, **metadata: Json) -> Observed:
+def of_call(turn: int, call: ToolCall, reason: str, **metadata: Json) -> Observation:
     """Return an observation of a tool call. One without a span is found on the span of its turn."""
-    return Observed(
+    return Observation(
         reason=f"{quote(call.name)} {reason}",
         turn=turn,
         span_id=call.span_id,

@@ -3,35 +3,35 @@
 from collections.abc import Iterator
 from typing import Final
 
-from agenteval_collector.findings.observing import Observed, Subject, quote
+from agenteval_collector.findings.observers import Observation, ObservedTrace, quote
 from agenteval_collector.problems import shape_of
 from otel_agenteval.model import Json, ModelCall, Turn
 
 
-def turn_failed(subject: Subject) -> Iterator[Observed]:
+def turn_failed(observed: ObservedTrace) -> Iterator[Observation]:
     """Find turns that failed: their own span, or the one around it, ended in an error, or they have no answer because a
     call failed.
 
     A turn did not fail if an attempt in it failed and a later one succeeded, or if whoever waited for it gave up.
     """
-    for index, turn in subject.turns():
+    for index, turn in observed.turns():
         if turn.error is not None and not turn.is_cancelled:
             but = ", though something was answered" if turn.output else ""
             reason = f"the turn ended in an error{but}: {quote(turn.error)}"
             metadata: dict[str, Json] = {"answered": bool(turn.output), "shape": shape_of(turn.error)}
-            yield Observed(reason=reason, turn=index, span_id=turn.span_id, metadata=metadata)
+            yield Observation(reason=reason, turn=index, span_id=turn.span_id, metadata=metadata)
 
 
-def unanswered(subject: Subject) -> Iterator[Observed]:
+def unanswered(observed: ObservedTrace) -> Iterator[Observation]:
     """Find turns with a recorded answer that is empty.
 
     Nothing is said where no answer was recorded, where the turn ended in a tool call or a hand-off, and where it
     failed: that is a finding of its own.
     """
-    for index, turn in subject.turns():
+    for index, turn in observed.turns():
         if turn.output is not None and not turn.output.strip() and turn.error is None:
             reason = "the turn was answered with an empty text"
-            yield Observed(reason=reason, turn=index, span_id=turn.span_id)
+            yield Observation(reason=reason, turn=index, span_id=turn.span_id)
 
 
 _TOO_LONG: Final = "it had reached its limit of tokens"
@@ -60,18 +60,18 @@ CUTS: Final = {
 itself."""
 
 
-def model_failed(subject: Subject) -> Iterator[Observed]:
+def model_failed(observed: ObservedTrace) -> Iterator[Observation]:
     """Find model calls that ended in an error, even if the next attempt succeeded."""
-    for index, turn in subject.turns():
+    for index, turn in observed.turns():
         for call in turn.model_calls:
             if call.error is not None:
                 reason = f"the call of {quote(call.model or 'the model')} failed: {quote(call.error)}"
                 yield _of(index, call, reason, {"model": call.model, "shape": shape_of(call.error)})
 
 
-def answer_cut(subject: Subject) -> Iterator[Observed]:
+def answer_cut(observed: ObservedTrace) -> Iterator[Observation]:
     """Find answers that a limit or a filter ended."""
-    for index, turn in subject.turns():
+    for index, turn in observed.turns():
         call = _answering(turn)
         why = CUTS.get(_plain(call.finish_reason)) if call and call.finish_reason else None
         if call and why:
@@ -93,5 +93,5 @@ def _plain(finish_reason: str) -> str:
     return finish_reason.rpartition(".")[2].lower().replace("-", "_")
 
 
-def _of(turn: int, call: ModelCall, reason: str, metadata: dict[str, str | None]) -> Observed:
-    return Observed(reason=reason, turn=turn, span_id=call.span_id, agent=call.agent, metadata={**metadata})
+def _of(turn: int, call: ModelCall, reason: str, metadata: dict[str, str | None]) -> Observation:
+    return Observation(reason=reason, turn=turn, span_id=call.span_id, agent=call.agent, metadata={**metadata})

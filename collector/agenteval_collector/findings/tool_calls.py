@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 
-from agenteval_collector.findings.grounding import Conversation, looked_up
-from agenteval_collector.findings.observing import Observed, Subject, of_call, quote, written
+from agenteval_collector.findings.grounding import SaidValues, looked_up
+from agenteval_collector.findings.observers import Observation, ObservedTrace, of_call, quote, written
 from agenteval_collector.findings.schemas import SchemaChecks, Uncheckable
 from agenteval_collector.problems import shape_of
 from otel_agenteval.detectors.tool_names import receiver_in
@@ -20,40 +20,40 @@ MAX_OFFERED = 20
 """Tools that are listed as evidence that another one is unknown."""
 
 
-def failed(subject: Subject) -> Iterator[Observed]:
+def failed(observed: ObservedTrace) -> Iterator[Observation]:
     """Find calls whose span ended in an error, or whose result tells of one: by a field (`error`, `success`, `ok`,
     `isError`, `status`), or as a text that begins like an error ("Error: no such order").
 
     Other words in a result mean nothing here, and a call whose outcome was not recorded neither worked nor failed.
     """
-    for turn, call in subject.outcomes():
+    for turn, call in observed.outcomes():
         if call.error is not None:
             words = call.error if call.error != _SAYS_NOTHING or call.result is None else written(call.result)
             told_by = "result" if call.is_error_read else "status"
             yield of_call(turn, call, f"failed: {quote(words)}", told_by=told_by, shape=shape_of(words))
 
 
-def unknown(subject: Subject) -> Iterator[Observed]:
+def unknown(observed: ObservedTrace) -> Iterator[Observation]:
     """Find calls of tools that are not among those the model was offered, where the call recorded what was offered.
 
     Tools that hand the conversation over belong to a framework, and are not always listed.
     """
-    if subject.trace.partial:
+    if observed.trace.partial:
         return
-    for turn, call in subject.calls():
+    for turn, call in observed.calls():
         if call.is_offered is False and receiver_in(call.name) is None:
-            offered: list[Json] = [quote(tool.name) for tool in subject.trace.available_tools[:MAX_OFFERED]]
+            offered: list[Json] = [quote(tool.name) for tool in observed.trace.available_tools[:MAX_OFFERED]]
             yield of_call(turn, call, "was called, but no tool of this name was offered", offered=offered)
 
 
-def repeated(subject: Subject) -> Iterator[Observed]:
+def repeated(observed: ObservedTrace) -> Iterator[Observation]:
     """Find calls with the same arguments and the same result, or the same error, as an earlier call of the tool in the
     trace.
 
     A call whose arguments or outcome were not recorded is not compared.
     """
     results: defaultdict[bytes, set[bytes]] = defaultdict(set)
-    for turn, call in subject.calls():
+    for turn, call in observed.calls():
         outcome = call.error if call.result is None else written(call.result)
         if call.arguments is None or outcome is None:
             continue
@@ -73,12 +73,12 @@ MAX_UNSAID = 10
 """Values of one call that are named at most."""
 
 
-def invalid_arguments(subject: Subject) -> Iterator[Observed]:
+def invalid_arguments(observed: ObservedTrace) -> Iterator[Observation]:
     """Find arguments that are broken JSON, or do not fit the JSON schema that was recorded of the tool."""
     schemas = SchemaChecks()
-    parameters = {tool.name: tool.parameters for tool in subject.trace.available_tools}
-    for turn, call in subject.calls():
-        if subject.trace.partial and isinstance(call.arguments, str):
+    parameters = {tool.name: tool.parameters for tool in observed.trace.available_tools}
+    for turn, call in observed.calls():
+        if observed.trace.partial and isinstance(call.arguments, str):
             continue  # The telemetry may have been cut, not the arguments.
         if _is_broken(call.arguments):
             reason = f"was called with arguments that are no JSON: {quote(written(call.arguments))}"
@@ -106,18 +106,18 @@ def _misfit(call: ToolCall, schema: Json, schemas: SchemaChecks) -> str | None:
         return None
 
 
-def unsaid_values(subject: Subject) -> Iterator[Observed]:
+def unsaid_values(observed: ObservedTrace) -> Iterator[Observation]:
     """Find identifiers and numbers in arguments that nothing before the call contains: no user, instruction,
     description of a tool, result or answer.
 
     Looks only where everything that came before is known (`grounding`).
     """
-    if not subject.is_history_known or not subject.trace.tool_calls:
+    if not observed.is_history_known or not observed.trace.tool_calls:
         return
-    said = Conversation()
-    for text in _before(subject):
+    said = SaidValues()
+    for text in _before(observed):
         said.add(text)
-    for index, turn in subject.turns():
+    for index, turn in observed.turns():
         said.add(turn.input)
         for call in turn.tool_calls:
             values = (value for value in looked_up(call.arguments) if said.lacks(value))
@@ -128,8 +128,8 @@ def unsaid_values(subject: Subject) -> Iterator[Observed]:
         said.add(turn.output or "")
 
 
-def _before(subject: Subject) -> Iterator[str]:
-    trace = subject.trace
+def _before(observed: ObservedTrace) -> Iterator[str]:
+    trace = observed.trace
     yield trace.system_instructions or ""
     yield from map(written, trace.history)
     for tool in trace.available_tools:

@@ -1,8 +1,8 @@
-"""Loops in complete traces: by the full reading of a trace, and by its answers beside those before it."""
+"""Loops in complete traces."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import (
     SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK,
@@ -10,6 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import (
     Span,
 )
 
+from agenteval_collector.findings.loops.repeated_answer import THRESHOLD, repeated_answer
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.logged_requests import Origin, resource_of
 from agenteval_collector.model.reported_findings import findings_on
@@ -21,8 +22,6 @@ from otel_agenteval.conventions.spans import attributes
 from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
 from otel_agenteval.detectors.rules import loop
 from otel_agenteval.finding import Finding, FindingKind, Mode
-from otel_agenteval.metrics import loop_score
-from otel_agenteval.metrics.loops import DEFAULT_WINDOW as WINDOW
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Evaluation
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, AGENTEVAL_FINDINGS, SERVICE_NAME, SERVICE_VERSION
@@ -151,62 +150,3 @@ def _misses_its_root(assembled: AssembledTrace) -> bool:
     spans = [Span.FromString(raw) for raw, _ in assembled.spans]
     known = {b"", *(span.span_id for span in spans)}
     return any(span.parent_span_id not in known and span.flags & _REMOTE_PARENT != _REMOTE_PARENT for span in spans)
-
-
-THRESHOLD: Final = 0.5
-"""The `loop_detection` score below which an answer restates another one."""
-
-
-class RepeatedAnswer(NamedTuple):
-    """The second restatement in a row: turn number `turn` of the trace restates, by `score`, the answer of `back` turns
-    before. `doubt` says what is in doubt."""
-
-    turn: int
-    score: float
-    back: int
-    doubt: str | None
-
-
-def repeated_answer(previous: Sequence[TurnSummary], turns: Sequence[TurnSummary]) -> RepeatedAnswer | None:
-    """Return the first of `turns` that is a repeated answer, after the `previous` ones of the session, oldest first.
-
-    It is one where it and the turn before both restate an answer to another question, and it brings no new successful
-    call, number or id. The same words three times in a row are always one, but in doubt if they bring something new. It
-    is in doubt, too, where a question was not recorded or the answer is brief.
-    """
-    said = [*previous, *turns]
-    for at in range(len(previous), len(said)):
-        found = _restates(said, at)
-        if found is None or _restates(said, at - 1) is None:
-            continue
-        is_new = said[at].brought - frozenset().union(*(each.brought for each in said[max(0, at - WINDOW) : at]))
-        is_verbatim = (
-            at >= 2 and said[at].words is not None and said[at].words == said[at - 1].words == said[at - 2].words
-        )
-        if is_new and not is_verbatim:
-            continue
-        doubt = "each came with something new" if is_new else None
-        if any(each.asked is None for each in said[at - 1 : at + 1]):
-            doubt = "what it was asked is not recorded"
-        if said[at].is_brief:
-            doubt = "so brief an answer may be right each time"
-        return RepeatedAnswer(at - len(previous), *found, doubt)
-    return None
-
-
-def _restates(said: Sequence[TurnSummary], at: int) -> tuple[float, int] | None:
-    """Return the score by which answer `at` restates an earlier one, and how many turns back; None where it does not.
-
-    An answer may be the same where the question is.
-    """
-    if at < 1:
-        return None
-    turn = said[at]
-    best = None
-    for earlier in range(max(0, at - WINDOW), at):
-        if turn.asked is not None and turn.asked == said[earlier].asked:
-            continue
-        result = loop_score(turn.answer, [said[earlier].answer])
-        if result.evaluated and result.score is not None and result.score < (best[0] if best else THRESHOLD):
-            best = result.score, at - earlier
-    return best

@@ -163,7 +163,7 @@ def test_sessions_are_drawn_for_their_goals_and_shown_whole(tmp_path: Path) -> N
         ]
         goal: dict[str, Any] = {"name": "goal_success", "method": Method.LLM, "part": JudgedPart.RANDOM}
         judged = [evaluation(**goal, **each, subject=SubjectKind.SESSION) for each in goals]
-        running.service.pipeline.storage.store.commit(Commit(evaluations=judged))
+        running.service.pipeline.base.store.commit(Commit(evaluations=judged))
         web = f"http://{running.addresses['web']}"
         told = agenteval("label", "--next", "goal_success", "--url", web, input="sp").stdout
         labels = {each: running.get(f"/api/v1/sessions/{quote(each, safe='')}")["labels"] for each in sessions}

@@ -50,7 +50,7 @@ def test_retention_goes_on_after_a_jump_back_and_takes_what_was_received_before_
 ) -> None:
     clock = JumpingClock()
     with RunningCollector(tmp_path, clock, log={"retention": 0.2}) as collector:
-        requests = collector.service.pipeline.storage.requests
+        requests = collector.service.pipeline.base.storage.requests
         clock.hours = 1
         score(collector, 1)
         clock.hours = 0

@@ -160,7 +160,7 @@ def test_an_end_holds_for_turns_that_were_on_the_way(tmp_path: Path) -> None:
         for number, known in ((1, False), (2, True)):
             assert service.EndSession(pb.EndSessionRequest(session_id="s"), timeout=10).known is known
             clock.advance(59)
-            eventually(lambda: collector.service.pipeline.evaluation.waiting == 0)
+            eventually(lambda: collector.service.pipeline.evaluation.stage.waiting == 0)
             say(number)
             eventually(lambda: status() == "ended")
         assert _active(collector) == 0, "what was on the way opens no session again"
@@ -178,7 +178,7 @@ def test_what_has_ended_counts_before_the_collector_stops(tmp_path: Path) -> Non
         collector.scored(trace_id(2).hex())
         EvaluationServiceStub(collector.channel).EndSession(pb.EndSessionRequest(session_id="s"), timeout=10)
         assert _session_scores(collector) == 0
-        collector.service.pipeline.evaluation.shutdown()
+        collector.service.pipeline.evaluation.stage.shutdown()
         assert _session_scores(collector) == 1
 
 
@@ -203,7 +203,7 @@ def test_a_restart_scores_what_was_open_and_repeats_nothing(tmp_path: Path) -> N
         first.send(traces(turn(1, "a", "b", session="s")))
         first.scored(trace_id(1).hex())
         first.send(traces(span(2, 1)))
-        eventually(lambda: first.service.pipeline.assembler.peek(trace_id(2).hex()))
+        eventually(lambda: first.service.pipeline.assembly.assembler.peek(trace_id(2).hex()))
         assert first.get(f"/api/v1/traces/{trace_id(2).hex()}")["status"] == "running"
     with RunningCollector(tmp_path) as second:
         assert second.scored(trace_id(2).hex())["span_count"] == 1

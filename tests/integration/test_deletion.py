@@ -107,7 +107,7 @@ def test_nothing_of_a_deleted_session_is_left_in_any_file(collector: RunningColl
 
 
 def running(collector: RunningCollector) -> Any:
-    return [{"trace_id": each.trace_id} for each in collector.service.pipeline.assembler.newest(10)]
+    return [{"trace_id": each.trace_id} for each in collector.service.pipeline.assembly.assembler.newest(10)]
 
 
 def test_a_deleted_session_does_not_come_back_and_begins_anew(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_what_was_scored_before_a_time_goes(collector: RunningCollector, tmp_pat
     collector.send(traces(*spans(1, "a", WORD), *spans(2, "both", WORD)))
     for number in (1, 2):
         collector.scored(trace_id(number).hex())
-    before = collector.service.pipeline._clock.now()
+    before = collector.service.pipeline.base.clock.now()
     collector.send(traces(turn(3, "hi", "ho", session="both")))
     collector.scored(trace_id(3).hex())
     receipt = delete(collector, before=before)
@@ -163,7 +163,7 @@ def test_sums_are_as_if_the_session_had_never_been(tmp_path: Path) -> None:
             for session_id in deleted:
                 delete(collector, session_id=session_id)
             problems = collector.get("/api/v1/problems")["items"]
-            store = collector.service.pipeline.storage.store
+            store = collector.service.pipeline.base.store
             with store.outside.reading() as connection:
                 sums = [
                     [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))]
@@ -180,13 +180,15 @@ def test_a_deletion_that_was_cut_off_goes_on_at_the_next_start(tmp_path: Path) -
         collector.send(traces(*spans(1, "s", WORD), *spans(2, "t", "Apfel")))
         for number in (1, 2):
             collector.scored(trace_id(number).hex())
-        deletions = collector.service.pipeline.storage.store.deletions
+        deletions = collector.service.pipeline.base.store.deletions
         collector.service.pipeline.retention.shutdown()
         # As after a crash between the store and the log: the checkpoint may be behind, so that all is replayed.
         deletion_id = deletions.ask("d1", Doomed(session_id="s"), "ann")
-        deletions.erase([trace_id(1).hex()], ["s"], deletion_id, collector.service.pipeline.assembler.last_offset)
-        collector.service.pipeline.storage.store.save_checkpoint(0)
-        collector.service.pipeline.assembly._checkpoints = {0: 10**9}
+        deletions.erase(
+            [trace_id(1).hex()], ["s"], deletion_id, collector.service.pipeline.assembly.assembler.last_offset
+        )
+        collector.service.pipeline.base.store.save_checkpoint(0)
+        collector.service.pipeline.assembly.stage._checkpoints = {0: 10**9}
     assert files_with(tmp_path, WORD)
     with RunningCollector(tmp_path) as collector:
         receipt = done(collector, deletion_id)
@@ -200,7 +202,7 @@ def test_the_log_of_an_earlier_process_is_erased_before_anything_new_arrives(tmp
     with RunningCollector(tmp_path) as collector:
         collector.send(traces(*spans(1, "s", WORD)))
         collector.scored(trace_id(1).hex())
-        storage = collector.service.pipeline.storage
+        storage = collector.service.pipeline.base.storage
         # Then nothing is read again at the next start.
         eventually(lambda: storage.store.checkpoint() > storage.requests.last_offset())
     with RunningCollector(tmp_path) as collector:

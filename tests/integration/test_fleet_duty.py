@@ -51,7 +51,7 @@ def test_who_is_killed_or_stands_still_loses_the_duty(start_role: Start, tmp_pat
     other = start_role()
     eventually(lambda: on_duty(other))
     environ = {
-        "AGENTEVAL_LOG__URL": str(other.service.pipeline._settings.log.url),
+        "AGENTEVAL_LOG__URL": str(other.service.pipeline.base.settings.log.url),
         "AGENTEVAL_STORE__URL": store_settings()["url"],
         "AGENTEVAL_ROLE": "serve",
     }
@@ -83,7 +83,7 @@ def test_each_event_is_pushed_once_though_several_could(start_role: Start, backe
         first.send(traces(turn(number, "a", "b", session=f"s{number}")))
     for number in range(1, 21):
         completed(second, number, within=60)
-    store = first.service.pipeline.storage.store
+    store = first.service.pipeline.base.store
     eventually(lambda: not store.outbox.size(), within=30)
     pushed = Counter(ids(backend))
     assert len(pushed) >= 20
@@ -124,12 +124,12 @@ def test_who_did_not_ask_for_long_is_not_on_duty_any_more(tmp_path: Path) -> Non
     clock = ManualClock()
     store = Store(tmp_path / "agenteval.db", clock)
     watch = StoreWatch(store, clock, may_have_duty=True)
-    assert not watch.is_on_duty
+    assert not watch.is_on_duty()
     watch.start()
-    eventually(lambda: watch.is_on_duty)
+    eventually(watch.is_on_duty)
     watch.shutdown()
     clock.advance(DUTY_LASTS)
-    assert not watch.is_on_duty
+    assert not watch.is_on_duty()
     store.shutdown()
 
 
@@ -169,7 +169,7 @@ def shows_facts(collector: RunningCollector) -> bool:
 
 
 def on_duty(collector: RunningCollector) -> bool:
-    return collector.service.pipeline._is_on_duty()
+    return collector.service.pipeline.base.is_on_duty()
 
 
 def ids(backend: Backend) -> Iterator[str]:

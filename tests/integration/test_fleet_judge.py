@@ -77,11 +77,12 @@ def statuses(collector: RunningCollector, number: int) -> set[str]:
 
 def partitions(collector: RunningCollector) -> int:
     pipeline: Any = collector.service.pipeline
-    return len(pipeline._trace_offsets.partitions)
+    [reader] = [each for each in pipeline.parts if each.name == "traces"]
+    return len(reader._offsets.partitions)
 
 
 def look_for_canaries(collector: RunningCollector) -> None:
     """Have the judge look now for what is to be asked again."""
     pipeline: Any = collector.service.pipeline
-    pipeline._canaries._next = 0.0
-    pipeline._rechecks()
+    pipeline.evaluation.canaries._next = 0.0
+    pipeline.evaluation.judge._rechecks()

@@ -36,7 +36,7 @@ def test_labels_ends_runs_and_deletions_through_any_role(start_role: Start, post
         [label] = server.get(f"/api/v1/traces/{trace_id(number).hex()}")["labels"]
         assert label["value"] == 0.5
     assert {session(server, number)["status"] for number in numbers} == {"ended"}
-    eventually(lambda: not server.service.pipeline.storage.store.live_sessions(), within=60)
+    eventually(lambda: not server.service.pipeline.base.store.live_sessions(), within=60)
     assert postgresql.execute("SELECT count(*) FROM agenteval.run_reports") == [(len(ROLES),)]
     for number, each in zip(numbers, reports, strict=True):
         receipt = each.delete(Doomed(session_id=f"s{number}"), "ann")

@@ -51,4 +51,4 @@ def send(collector: RunningCollector, number: int) -> None:
 def is_stored(collector: RunningCollector, number: int) -> bool:
     """Whether a process serves the tenant, and its store has the trace."""
     pipeline = collector.service.pipelines._pipelines.get("shop")
-    return pipeline is not None and bool(pipeline.storage.store.known_traces([trace_id(number).hex()]))
+    return pipeline is not None and bool(pipeline.base.store.known_traces([trace_id(number).hex()]))

@@ -140,7 +140,7 @@ def test_the_set_is_asked_about_for_weeks_although_the_spans_are_gone_after_a_da
         world.send(running, CANARIES)
         world.clock.advance(LOOK_EVERY)
         world.send(running, 1)
-        canaries = running.service.pipeline.storage.store.canaries
+        canaries = running.service.pipeline.base.store.canaries
         chosen = eventually(lambda: found if len(found := canaries.canaries()) == CANARIES else None)
         for day in range(1, 16):
             world.mood.score = 0.9 if day < 15 else 0.1
@@ -148,7 +148,7 @@ def test_the_set_is_asked_about_for_weeks_although_the_spans_are_gone_after_a_da
             world.send(running, 1)
             eventually(lambda: {each.last_at for each in canaries.answers()} == {world.clock.now()})
         assert canaries.canaries() == chosen
-        assert all(running.service.pipeline.storage.trace(each.trace_id) is None for each in chosen), (
+        assert all(running.service.pipeline.base.storage.trace(each.trace_id) is None for each in chosen), (
             "their spans are gone"
         )
         found = eventually(lambda: each if (each := drift(running))["drifted"] else None)
@@ -208,13 +208,13 @@ def test_what_an_earlier_model_said_is_never_taken_for_what_the_present_one_says
             calm = rechecked(running, all_of_them)
             assert calm["was"] == f"m4, version {VERSION}"
             assert (calm["drifted"], calm["flips"]) == (False, []), "it was as harsh from the beginning"
-        before = [each for each in running.service.pipeline.storage.store.canaries.answers() if each.model == "m1"]
+        before = [each for each in running.service.pipeline.base.store.canaries.answers() if each.model == "m1"]
         assert {(each.first, each.last) for each in before} == {(0.9, 0.9)}
 
 
 def ways(running: RunningCollector) -> Counter[str]:
     """Count the answers on canaries by the model that gave them."""
-    return Counter(each.model for each in running.service.pipeline.storage.store.canaries.answers())
+    return Counter(each.model for each in running.service.pipeline.base.store.canaries.answers())
 
 
 def test_an_endpoint_that_answers_by_another_name_is_compared_with_itself(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_copy_of_a_running_store_is_restored_and_goes_on(
         # What comes afterwards is numbered behind what was there.
         collector.send(traces(turn(20_000, "and now?", "later", session="s1")))
         collector.scored(hex_id(20_000))
-        newest = collector.service.pipeline.storage.store
+        newest = collector.service.pipeline.base.store
         with newest.snapshot() as records:
             assert records.newest_traces(1)[0][1].trace_id == hex_id(20_000)
     assert run("check", f"--data-dir={copy}", url=restored).output == "Nothing is wrong.\n"

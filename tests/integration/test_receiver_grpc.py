@@ -41,13 +41,13 @@ def raw(collector: RunningCollector, body: bytes, **options: Any) -> bytes:
 
 
 def logged(collector: RunningCollector) -> int:
-    return collector.service.pipeline.storage.requests.last_offset()
+    return collector.service.pipeline.base.storage.requests.last_offset()
 
 
 def test_an_accepted_request_is_on_disk_when_it_is_answered(collector: RunningCollector) -> None:
     before = logged(collector)
     assert collector.send(traces(span(1, 1))) == ExportTraceServiceResponse()
-    [request] = collector.service.pipeline.storage.requests.get([before + 1])
+    [request] = collector.service.pipeline.base.storage.requests.get([before + 1])
     assert request.body == traces(span(1, 1)).SerializeToString()
 
 
@@ -66,7 +66,7 @@ def test_bad_spans_are_rejected_one_by_one(collector: RunningCollector, bad: Spa
     answer = collector.send(traces(bad, span(5, 1), bad))
     assert answer.partial_success.rejected_spans == 2
     assert reason in answer.partial_success.error_message
-    [request] = collector.service.pipeline.storage.requests.get([before + 1])
+    [request] = collector.service.pipeline.base.storage.requests.get([before + 1])
     assert request.body == traces(span(5, 1)).SerializeToString()
 
 
@@ -75,7 +75,7 @@ def test_a_parent_of_zeros_is_none(collector: RunningCollector) -> None:
     root = span(8, 1)
     root.parent_span_id = bytes(8)
     assert collector.send(traces(root, span(8, 2, parent=1))) == ExportTraceServiceResponse()
-    [request] = collector.service.pipeline.storage.requests.get([before + 1])
+    [request] = collector.service.pipeline.base.storage.requests.get([before + 1])
     assert request.body == traces(span(8, 1), span(8, 2, parent=1)).SerializeToString()
 
 
@@ -201,4 +201,4 @@ def test_with_keys_only_their_holders_are_answered(tmp_path: Path) -> None:
             assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
             assert "authorization: Bearer KEY" in refused.value.details()
         stub.Export(traces(span(1, 1)), timeout=20, metadata=(("authorization", "Bearer secret"),))
-        assert collector.service.pipeline.storage.requests.last_offset() == 1
+        assert collector.service.pipeline.base.storage.requests.last_offset() == 1

@@ -59,19 +59,19 @@ def otlp_json(request: ExportTraceServiceRequest) -> str:
 
 
 def test_protobuf_is_taken_and_answered_in_protobuf(collector: RunningCollector) -> None:
-    before = collector.service.pipeline.storage.requests.last_offset()
+    before = collector.service.pipeline.base.storage.requests.last_offset()
     answer = post(collector, traces(span(1, 1)).SerializeToString())
     assert (answer.status_code, answer.headers["content-type"]) == (200, PROTOBUF)
     assert ExportTraceServiceResponse.FromString(answer.content) == ExportTraceServiceResponse()
-    assert collector.service.pipeline.storage.requests.last_offset() == before + 1
+    assert collector.service.pipeline.base.storage.requests.last_offset() == before + 1
 
 
 def test_json_is_the_same_request_as_protobuf(collector: RunningCollector) -> None:
     request = traces(span(2, 1, parent=7, text="größer", count=3, yes=True), marked(span(2, 3), 2, "p"))
     answer = post(collector, otlp_json(request).encode(), media=f"{JSON}; charset=utf-8")
     assert (answer.status_code, answer.headers["content-type"], answer.json()) == (200, JSON, {})
-    [logged] = collector.service.pipeline.storage.requests.get(
-        [collector.service.pipeline.storage.requests.last_offset()]
+    [logged] = collector.service.pipeline.base.storage.requests.get(
+        [collector.service.pipeline.base.storage.requests.last_offset()]
     )
     assert ExportTraceServiceRequest.FromString(logged.body) == request
 
@@ -109,8 +109,8 @@ def test_a_span_that_cannot_be_read_in_json_costs_itself_only(
     refused = answer.json()["partialSuccess"]
     assert refused["rejectedSpans"] == "1"
     assert reason in refused["errorMessage"]
-    [logged] = collector.service.pipeline.storage.requests.get(
-        [collector.service.pipeline.storage.requests.last_offset()]
+    [logged] = collector.service.pipeline.base.storage.requests.get(
+        [collector.service.pipeline.base.storage.requests.last_offset()]
     )
     assert ExportTraceServiceRequest.FromString(logged.body) == good
 
@@ -149,7 +149,7 @@ DEEP = '{"resourceSpans":' + "[" * 100_000 + "]" * 100_000 + "}"
 def test_what_cannot_be_read_is_refused_and_says_why(
     collector: RunningCollector, body: bytes, headers: dict[str, str], status: int, message: str
 ) -> None:
-    before = collector.service.pipeline.storage.requests.last_offset()
+    before = collector.service.pipeline.base.storage.requests.last_offset()
     answer = post(collector, body, **headers)
     assert answer.status_code == status
     if headers.get("media") == JSON:
@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_refused_and_says_why(
         said = status_pb2.Status.FromString(answer.content).message
     assert message in said
     assert said
-    assert collector.service.pipeline.storage.requests.last_offset() == before
+    assert collector.service.pipeline.base.storage.requests.last_offset() == before
 
 
 def test_only_post_is_allowed(collector: RunningCollector) -> None:

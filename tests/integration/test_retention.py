@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import ConfigError, load
+from agenteval_collector.log import RequestFile
 from agenteval_collector.model.labels import Label
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores.erasing import FORGOTTEN
@@ -96,7 +97,9 @@ def test_above_its_bytes_the_oldest_goes_and_the_files_become_smaller(tmp_path: 
                 collector.send(traces(turn(number, f"{number} " * 4000, "yes " * 2000, session=f"s{number}")))
             score(collector, clock, *numbers)
             clock.advance(60.0)
-        store, requests = collector.service.pipeline.storage.store, collector.service.pipeline.requests
+        base = collector.service.pipeline.base
+        store, requests = base.store, base.storage.requests
+        assert isinstance(requests, RequestFile)
         full = store.used_bytes + requests.used_bytes
         assert full > most
         eventually(lambda: store.checkpoint() > 100)

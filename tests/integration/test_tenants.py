@@ -176,7 +176,7 @@ def test_one_who_has_sent_nothing_sees_nothing(collector: RunningCollector) -> N
 
 
 def test_each_tenant_has_files_of_its_own_beside_those_of_the_default(collector: RunningCollector) -> None:
-    folder = collector.service.pipeline.storage.folder
+    folder = collector.service.pipeline.base.storage.folder
     assert (folder / "agenteval.db").exists()
     assert sorted(each.name for each in (folder / "tenants").iterdir()) == ["a", "b", "nobody"]
     assert b"Book a flight." not in (folder / "agenteval.db-wal").read_bytes()

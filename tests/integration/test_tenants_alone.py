@@ -94,7 +94,7 @@ class Served:
             return counts == list(self._spans.values())
 
         eventually(scored, within=60)
-        self.pipeline._inbox.judge_again([]).result(timeout=60)
+        self.pipeline.evaluation.inbox.judge_again([]).result(timeout=60)
 
     def answers(self) -> dict[str, Any]:
         """All that the tenant can ask for."""

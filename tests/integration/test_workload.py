@@ -220,7 +220,7 @@ def test_every_report_of_a_run_is_stored(
     service, _ = collector
 
     def stored() -> dict[tuple[str, str], tuple[bool, str]]:
-        with service.pipeline.storage.store.outside.engine.connect() as connection:
+        with service.pipeline.base.store.outside.engine.connect() as connection:
             rows = connection.execute(select(run_reports))
             return {(row.task_id, row.run_id): (row.success, row.session_id) for row in rows}
 

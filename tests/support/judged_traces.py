@@ -32,7 +32,7 @@ def judge(running: RunningCollector, number: int, score: float, **changes: Any) 
         outcome=Score(value=score, reason=REASON),
         **changes,
     )
-    running.service.pipeline.storage.store.commit(Commit(evaluations=[judged]))
+    running.service.pipeline.base.store.commit(Commit(evaluations=[judged]))
 
 
 @contextmanager

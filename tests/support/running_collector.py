@@ -80,7 +80,7 @@ class RunningCollector:
     def catch_up(self) -> None:
         """Return once everybody was told of what is in the store: a commit is counted and watched after it is seen."""
         # The evaluation takes items in turn; this one asks for nothing, and is done when those before it are.
-        self.service.pipeline._inbox.judge_again([]).result(timeout=30)
+        self.service.pipeline.evaluation.inbox.judge_again([]).result(timeout=30)
 
     def stop(self) -> None:
         self.channel.close()

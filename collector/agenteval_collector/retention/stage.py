@@ -45,10 +45,11 @@ class RetentionStage(Component):
         clock: Clock,
         telemetry: Telemetry,
         new_id: Callable[[], str],
-        tell: Callable[[], None] | None,
+        tell: Callable[[], None],
         is_on_duty: Callable[[], bool],
     ) -> None:
-        """Of several processes the one deletes that `is_on_duty`; `tell` tells it that there is something to delete."""
+        """Of several processes the one deletes that `is_on_duty`; `tell` tells all others that there is something to
+        delete."""
         self._inbox: Inbox[str] = Inbox(MAX_WAITING)
         super().__init__("retention", self._inbox)
         self._deletions = deletions
@@ -72,9 +73,9 @@ class RetentionStage(Component):
         """Have this deleted: what has arrived of it until now. Durable when it returns, and done within `WITHIN`
         seconds or later. The same again, while it goes on, is the same deletion."""
         deletion_id = self._deletions.ask(self._new_id(), doomed, by)
-        if self._tell is not None:
-            self._tell()
-        elif not self._inbox.put(deletion_id) and not self._inbox.closed:
+        self._tell()
+        # Where this stage does not run, another process carries it out.
+        if self.alive and not self._inbox.put(deletion_id) and not self._inbox.closed:
             raise Overloaded(f"{MAX_WAITING} deletions wait already; this one comes after them", retry_after=5.0)
         return self.receipt(deletion_id)
 

@@ -1,6 +1,6 @@
 """The composition root: doors, and behind them one pipeline for each tenant.
 
-door (who calls?) -> routing (whose is it?) -> the tenant's pipeline (`wiring/pipeline.py`)
+door (who calls?) -> routing (whose is it?) -> the tenant's pipeline (`wiring/one_process.py`)
 """
 
 import logging

@@ -10,12 +10,13 @@ from agenteval_collector.config import ConfigError, Role, Settings
 from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.log.ports import Requests
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.sessions import PastSessions
 from agenteval_collector.wiring.storage import Storage
 
 
-def make_output(settings: Settings, storage: Storage, is_on_duty: Callable[[], bool]) -> TelemetryOutput:
+def make_output(settings: Settings, storage: Storage[Requests], is_on_duty: Callable[[], bool]) -> TelemetryOutput:
     """Make the instruments, and their push where one is set; of events, while this process `is_on_duty`."""
     return TelemetryOutput(
         version=version("otel-agenteval"),

@@ -6,12 +6,9 @@ was on its way before. So what is erased cannot come back from a queue.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from agenteval_collector.assembly import AssemblyStage
-from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.emit.feed import Feed
-from agenteval_collector.evaluation import EvaluationInbox
 from agenteval_collector.findings.loops import LoopStage
 from agenteval_collector.log import RequestFile
 from agenteval_collector.log.request_traces import erase_page
@@ -21,7 +18,7 @@ from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletions import Doomed
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.stores.deletions import DeletionStore
-from agenteval_collector.wiring.scoring import EvaluationCore
+from agenteval_collector.wiring.stages import Assembly, Evaluation
 from agenteval_collector.wiring.storage import Storage
 from otel_agenteval.text import storable
 
@@ -31,12 +28,6 @@ PATIENCE: Final = 30.0
 """Seconds that the pipeline may take to finish what is on its way; it is tried again after that."""
 MOST_UNNAMED: Final = 500
 """Open traces that name neither the session nor the user and are asked whether they go on from it, the newest."""
-
-
-class JobForgetter(Protocol):
-    """Forgets what waits for the judge, and what the judge has answered."""
-
-    def forget(self, subject_ids: Collection[str]) -> None: ...
 
 
 def next_doomed(
@@ -60,18 +51,14 @@ def next_older(deletions: DeletionStore, before: int) -> tuple[list[str], Sequen
     return found, empty, bool(found) or len(empty) == BATCH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PipelineErasure:
     """The `Erasure` of the retention."""
 
-    storage: Storage
-    requests: RequestFile
-    core: EvaluationCore
-    assembler: Assembler
-    assembly: AssemblyStage
+    storage: Storage[RequestFile]
+    assembly: Assembly
     loops: LoopStage
-    evaluation: EvaluationInbox
-    judge: JobForgetter
+    evaluation: Evaluation
     feed: Feed
     telemetry: Telemetry
 
@@ -94,13 +81,13 @@ class PipelineErasure:
         last = self._deletions.last_erasure()
         if last is None:
             return None, {}
-        return erase_page(self.requests, start, last, self._deletions.doomed)
+        return erase_page(self.storage.requests, start, last, self._deletions.doomed)
 
     def erased(self) -> None:
         self._deletions.erased()
 
     def trim_log(self, received_before: int) -> bool:
-        return self.requests.trim(self.storage.store.checkpoint(), received_before, BATCH) > 0
+        return self.storage.requests.trim(self.storage.store.checkpoint(), received_before, BATCH) > 0
 
     @property
     def _deletions(self) -> DeletionStore:
@@ -112,31 +99,31 @@ class PipelineErasure:
         def on_assembly() -> bool:
             self.loops.forget(()).wait(PATIENCE)
             errand = Errand(erase)
-            self.evaluation.run_errand(errand)
+            self.evaluation.inbox.run_errand(errand)
             trace_ids, more = errand.wait(PATIENCE)
-            self.assembler.forget(trace_ids)
+            self.assembly.assembler.forget(trace_ids)
             self.loops.forget(trace_ids).wait(PATIENCE)
             return more
 
         waiting = Errand(on_assembly)
-        self.assembly.run_errand(waiting)
+        self.assembly.stage.run_errand(waiting)
         return waiting.wait(PATIENCE)
 
     def _erase(
         self, trace_ids: Sequence[str], session_ids: Sequence[str], more: bool, deletion_id: str = ""
     ) -> tuple[Sequence[str], bool]:
-        last = self.assembler.last_offset
+        last = self.assembly.assembler.last_offset
         self._deletions.erase(trace_ids, session_ids, deletion_id, last)
         self.storage.store.writes += 1  # What was computed of it is not true any more.
-        self.core.forget(trace_ids, session_ids)
-        self.judge.forget({*trace_ids, *session_ids})
+        self.evaluation.core.forget(trace_ids, session_ids)
+        self.evaluation.judge.forget({*trace_ids, *session_ids})
         self.feed.forget(trace_ids)
         self.telemetry.count(Counted.FORGOTTEN, len(trace_ids), "deletion" if deletion_id else "outcomes")
         return trace_ids, more
 
     def _open(self, doomed: Doomed, session_ids: Collection[str]) -> list[str]:
         """Return the traces that are not complete, and are doomed."""
-        traces = self.assembler.newest(self.assembler.open_traces)
+        traces = self.assembly.assembler.newest(self.assembly.assembler.open_traces)
         if doomed.before is not None:
             return [each.trace_id for each in traces if each.received_at < doomed.before]
         names = [name.encode() for name in (*session_ids, doomed.user_id) if name is not None]
@@ -145,11 +132,11 @@ class PipelineErasure:
         return [each.trace_id for each in candidates if self._is_of(each, doomed, session_ids)]
 
     def _is_of(self, assembled: AssembledTrace, doomed: Doomed, session_ids: Collection[str]) -> bool:
-        trace = self.core.read(assembled)
+        trace = self.evaluation.core.read(assembled)
         if doomed.user_id is not None and trace.user_id == storable(doomed.user_id):
             return True
         # As the evaluation will find it, with nothing kept of that.
-        session_id = self.core.evaluation.conversations.place(trace, assembled.revision, Commit()).session_id
+        session_id = self.evaluation.core.evaluation.conversations.place(trace, assembled.revision, Commit()).session_id
         return session_id in session_ids or assembled.trace_id in session_ids
 
 

@@ -1,4 +1,4 @@
-"""The pipeline of one tenant in one of several processes, which share the work by Kafka and the store by PostgreSQL.
+"""Connect a tenant's pipeline in one of several processes, which share the work by Kafka and the store by PostgreSQL.
 
 receive: receiver -> topic of spans, by trace
 assemble: topic of spans -> assembly -> topic of traces, by session
@@ -9,13 +9,15 @@ serve: store -> page, API; one of them: gauges of all, events, deletions
 A process does one of these, or all. Each is built in every process, and runs where it is that process's role.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from agenteval_collector.api.queries import Queries
+from agenteval_collector.assembly import Progress
 from agenteval_collector.config import Role, Settings
 from agenteval_collector.emit.feed import Feed, Participants
-from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.evaluation import SessionKey
-from agenteval_collector.findings.loops import LiveLoops
+from agenteval_collector.findings.loops import LoopStage
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.news_topic import HeardProcesses, NewsReader, NewsTopic
@@ -25,171 +27,214 @@ from agenteval_collector.log.kafka.span_topic import KafkaLog, RequestTopic, Spa
 from agenteval_collector.log.kafka.topic_reader import TopicReader
 from agenteval_collector.log.kafka.trace_messages import SessionTopic, TraceMessageHandler
 from agenteval_collector.log.kafka.trace_topic import TraceTopic
-from agenteval_collector.model.drift import Drift
-from agenteval_collector.model.judge_jobs import JudgeJob
-from agenteval_collector.model.running_traces import StartsReport
-from agenteval_collector.model.sessions import SessionLevel
-from agenteval_collector.retention.ports import File
+from agenteval_collector.model.news import NewsSink
+from agenteval_collector.reliability import ReliabilityReports
+from agenteval_collector.retention import RetentionStage
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.memory import MemoryGuard
-from agenteval_collector.sessions import StoredSessions
+from agenteval_collector.sessions import PastSessions, StoredSessions
+from agenteval_collector.wiring.emission import make_fanout, make_output
 from agenteval_collector.wiring.fleet_erasing import FleetErasure
+from agenteval_collector.wiring.hearing import NewsHandler
 from agenteval_collector.wiring.partitions import PartitionSessions, PartitionSpans
 from agenteval_collector.wiring.pipeline import REMEMBERED_SESSIONS, STOPPED_WITHIN, Pipeline
 from agenteval_collector.wiring.ports import Part
-from agenteval_collector.wiring.scoring import session_naming
+from agenteval_collector.wiring.scoring import reliability_reports, session_naming
+from agenteval_collector.wiring.stages import (
+    Assembly,
+    Evaluation,
+    Foundation,
+    LiveFindings,
+    make_assembly,
+    make_evaluation,
+    make_inbox,
+    make_ingest,
+    make_live_findings,
+    make_live_loops,
+    make_queries,
+    make_reports,
+    make_retention,
+    show_levels,
+    stop_in_turn,
+)
 from agenteval_collector.wiring.storage import Storage
 from agenteval_collector.wiring.store_watch import StoreWatch
 
 
-class FleetPipeline(Pipeline):
-    """A pipeline whose stages may run in different processes."""
+@dataclass(frozen=True, slots=True)
+class _Topics:
+    """What the stages of several processes hand on through, and how far this process has come in it. `erased` are the
+    traces that were deleted and may still be in a topic."""
 
-    def __init__(self, settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard) -> None:
-        """Raises what `Pipeline` raises, and Unavailable where Kafka cannot be reached."""
-        assert settings.log.url is not None
-        self._role = settings.role
-        self._cluster = Cluster(
-            settings.log.url, tenant, partitions=settings.log.partitions, retention=settings.log.retention
-        )
-        self._producer = KafkaProducer("log", self._cluster, max_bytes=settings.log.max_pending_bytes)
-        self._span_offsets, self._trace_offsets = Offsets(), Offsets()
-        self._erased = DeletedTraces()
-        super().__init__(settings, clock, tenant, memory)
+    cluster: Cluster
+    producer: KafkaProducer
+    span_offsets: Offsets
+    trace_offsets: Offsets
+    erased: DeletedTraces
 
-    def _make_feed(self, live: LiveLoops) -> tuple[Feed, NewsTopic]:
-        """Make the feed of watchers, and what all processes are told for theirs."""
-        store, heard = self.storage.store, HeardProcesses()
-        feed = Feed(self._telemetry, Participants(store, heard), self._clock)
-        participants = Participants(store, live, self.open_spans)
-        self._news = NewsTopic(self._producer, self._cluster, participants.processes_in)
-        self._hearing = NewsReader(self._cluster, feed, heard, self._hear_starts, self._hear_deletion, self._forget)
-        return feed, self._news
 
-    def _open_storage(self, tenant: str) -> Storage:
-        cluster = self._cluster
-        storage = Storage(self._settings, self._clock, tenant, open_log=lambda _: KafkaLog(cluster, tenant))
-        serves = self._role.does(Role.SERVE)
-        self._store_watch = StoreWatch(storage.store, self._clock, may_have_duty=serves)
-        return storage
+def pipeline_in_a_fleet(settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard) -> Pipeline:
+    """Connect all stages, of which those of this process's role will run. Raises what `pipeline_in_one_process` raises,
+    and Unavailable where Kafka cannot be reached."""
+    assert settings.log.url is not None
+    cluster = Cluster(settings.log.url, tenant, partitions=settings.log.partitions, retention=settings.log.retention)
+    producer = KafkaProducer("log", cluster, max_bytes=settings.log.max_pending_bytes)
+    storage = Storage(settings, clock, tenant, open_log=lambda _: KafkaLog(cluster, tenant))
+    with storage.closed_on_error():
+        watch = StoreWatch(storage.store, clock, may_have_duty=settings.role.does(Role.SERVE))
+        output = make_output(settings, storage, watch.is_on_duty)
+        base = Foundation(settings, clock, memory, storage, output, watch.is_on_duty)
+        return _connect(base, _Topics(cluster, producer, Offsets(), Offsets(), DeletedTraces()), watch)
 
-    def _make_log(self) -> tuple[KafkaProducer, RequestTopic]:
-        cluster = self._cluster
-        taker = SpanMessageHandler(self.storage.tenant, self.assembly, self._erased)
-        self._spans = TopicReader("spans", cluster, cluster.spans, "assemble", self._span_offsets, taker)
-        return self._producer, RequestTopic(self._producer, cluster)
 
-    def _make_assembly_store(self) -> SpanProgress:
-        return SpanProgress(self.storage.store.habits, self._span_offsets)
+def _connect(base: Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
+    store, clock, settings, producer = base.store, base.clock, base.settings, topics.producer
+    heard, live, past_sessions = HeardProcesses(), make_live_loops(base), PastSessions()
+    open_spans = PartitionSpans(clock, base.telemetry, topics.cluster, topics.span_offsets, store)
+    # What one process finds, the topic of news tells all of them; the feed of each has what its process hears.
+    feed = Feed(base.telemetry, Participants(store, heard), clock)
+    news = NewsTopic(producer, topics.cluster, Participants(store, live, open_spans).processes_in)
+    emission = make_fanout(base.output, news, past_sessions)
+    found = make_live_findings(base, live, open_spans, emission)
+    evaluate = _evaluate(base, topics, emission)
+    assemble = _assemble(base, topics, found)
+    evaluation, assembly = evaluate.evaluation, assemble.assembly
+    base.memory.watch(producer, assembly.stage, found.stage)
+    erasure = FleetErasure(store.deletions, news, settings.log.retention, clock, base.telemetry)
+    retention = make_retention(base, erasure, (store,), tell=news.deletion)
+    handler = NewsHandler(
+        role=settings.role,
+        found=found,
+        assembly=assembly,
+        evaluation=evaluation,
+        taken=evaluate.taken,
+        erased=topics.erased,
+        feed=feed,
+        retention=retention,
+        deletions=store.deletions,
+        clock=clock,
+    )
+    stages = _Stages(
+        watch, retention, assemble, found.stage, evaluate, NewsReader(topics.cluster, feed, heard, handler), producer
+    )
+    reliability = reliability_reports(settings, store, clock)
+    queries = make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
+    _show_levels(base, topics, stages, queries, reliability)
 
-    def _make_trace_taker(self) -> TraceTopic:
-        store = self.storage.store
-        self._handed_over = TraceTopic(
-            self._producer,
-            self._cluster,
-            store.known_traces,
-            self._erased,
-            SessionKey(session_naming(self._settings)),
-            self._progress.take_scored,
-        )
-        return self._handed_over
-
-    def _share_evaluation(self) -> tuple[PartitionSessions, TraceMessageHandler]:
-        cluster, store, offsets = self._cluster, self.storage.store, self._trace_offsets
-        self._taken = TraceMessageHandler(self._inbox, offsets, self._erased)
-        self._traces = TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, self._taken)
-        return PartitionSessions(cluster, store, self._producer, offsets, self._taken.waits_for), self._taken
-
-    def _make_session_taker(self) -> SessionTopic:
-        return SessionTopic(self._producer, self._cluster)
-
-    def _make_open_spans(self) -> PartitionSpans:
-        return PartitionSpans(self._clock, self._telemetry, self._cluster, self._span_offsets, self.storage.store)
-
-    def _is_on_duty(self) -> bool:
-        return self._store_watch.is_on_duty
-
-    def _deletion_teller(self) -> Callable[[], None] | None:
-        return self._news.deletion
-
-    def _hear_deletion(self) -> None:
-        if self._role.does(Role.SERVE):
-            self.retention.wake()
-
-    def _make_erasure(self) -> FleetErasure:
-        retention = self._settings.log.retention
-        return FleetErasure(self.storage.store.deletions, self._news, retention, self._clock, self._telemetry)
-
-    def _show_levels(self) -> None:
-        super()._show_levels()
-        self._telemetry.observe_partitions({"spans": self._span_offsets.lags, "traces": self._trace_offsets.lags})
-
-    def _session_levels(self) -> tuple[Callable[[], Iterable[SessionLevel]], PastSessionCounts]:
-        store = self.storage.store
-        stored = StoredSessions(store.session_levels, lambda: store.past_sessions(REMEMBERED_SESSIONS), self._clock)
-        return stored.session_levels, stored
-
-    def _rechecks(self) -> Sequence[JudgeJob]:
-        """Return what is to be asked again where this is the one evaluator that has the first partition."""
-        return super()._rechecks() if 0 in self._trace_offsets.partitions else ()
-
-    def _drifts(self) -> Sequence[Drift]:
-        return self._canaries.stored_drifts()
-
-    def _take_starts(self, report: StartsReport) -> None:
-        self._news.starts(report)
-
-    def _hear_starts(self, report: StartsReport) -> None:
-        """Take note of the spans that are open in a process; what it has found on them, those tell that assemble."""
-        found = self.open_spans.take_starts(report)
-        if found and self._role.does(Role.ASSEMBLE):
-            self._announcer.announce(found)
-
-    def _forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Forget what was deleted, wherever this process has it."""
-        self.feed.forget(trace_ids)
-        self.judge.forget({*trace_ids, *session_ids})
-        if self._role.does(Role.EVALUATE):
-            self._taken.forget(trace_ids, self._clock.now(), Errand(lambda: self._erase_again(trace_ids, session_ids)))
-        else:
-            self._erased.add(trace_ids, self._clock.now())
-        if self._role.does(Role.ASSEMBLE):
-            self.assembly.run_errand(Errand(lambda: self.assembler.forget(trace_ids)))
-            self.loops.forget(trace_ids)
-
-    def _files(self) -> Sequence[File]:
-        return (self.storage.store,)
-
-    def _recover(self) -> None:
+    def recover() -> None:
         # First: what is deleted after the look is told.
-        self._hearing.begin()
-        self._erased.know(self.storage.store.deletions.all_doomed())
+        stages.news.begin()
+        topics.erased.know(store.deletions.all_doomed())
 
-    def _erase_again(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Forget on the evaluation's thread, and erase what was on its way and was stored after it had been erased."""
-        self._core.forget(trace_ids, session_ids)
-        self.storage.store.deletions.erase(trace_ids, session_ids)
+    return Pipeline(
+        base=base,
+        feed=feed,
+        past_sessions=past_sessions,
+        ingest=make_ingest(base, RequestTopic(producer, topics.cluster), assembly.stage),
+        assembly=assembly,
+        evaluation=evaluation,
+        retention=retention,
+        queries=queries,
+        reports=make_reports(base, SessionTopic(producer, topics.cluster), news.starts, retention),
+        parts=stages.of(settings.role),
+        recover=recover,
+        stop=stages.stop,
+    )
 
-    @property
-    def parts(self) -> Sequence[Part]:
-        assemble = (self._spans, self.assembly, self.loops, self._handed_over)
-        evaluate = (self._traces, self.evaluation, self.judge)
+
+@dataclass(frozen=True, slots=True)
+class _Assemble:
+    """topic of spans -> assembly -> topic of traces"""
+
+    reader: TopicReader
+    assembly: Assembly
+    handing_over: TraceTopic
+
+
+def _assemble(base: Foundation, topics: _Topics, found: LiveFindings) -> _Assemble:
+    cluster, store, offsets = topics.cluster, base.store, topics.span_offsets
+    progress = Progress(found.open_spans)
+    handing_over = TraceTopic(
+        topics.producer,
+        cluster,
+        store.known_traces,
+        topics.erased,
+        SessionKey(session_naming(base.settings)),
+        progress.take_scored,
+    )
+    kept = SpanProgress(store.habits, offsets)
+    assembly = make_assembly(base, found, traces=handing_over, progress=progress, store=kept)
+    taker = SpanMessageHandler(base.storage.tenant, assembly.stage, topics.erased)
+    return _Assemble(TopicReader("spans", cluster, cluster.spans, "assemble", offsets, taker), assembly, handing_over)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluate:
+    """topic of traces -> evaluation"""
+
+    reader: TopicReader
+    taken: TraceMessageHandler
+    evaluation: Evaluation
+
+
+def _evaluate(base: Foundation, topics: _Topics, emission: NewsSink) -> _Evaluate:
+    cluster, offsets = topics.cluster, topics.trace_offsets
+    inbox = make_inbox(base.settings)
+    taken = TraceMessageHandler(inbox, offsets, topics.erased)
+    own_sessions = PartitionSessions(cluster, base.store, topics.producer, offsets, taken.waits_for)
+
+    def asks_again() -> bool:
+        # Of all evaluators, one has the first partition.
+        return 0 in offsets.partitions
+
+    evaluation = make_evaluation(base, inbox, own_sessions, emission=emission, scored=taken, asks_again=asks_again)
+    return _Evaluate(TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, taken), taken, evaluation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """All stages of a fleet. A process runs those of its role."""
+
+    watch: StoreWatch
+    retention: RetentionStage
+    assemble: _Assemble
+    loops: LoopStage
+    evaluate: _Evaluate
+    news: NewsReader
+    producer: KafkaProducer
+
+    def of(self, role: Role) -> Sequence[Part]:
+        """Return those of a role, on the way of a span."""
+        assemble, evaluate = self.assemble, self.evaluate
+        assembling = (assemble.reader, assemble.assembly.stage, self.loops, assemble.handing_over)
+        evaluating = (evaluate.reader, evaluate.evaluation.stage, evaluate.evaluation.judge)
         return (
             # Who receives goes on without the store.
-            *((self._store_watch,) if self._role is not Role.RECEIVE else ()),
-            *((self.retention,) if self._role.does(Role.SERVE) else ()),
-            *(assemble if self._role.does(Role.ASSEMBLE) else ()),
-            *(evaluate if self._role.does(Role.EVALUATE) else ()),
-            self._hearing,
-            self._producer,
+            *((self.watch,) if role is not Role.RECEIVE else ()),
+            *((self.retention,) if role.does(Role.SERVE) else ()),
+            *(assembling if role.does(Role.ASSEMBLE) else ()),
+            *(evaluating if role.does(Role.EVALUATE) else ()),
+            self.news,
+            self.producer,
         )
 
-    def _shutdown_parts(self) -> None:
-        readers = (self._spans, self._traces)
-        stages = (self.assembly, self.loops, self.judge, self.evaluation, self._handed_over, self._hearing)
-        for part in (self._store_watch, self.retention, *readers, *stages):
-            part.shutdown(STOPPED_WITHIN)
+    def stop(self) -> None:
+        """Stop them: what takes in first, then what works it off, then what it leaves by."""
+        assemble, evaluate = self.assemble, self.evaluate
+        readers = (assemble.reader, evaluate.reader)
+        working = (assemble.assembly.stage, self.loops, evaluate.evaluation.judge, evaluate.evaluation.stage)
+        stop_in_turn((self.watch, self.retention, *readers, *working, assemble.handing_over, self.news), STOPPED_WITHIN)
         for reader in readers:
             reader.leave()  # What was finished until now is not done again by others.
-        self._producer.shutdown(STOPPED_WITHIN)
+        self.producer.shutdown(STOPPED_WITHIN)
+
+
+def _show_levels(
+    base: Foundation, topics: _Topics, stages: _Stages, queries: Queries, reliability: ReliabilityReports
+) -> None:
+    store, assembly = base.store, stages.assemble.assembly
+    sessions = StoredSessions(store.session_levels, lambda: store.past_sessions(REMEMBERED_SESSIONS), base.clock)
+    queues = (stages.producer, stages.loops, assembly.stage, stages.evaluate.evaluation.stage)
+    show_levels(base, assembly.assembler, queues, queries, reliability, levels=sessions.session_levels, past=sessions)
+    lags = {"spans": topics.span_offsets.lags, "traces": topics.trace_offsets.lags}
+    base.output.collector.observe_partitions(lags)

@@ -2,10 +2,10 @@
 
 import fcntl
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Generic, TypeVar
 
 from agenteval_collector.assembly import reassemble
 from agenteval_collector.config import ConfigError, Settings
@@ -21,11 +21,13 @@ from agenteval_collector.runtime.files import make_folder, sync_data
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines import Database, Use
 
+R_co = TypeVar("R_co", bound=Requests, covariant=True)
+
 STORE, LOG = "agenteval.db", "log.db"
 """The files in a data folder."""
 
 
-class Storage:
+class Storage(Generic[R_co]):
     """Log and store of a tenant, open, in a folder that belongs to this process until the shutdown."""
 
     def __init__(
@@ -34,7 +36,7 @@ class Storage:
         clock: Clock,
         tenant: str = DEFAULT_TENANT,
         *,
-        open_log: Callable[[Path], Requests],
+        open_log: Callable[[Path], R_co],
         is_guest: bool = False,
     ) -> None:
         """Raises ConfigError where the folder cannot be used, PermanentError where the data is not ours.
@@ -60,13 +62,22 @@ class Storage:
             undone.callback(self.store.shutdown)
             if url is not None and use is Use.ALONE:
                 _refuse_shared(self.store)
-            self.requests = open_log(folder)
+            self.requests: R_co = open_log(folder)
             undone.pop_all()
 
     @property
     def closed(self) -> bool:
         """True once the folder is free for others."""
         return self._lock.closed
+
+    @contextmanager
+    def closed_on_error(self) -> Iterator[None]:
+        """Close the files where what is built on them cannot be."""
+        try:
+            yield
+        except BaseException:
+            self.shutdown()
+            raise
 
     def trace(self, trace_id: str) -> AssembledTrace | None:
         """Put a trace together again from the requests that the store says it came in; None where some are gone."""

@@ -26,9 +26,8 @@ class StoreWatch(Component):
         self._look = self._take_duty if may_have_duty else store.reach
         self._duty_until = _NEVER
 
-    @property
     def is_on_duty(self) -> bool:
-        """True while this process, and no other one, does what one has to do for all. From any thread."""
+        """Return whether this process, and no other one, does what one has to do for all. From any thread."""
         return self._clock.monotonic() < self._duty_until
 
     def run(self) -> None:
@@ -39,7 +38,7 @@ class StoreWatch(Component):
     def _take_duty(self) -> None:
         # From before the question: the store counts from no earlier time.
         until = self._clock.monotonic() + DUTY_LASTS
-        was_on_duty = self.is_on_duty
+        was_on_duty = self.is_on_duty()
         try:
             has_duty = self._store.take_duty()
         except RetryableError:

@@ -13,6 +13,7 @@ from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.inbox import Inbox
 from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.wiring.one_process import pipeline_in_one_process
 from agenteval_collector.wiring.pipeline import STOPPED_WITHIN, Pipeline
 
 logger = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ class Pipelines:
     """
 
     def __init__(self, settings: Settings, clock: Clock, tenants: Iterable[str], memory: MemoryGuard) -> None:
-        """Raises what `Pipeline` raises. There is always one for the default tenant."""
+        """Raises what `pipeline_in_one_process` raises. There is always one for the default tenant."""
         self._settings = settings
         self._clock = clock
         self._memory = memory
@@ -94,13 +95,13 @@ class Pipelines:
 
     def _make(self, tenant: str) -> Pipeline:
         if self._settings.log.url is None:
-            return Pipeline(self._settings, self._clock, tenant, self._memory)
+            return pipeline_in_one_process(self._settings, self._clock, tenant, self._memory)
         try:
             # Imported here: Kafka's client is not installed, or not loaded, where nobody asks for it.
-            from agenteval_collector.wiring.fleet import FleetPipeline  # noqa: PLC0415
+            from agenteval_collector.wiring.fleet import pipeline_in_a_fleet  # noqa: PLC0415
         except ImportError as error:
             raise ConfigError(f"log.url: {error}; pip install 'otel-agenteval[kafka,postgres]'") from error
-        return FleetPipeline(self._settings, self._clock, tenant, self._memory)
+        return pipeline_in_a_fleet(self._settings, self._clock, tenant, self._memory)
 
     def _started(self, tenant: str) -> Pipeline:
         with self._lock:

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
@@ -88,6 +88,19 @@ class NewsTopic:
         return self._producer.send(self._topic, _KEY, body, [(KIND, kind)])
 
 
+class Handler(Protocol):
+    """Carries out what is told, on the reader's thread."""
+
+    def take_starts(self, report: StartsReport) -> None:
+        """Take the spans that are open in a process."""
+
+    def wake_retention(self) -> None:
+        """Look for deletions in the store that were asked for."""
+
+    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
+        """Forget traces and sessions that were deleted."""
+
+
 class NewsReader(Component):
     """Hears what all are told, from its start on, and hands it on."""
 
@@ -96,21 +109,15 @@ class NewsReader(Component):
         cluster: Cluster,
         feed: NewsSink,
         heard: HeardProcesses,
-        starts: Callable[[StartsReport], None],
-        delete: Callable[[], None],
-        forget: Callable[[Sequence[str], Sequence[str]], None],
+        handler: Handler,
     ) -> None:
-        """`starts` takes the spans that are open in a process, `delete` hears that something is to be deleted, `forget`
-        takes the traces and sessions that were."""
         self._inbox: Inbox[None] = Inbox(1)
         super().__init__("news", self._inbox)
         self._topic = cluster.news
         self._admin = cluster.admin
         self._feed = feed
         self._heard = heard
-        self._starts = starts
-        self._delete = delete
-        self._forget = forget
+        self._handler = handler
         # A member of no group; the client wants a name all the same.
         self._consumer = Consumer({**cluster.options, "group.id": f"{cluster.stem}.news", "enable.auto.commit": False})
 
@@ -151,9 +158,9 @@ class NewsReader(Component):
                 News(told=findings, evaluations=[committed_from(each) for each in told["evaluations"]])
             )
         elif kind == STARTS:
-            self._starts(report_from(json.loads(body)))
+            self._handler.take_starts(report_from(json.loads(body)))
         elif kind == DELETE:
-            self._delete()
+            self._handler.wake_retention()
         elif kind == FORGET:
             doomed = json.loads(body)
-            self._forget(doomed["trace_ids"], doomed["session_ids"])
+            self._handler.forget(doomed["trace_ids"], doomed["session_ids"])

@@ -1,0 +1,60 @@
+"""Carry out in one process what all processes of a tenant are told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agenteval_collector.config import Role
+from agenteval_collector.emit.feed import Feed
+from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
+from agenteval_collector.log.kafka.trace_messages import TraceMessageHandler
+from agenteval_collector.model.running_traces import StartsReport
+from agenteval_collector.retention import RetentionStage
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errand import Errand
+from agenteval_collector.stores.deletions import DeletionStore
+from agenteval_collector.wiring.stages import Assembly, Evaluation, LiveFindings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewsHandler:
+    """Takes what the reader of news hears; each process does the part that its role has to do with."""
+
+    role: Role
+    found: LiveFindings
+    assembly: Assembly
+    evaluation: Evaluation
+    taken: TraceMessageHandler
+    erased: DeletedTraces
+    feed: Feed
+    retention: RetentionStage
+    deletions: DeletionStore
+    clock: Clock
+
+    def take_starts(self, report: StartsReport) -> None:
+        """Take note of the spans that are open in a process; what it has found on them, those tell that assemble."""
+        if self.role.does(Role.ASSEMBLE):
+            self.found.take_starts(report)
+        else:
+            self.found.open_spans.take_starts(report)
+
+    def wake_retention(self) -> None:
+        """Look for a deletion that another process was asked for."""
+        if self.role.does(Role.SERVE):
+            self.retention.wake()
+
+    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
+        """Forget what was deleted, wherever this process has it."""
+        self.feed.forget(trace_ids)
+        self.evaluation.judge.forget({*trace_ids, *session_ids})
+        if self.role.does(Role.EVALUATE):
+            self.taken.forget(trace_ids, self.clock.now(), Errand(lambda: self._erase_again(trace_ids, session_ids)))
+        else:
+            self.erased.add(trace_ids, self.clock.now())
+        if self.role.does(Role.ASSEMBLE):
+            self.assembly.stage.run_errand(Errand(lambda: self.assembly.assembler.forget(trace_ids)))
+            self.found.stage.forget(trace_ids)
+
+    def _erase_again(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
+        """Forget on the evaluation's thread, and erase what was on its way and was stored after it had been erased."""
+        self.evaluation.core.forget(trace_ids, session_ids)
+        self.deletions.erase(trace_ids, session_ids)

@@ -1,0 +1,102 @@
+"""Connect a tenant's pipeline in one process. Read `_connect` from its end to its start to follow a span: each stage is
+given the one that it hands on to.
+
+receiver -> log -> assembly -> evaluation -> store, emission
+                      |         |      ^
+                      v         v      |
+                    loops      judge --+
+"""
+
+from functools import partial
+
+from agenteval_collector.assembly import Progress
+from agenteval_collector.config import Settings
+from agenteval_collector.emit.feed import Feed, Participants
+from agenteval_collector.evaluation import EverySession
+from agenteval_collector.findings.loops import OpenSpans
+from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.sessions import PastSessions
+from agenteval_collector.wiring.emission import make_fanout, make_output
+from agenteval_collector.wiring.erasing import PipelineErasure
+from agenteval_collector.wiring.pipeline import STOPPED_WITHIN, Pipeline
+from agenteval_collector.wiring.scoring import reliability_reports
+from agenteval_collector.wiring.stages import (
+    Foundation,
+    make_assembly,
+    make_evaluation,
+    make_inbox,
+    make_ingest,
+    make_live_findings,
+    make_live_loops,
+    make_queries,
+    make_reports,
+    make_retention,
+    show_levels,
+    stop_in_turn,
+)
+from agenteval_collector.wiring.storage import Storage, request_file
+
+
+def pipeline_in_one_process(settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard) -> Pipeline:
+    """Connect all stages, which nothing runs yet. Raises ConfigError where the settings are not safe, PermanentError
+    where the data is not ours, and OSError where the data folder cannot be used."""
+    storage = Storage(settings, clock, tenant, open_log=request_file)
+    with storage.closed_on_error():
+        return _connect(settings, clock, memory, storage)
+
+
+def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Storage[RequestFile]) -> Pipeline:
+    store, requests = storage.store, storage.requests
+    output = make_output(settings, storage, _always)
+    base = Foundation(settings, clock, memory, storage, output, is_on_duty=_always)
+    live, open_spans, past_sessions = make_live_loops(base), OpenSpans(clock, base.telemetry), PastSessions()
+    feed = Feed(base.telemetry, Participants(store, live, open_spans), clock)
+    emission = make_fanout(output, feed, past_sessions)
+    found = make_live_findings(base, live, open_spans, emission)
+    inbox, progress = make_inbox(settings), Progress(open_spans)
+    evaluation = make_evaluation(base, inbox, EverySession(), emission=emission, scored=progress, asks_again=_always)
+    assembly = make_assembly(base, found, traces=inbox, progress=progress, store=store)
+    log = RequestLog(
+        requests, clock, assembly.stage, tenant=storage.tenant, max_pending_bytes=settings.log.max_pending_bytes
+    )
+    memory.watch(log, assembly.stage, found.stage)
+    erasure = PipelineErasure(storage, assembly, found.stage, evaluation, feed, base.telemetry)
+    retention = make_retention(base, erasure, (store, requests), tell=_nobody)
+    reliability = reliability_reports(settings, store, clock)
+    queries = make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
+    show_levels(
+        base,
+        assembly.assembler,
+        (log, found.stage, assembly.stage, evaluation.stage),
+        queries,
+        reliability,
+        levels=evaluation.core.live.session_levels,
+        past=past_sessions,
+    )
+    before_evaluation = (retention, log, assembly.stage, found.stage)
+    return Pipeline(
+        base=base,
+        feed=feed,
+        past_sessions=past_sessions,
+        ingest=make_ingest(base, log, assembly.stage),
+        assembly=assembly,
+        evaluation=evaluation,
+        retention=retention,
+        queries=queries,
+        reports=make_reports(base, inbox, found.take_starts, retention),
+        parts=(*before_evaluation, evaluation.stage, evaluation.judge),
+        recover=retention.recover,
+        # The evaluation last, as the judge hands it what it says.
+        stop=partial(stop_in_turn, (*before_evaluation, evaluation.judge, evaluation.stage), STOPPED_WITHIN),
+    )
+
+
+def _always() -> bool:
+    """This process is the only one: it does what one has to do for all."""
+    return True
+
+
+def _nobody() -> None:
+    """No other process is to be told."""

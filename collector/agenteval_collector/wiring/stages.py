@@ -1,0 +1,310 @@
+"""Make the stages that a pipeline has in one process as well as in a fleet; each maker names what the stage needs."""
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.spans import SpanQueries
+from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders
+from agenteval_collector.assembly.ports import AssemblyStore, TraceTaker
+from agenteval_collector.config import Settings
+from agenteval_collector.emit.ports import PastSessionCounts
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, OwnSessions, RunningTraceReader, SessionKey
+from agenteval_collector.evaluation.ports import ScoredTaker
+from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
+from agenteval_collector.judge.canaries import Canaries
+from agenteval_collector.judge.queue.stage import JudgeStage
+from agenteval_collector.log.ports import Requests
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.judge_jobs import JudgeJob
+from agenteval_collector.model.news import NewsSink
+from agenteval_collector.model.prices import TokenPrices
+from agenteval_collector.model.running_traces import StartsReport
+from agenteval_collector.model.sessions import SessionLevel
+from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.receiver.ports import RequestAppender
+from agenteval_collector.receiver.validity import Limits
+from agenteval_collector.reliability import Regressions, ReliabilityReports
+from agenteval_collector.retention import RetentionStage
+from agenteval_collector.retention.ports import Erasure, File
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.stores import Store
+from agenteval_collector.wiring.judge import (
+    NoJudgeStage,
+    canary_loader,
+    judge_check,
+    judge_models,
+    make_canaries,
+    make_judge_stage,
+    make_judging,
+    make_ledger,
+    trace_loader,
+)
+from agenteval_collector.wiring.ports import Part, SessionTaker
+from agenteval_collector.wiring.redaction import stored_redaction
+from agenteval_collector.wiring.reports import StoredReports
+from agenteval_collector.wiring.scoring import EvaluationCore, session_naming
+from agenteval_collector.wiring.storage import Storage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """What all stages of a tenant's pipeline stand on.
+
+    Of several processes the one `is_on_duty` does what one has to do for all: it shows facts, pushes events and
+    deletes. From any thread.
+    """
+
+    settings: Settings
+    clock: Clock
+    memory: MemoryGuard
+    storage: Storage[Requests]
+    output: TelemetryOutput
+    is_on_duty: Callable[[], bool]
+
+    @property
+    def store(self) -> Store:
+        return self.storage.store
+
+    @property
+    def telemetry(self) -> Telemetry:
+        return self.output.collector
+
+    def on_duty(self, read: Callable[[], Iterable[T]]) -> Callable[[], Sequence[T]]:
+        """Make what reads a fact: nothing while another process shows it, as a fact shown twice would count twice."""
+        return lambda: [*read()] if self.is_on_duty() else []
+
+
+def make_live_loops(base: Foundation) -> LiveLoops:
+    """Make the detectors that look for loops in traces that go on."""
+    return LiveLoops(base.settings.loops.rule_book, session_naming(base.settings), base.clock)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFindings:
+    """What is found in traces that go on: in their spans, and in what processes report of spans that are open."""
+
+    open_spans: OpenSpans
+    announcer: Announcer
+    stage: LoopStage
+
+    def take_starts(self, report: StartsReport) -> None:
+        """Take note of the spans that are open in a process, and tell what it has found on them."""
+        if found := self.open_spans.take_starts(report):
+            self.announcer.announce(found)
+
+
+def make_live_findings(base: Foundation, live: LiveLoops, open_spans: OpenSpans, emission: NewsSink) -> LiveFindings:
+    """Make live detection, which tells of findings before their trace is complete."""
+    announcer = Announcer(base.store.findings, base.settings.findings.apply, emission, base.clock)
+    return LiveFindings(open_spans, announcer, LoopStage(live, announcer, base.output.collector))
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The evaluation, the judge behind it, and the canaries that the judge is asked about again."""
+
+    core: EvaluationCore
+    inbox: EvaluationInbox
+    stage: EvaluationStage
+    judge: JudgeStage | NoJudgeStage
+    canaries: Canaries
+
+
+def make_inbox(settings: Settings) -> EvaluationInbox:
+    """Make the inbox of the evaluation."""
+    return EvaluationInbox(SessionKey(session_naming(settings)))
+
+
+def make_evaluation(
+    base: Foundation,
+    inbox: EvaluationInbox,
+    own_sessions: OwnSessions,
+    *,
+    emission: NewsSink,
+    scored: ScoredTaker,
+    asks_again: Callable[[], bool],
+) -> Evaluation:
+    """Make the evaluation of `own_sessions`: what it stores goes to `emission`, what needs no replay to `scored`.
+
+    The judge hands its judgements back to the `inbox`. Canaries are asked about again while this process `asks_again`.
+    """
+    settings, store, clock = base.settings, base.store, base.clock
+    judging = make_judging(settings, store, base.telemetry)
+    core = EvaluationCore(settings, store, clock, base.telemetry, judging, base.storage, own_sessions)
+    load = trace_loader(base.storage, store.turns, core.read)
+    canaries = make_canaries(settings, store, load, inbox.take_judgement, clock)
+    judge: JudgeStage | NoJudgeStage = NoJudgeStage()
+    if settings.judge.on:
+        instruments = base.output.judge(judge_models(settings))
+        ledger = make_ledger(settings, store.ledger, clock)
+
+        def rechecks() -> Sequence[JudgeJob]:
+            return canaries.due() if asks_again() else ()
+
+        judge = make_judge_stage(
+            settings,
+            ledger,
+            clock,
+            instruments,
+            load=canary_loader(store, load),
+            take=canaries.take_judgement,
+            capacity=settings.judge.backlog,
+            rechecks=rechecks,
+            answers=store.answers,
+        )
+        instruments.observe_stage(judge)
+        instruments.observe_budget(base.on_duty(ledger.levels))
+        instruments.observe_drift(base.on_duty(canaries.stored_drifts))
+    stage = EvaluationStage(
+        core.evaluation,
+        core.sessions,
+        store,
+        inbox=inbox,
+        judge=judge,
+        progress=scored,
+        emission=emission,
+        clock=clock,
+    )
+    return Evaluation(core, inbox, stage, judge, canaries)
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The assembler, and the stage that owns it."""
+
+    assembler: Assembler
+    stage: AssemblyStage
+
+
+def make_assembly(
+    base: Foundation, found: LiveFindings, *, traces: TraceTaker, progress: Progress, store: AssemblyStore
+) -> Assembly:
+    """Make the assembly, with what was learned of senders before: it hands arriving spans to live detection, and
+    complete traces to `traces`. `progress` says what is scored, `store` keeps how far that goes."""
+    settings, storage, clock = base.settings, base.storage, base.clock
+    assembler = Assembler(
+        clock=clock,
+        telemetry=base.telemetry,
+        store=base.store,
+        log=storage.requests,
+        loops=found.stage,
+        open_spans=found.open_spans,
+        senders=Senders(base.store.habits.load().items(), settings.assembly.senders),
+        config=settings.assembly,
+    )
+    stage = AssemblyStage(
+        assembler,
+        tenant=storage.tenant,
+        log=storage.requests,
+        evaluation=traces,
+        progress=progress,
+        store=store,
+        open_spans=found.open_spans,
+        clock=clock,
+        telemetry=base.telemetry,
+        memory=base.memory,
+        max_pending_bytes=settings.log.max_pending_bytes,
+        retention=min(settings.log.retention, settings.retention.content),
+    )
+    return Assembly(assembler, stage)
+
+
+def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage) -> Ingest:
+    """Make what the receivers hand requests to: it checks them, and waits for the log."""
+    settings, storage = base.settings, base.storage
+    limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
+    redaction = stored_redaction(settings, storage.folder)
+    return Ingest(log, assembly, storage.store, limits, base.telemetry, base.memory, redaction)
+
+
+def make_retention(
+    base: Foundation, erasure: Erasure, files: Sequence[File], tell: Callable[[], None]
+) -> RetentionStage:
+    """Make the end of data, over everything that holds some; `tell` tells other processes of a deletion."""
+    return RetentionStage(
+        base.store.deletions,
+        erasure,
+        files,
+        base.settings.retention,
+        base.clock,
+        base.telemetry,
+        lambda: uuid.uuid4().hex,
+        tell,
+        base.is_on_duty,
+    )
+
+
+def make_reports(
+    base: Foundation, sessions: SessionTaker, starts: Callable[[StartsReport], None], retention: RetentionStage
+) -> StoredReports:
+    """Make what takes reports from outside: those of sessions go to `sessions`, those of open spans to `starts`."""
+    return StoredReports(
+        store=base.store,
+        evaluation=sessions,
+        starts=starts,
+        judge=judge_check(base.settings.judge),
+        retention=retention,
+    )
+
+
+def make_queries(
+    base: Foundation,
+    assembler: Assembler,
+    open_spans: OpenSpans,
+    evaluation: Evaluation,
+    reliability: ReliabilityReports,
+) -> Queries:
+    """Make what the API and the page ask: of what is stored, and of what is running here."""
+    settings, storage = base.settings, base.storage
+
+    def trace(trace_id: str) -> AssembledTrace | None:
+        # As far as its spans have come while it goes on, then as it was scored.
+        return assembler.peek(trace_id) or storage.trace(trace_id)
+
+    return Queries(
+        base.store,
+        base.clock,
+        running=RunningTraceReader(assembler, open_spans, evaluation.core.read),
+        judge=evaluation.judge,
+        judge_model=settings.judge.model if settings.judge.on else None,
+        drifts=evaluation.canaries.stored_drifts if settings.judge.on else tuple,
+        idle=settings.session.idle,
+        reliability=reliability,
+        spans=SpanQueries(trace, TokenPrices(settings.prices).usd),
+    )
+
+
+def show_levels(
+    base: Foundation,
+    assembler: Assembler,
+    queues: Sequence[Part],
+    queries: Queries,
+    reliability: ReliabilityReports,
+    *,
+    levels: Callable[[], Iterable[SessionLevel]],
+    past: PastSessionCounts,
+) -> None:
+    """Register the gauges: of this process, and of facts. `levels` and `past` are those of sessions."""
+    output, on_duty = base.output, base.on_duty
+    output.collector.observe_duty(base.is_on_duty)
+    output.collector.observe_assembly(assembler)
+    output.collector.observe_queues({each.name: each for each in queues})
+    output.evaluations.observe_sessions(on_duty(levels), past)
+    output.findings.observe_problems(on_duty(queries.problem_counts))
+    output.versions.observe_reliability(on_duty(reliability.figures))
+    output.versions.observe_regressions(on_duty(Regressions(base.store.versions, base.clock).figures))
+    output.versions.observe_pass_rates(on_duty(queries.pass_rates.newest))
+
+
+def stop_in_turn(parts: Iterable[Part], within: float) -> None:
+    """Stop each stage once all before it have, in `within` seconds each."""
+    for part in parts:
+        part.shutdown(within)

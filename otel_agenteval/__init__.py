@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from otel_agenteval.context import session
     from otel_agenteval.loops.guard import AgentLoopDetected, stop_on_loop
     from otel_agenteval.processor import AgentEvalSpanProcessor
-    from otel_agenteval.reports import Run, feedback, run
+    from otel_agenteval.run_reports import Run, run
     from otel_agenteval.stats import Stats
+    from otel_agenteval.user_feedback import feedback
     from otel_agenteval.verdict import Verdict
 
 __all__ = [
@@ -37,14 +38,14 @@ __all__ = [
 _MODULES = {
     "AgentEvalSpanProcessor": "processor",
     "AgentLoopDetected": "loops.guard",
-    "Run": "reports",
+    "Run": "run_reports",
     "Stats": "stats",
     "Verdict": "verdict",
     "attach": "attachment",
     "current_verdict": "alarms",
-    "feedback": "reports",
+    "feedback": "user_feedback",
     "raise_if_looping": "alarms",
-    "run": "reports",
+    "run": "run_reports",
     "session": "context",
     "stop_on_loop": "loops.guard",
 }

@@ -6,7 +6,12 @@ never "empty": an empty answer is `""`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+
+BASELINE: Final = "baseline"
+CONDITIONS: Final = (BASELINE, "fault", "structural", "prompt")
+"""The conditions of a run: as it comes, with failing tools, with another structure of the input, or with the
+instruction in other words."""
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
@@ -124,7 +129,7 @@ class RunIdentity:
 
     task_id: str
     run_id: str
-    condition: str = "baseline"
+    condition: str = BASELINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

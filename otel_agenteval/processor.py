@@ -23,11 +23,11 @@ from otel_agenteval.loops.listener import Listener
 from otel_agenteval.loops.settings import client_rules
 from otel_agenteval.loops.verdicts import Alarm, Verdicts
 from otel_agenteval.sending.announcements import Announcements
-from otel_agenteval.sending.arrivals import Arrivals
 from otel_agenteval.sending.background import suppressing_instrumentation
 from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
 from otel_agenteval.sending.encoding import Encoder
 from otel_agenteval.sending.export import ExportThread
+from otel_agenteval.sending.intake import SpanIntake
 from otel_agenteval.sending.open_traces import TraceTable
 from otel_agenteval.sending.transport import Transport
 from otel_agenteval.stats import Stats
@@ -134,7 +134,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._announcements = Announcements(
             process_id(),
             self._live,
-            lambda: self._sender.wake(),  # noqa: PLW0108 - the sender is made later
+            lambda: self._export.wake(),  # noqa: PLW0108 - the export thread is made later
             self._monotonic,
         )
         self._watch = Watch(
@@ -143,19 +143,19 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._announcements,
             self._monotonic,
         )
-        self._arrivals = Arrivals(
+        self._intake = SpanIntake(
             self._table,
             self._buffer,
             self._watch if self._watches else None,
-            lambda: self._sender.wake(),  # noqa: PLW0108 - the sender is made later
+            lambda: self._export.wake(),  # noqa: PLW0108 - the export thread is made later
             self._fault,
         )
-        self._watch_thread = WatchThread(self._watch, self._arrivals.take_in, self._monotonic)
+        self._watch_thread = WatchThread(self._watch, self._intake.take_in, self._monotonic)
         self._first_minute = FirstMinute(
-            lambda: len(self._arrivals) > 0 or self._buffer.waiting > 0 or self._table.open_spans > 0, self._monotonic
+            lambda: len(self._intake) > 0 or self._buffer.waiting > 0 or self._table.open_spans > 0, self._monotonic
         )
-        self._sender = ExportThread(
-            self._arrivals,
+        self._export = ExportThread(
+            self._intake,
             self._buffer,
             self._transport,
             self._encoder,
@@ -188,21 +188,21 @@ class AgentEvalSpanProcessor(SpanProcessor):
     @property
     def stats(self) -> Stats:
         """The numbers of spans so far, by what has become of them."""
-        sender, buffer, arrivals = self._sender, self._buffer, self._arrivals
-        arrivals.take_in(timeout=TAKE_IN_TIMEOUT)
+        sender, buffer, intake = self._export, self._buffer, self._intake
+        intake.take_in(timeout=TAKE_IN_TIMEOUT)
         with self._lock:
             dropped = Counter(sender.dropped)
-            if refused := buffer.refused + arrivals.lost:
+            if refused := buffer.refused + intake.lost:
                 dropped["buffer_full"] = refused
-            if arrivals.too_late:
-                dropped["shutdown"] += arrivals.too_late
+            if intake.too_late:
+                dropped["shutdown"] += intake.too_late
             if buffer.oversized:
                 dropped["too_large"] += buffer.oversized
             reports = self._reports_dropped + sender.reports_dropped
             reports["waiting"] = sender.reports_accepted - sender.reports_settled
             reports["delivered"] = sender.reports_delivered
             return Stats(
-                handed_over=buffer.accepted + refused + buffer.oversized + arrivals.too_late,
+                handed_over=buffer.accepted + refused + buffer.oversized + intake.too_late,
                 exported=sender.exported,
                 rejected=sender.rejected,
                 dropped=dict(dropped),
@@ -234,10 +234,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
             # Asked of every span that starts, and most processes have no guard at all.
             if self._stamp or process_wide.used:
                 self._start_in_turn(span, identity, around, context)
-            arrivals = self._arrivals
-            arrivals.events.append((span, identity, around))
-            if len(arrivals.events) > arrivals.limit:
-                arrivals.relieve()
+            intake = self._intake
+            intake.events.append((span, identity, around))
+            if len(intake.events) > intake.limit:
+                intake.relieve()
             # Where starts are announced they are looked at now, else with the next look.
             if self._live or not self._watch_thread.is_ticking:
                 self._attend()
@@ -248,11 +248,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
         """Hand the span to the sender."""
         try:
             parent = span.parent
-            self._arrivals.events.append(span)
+            self._intake.events.append(span)
             may_close = parent is None or parent.is_remote or self._table.without_root
             # A sender that has something urgent to do knows it: waking it again would only cost a thread switch.
-            if (may_close or self._sender.sleeps) and not self._buffer.is_urgent:
-                self._sender.wake()
+            if (may_close or self._export.sleeps) and not self._buffer.is_urgent:
+                self._export.wake()
             if self._watch.is_heard:
                 self._watch_thread.wake()
         except Exception as error:  # noqa: BLE001 - no bug of ours may reach the agent; counted and logged
@@ -260,8 +260,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Wait until the collector has answered for every span and report handed over so far. False: not in time."""
-        self._arrivals.hurry(timeout_millis / 1000)
-        return self._sender.flush(timeout_millis / 1000)
+        self._intake.hurry(timeout_millis / 1000)
+        return self._export.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
         """Deliver what is buffered, within `shutdown_timeout`; what remains, and every later span, is dropped."""
@@ -271,10 +271,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._stopped = True
         with _live_lock:
             _live.discard(self)
-        self._arrivals.stop(self._shutdown_timeout)
+        self._intake.stop(self._shutdown_timeout)
         self._listener.stop()
         self._watch_thread.stop()
-        self._sender.stop(self._shutdown_timeout)
+        self._export.stop(self._shutdown_timeout)
         self._first_minute.stop()
         self.verdicts.stop()
 
@@ -284,10 +284,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
         with self._lock:
             if self._stopped:
                 self._reports_dropped["shutdown"] += 1
-            elif not self._sender.add_report(method, request):
+            elif not self._export.add_report(method, request):
                 self._reports_dropped["queue_full"] += 1
             else:
-                self._sender.start()
+                self._export.start()
 
     def look(self) -> None:
         """Look for loops in what has ended so far, without the watching thread: at most MAX_EVENTS spans.
@@ -296,7 +296,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         """
         if self._watches:
             with suppressing_instrumentation():
-                self._arrivals.take_in(timeout=LOOK_TIMEOUT)
+                self._intake.take_in(timeout=LOOK_TIMEOUT)
                 self._watch.look(LOOK_TIMEOUT)
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
@@ -358,8 +358,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if is_guarded(within):
                 self._listen()
                 is_guarded_call = self._watch.is_call(span)
-        self._arrivals.take_in(timeout=LOOK_TIMEOUT)
-        identity = self._arrivals.whose(context, span.parent, identity, around)
+        self._intake.take_in(timeout=LOOK_TIMEOUT)
+        identity = self._intake.whose(context, span.parent, identity, around)
         if is_guarded_call:
             self.look()
             self._guard(span, context, identity)
@@ -370,7 +370,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         """Let the threads know that something goes on."""
         if self._stopped:
             return
-        self._sender.start()
+        self._export.start()
         if self._watches:
             self._watch_thread.start()
             self._watch_thread.wake()
@@ -385,7 +385,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def _after_fork(self) -> None:
         # The parent sends what it holds. Its connection stays referenced: closing it here would disturb the parent.
         _inherited_connections.append((self._transport, self._listener))
-        self._arrivals.disown()
+        self._intake.disown()
         self._destination = None
         self._faults = 0
         self._begin()

@@ -5,7 +5,7 @@ import re
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.spans import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
-from otel_agenteval.detectors.results import ERROR_TEXT, tells_failure
+from otel_agenteval.detectors.tool_results import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)

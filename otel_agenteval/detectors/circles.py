@@ -4,12 +4,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from otel_agenteval.detectors.content import MAX_KEPT, Compared
-from otel_agenteval.detectors.repetition import Cycles
-from otel_agenteval.detectors.results import MAX_SHORT, MIN_CONTENT
+from otel_agenteval.detectors.counters import Cycles
+from otel_agenteval.detectors.fingerprints import MAX_KEPT, Compared
 from otel_agenteval.detectors.rules import LoopKind, RuleBook, loop
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import tool_name
+from otel_agenteval.detectors.tool_results import MAX_SHORT, MIN_CONTENT
 from otel_agenteval.finding import Finding
 from otel_agenteval.lru import LruMap
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from otel_agenteval.detectors.agent_runs import AgentRuns
 from otel_agenteval.detectors.circles import Circles
-from otel_agenteval.detectors.content import MAX_NAME, printable
+from otel_agenteval.detectors.fingerprints import MAX_NAME, printable
 from otel_agenteval.detectors.rules import BudgetRule, LoopKind, RuleBook, loop
-from otel_agenteval.detectors.runs import AgentRuns
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.finding import Finding, Mode

@@ -17,15 +17,16 @@ from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, pass_rate
 from otel_agenteval.metrics.regression import as_trial, regression_evidence
 from otel_agenteval.metrics.reliability import ReliabilityReport, reliability_report
 from otel_agenteval.metrics.result import MetricResult
-from otel_agenteval.metrics.runs import CONDITIONS, RESOURCES, Run
+from otel_agenteval.metrics.runs import RESOURCES, Run
 from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
 from otel_agenteval.metrics.session import SavedScores, SessionScores, agent_consistency, agent_reliability
 from otel_agenteval.metrics.signals import DEFAULT_WEIGHTS, SIGNAL_NAMES, Signals
-from otel_agenteval.metrics.text import TokenSets, jaccard_similarity
+from otel_agenteval.metrics.similarity import TokenSets, jaccard_similarity
 from otel_agenteval.metrics.tool_use import TOOL_USE_WEIGHTS, ToolUse, tool_use_correctness
 from otel_agenteval.metrics.trend import SessionTrend, session_trend
 from otel_agenteval.metrics.vectors import Vector
 from otel_agenteval.metrics.wilson import Clusters, clustered_interval, difference_interval
+from otel_agenteval.model import CONDITIONS
 
 __all__ = [
     "AGREEMENT_METRICS",

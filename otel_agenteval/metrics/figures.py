@@ -10,8 +10,9 @@ from otel_agenteval.metrics.pass_k import unbiased_by_task
 from otel_agenteval.metrics.predictability import PREDICTABILITY, Predictability
 from otel_agenteval.metrics.resampling import mean_over_tasks, once
 from otel_agenteval.metrics.robustness import CONDITION_OF, Robustness
-from otel_agenteval.metrics.runs import BASELINE, Bools, Floats, RunTable
+from otel_agenteval.metrics.runs import Bools, Floats, RunTable
 from otel_agenteval.metrics.safety import SAFETY, Safety
+from otel_agenteval.model import BASELINE
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "C_traj": ("C_traj_d", "C_traj_s"),

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from otel_agenteval.metrics.result import MetricResult, clamp
-from otel_agenteval.metrics.text import TokenSets
+from otel_agenteval.metrics.similarity import TokenSets
 from otel_agenteval.metrics.vectors import UnitVector, Vector, cosine_similarity, unit_vector
 from otel_agenteval.model import Json
 

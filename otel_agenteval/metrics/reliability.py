@@ -17,9 +17,10 @@ from otel_agenteval.metrics.pass_k import Interval
 from otel_agenteval.metrics.predictability import PREDICTABILITY
 from otel_agenteval.metrics.resampling import interval, ratio, resamples
 from otel_agenteval.metrics.robustness import CONDITION_OF
-from otel_agenteval.metrics.runs import BASELINE, CONDITIONS, Run, RunTable
+from otel_agenteval.metrics.runs import Run, RunTable
 from otel_agenteval.metrics.safety import SAFETY, check_severity_weights
 from otel_agenteval.metrics.wilson import mean_interval
+from otel_agenteval.model import BASELINE, CONDITIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ section "Robustness": success rate under a condition / success rate of the basel
 import numpy as np
 
 from otel_agenteval.metrics.resampling import ratio
-from otel_agenteval.metrics.runs import BASELINE, Floats, RunTable
+from otel_agenteval.metrics.runs import Floats, RunTable
+from otel_agenteval.model import BASELINE
 
 CONDITION_OF = {"R_fault": "fault", "R_struct": "structural", "R_prompt": "prompt"}
 

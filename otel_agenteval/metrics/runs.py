@@ -15,11 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from otel_agenteval.metrics.result import is_number, listed, unit_interval
-
-BASELINE: Final = "baseline"
-CONDITIONS: Final = (BASELINE, "fault", "structural", "prompt")
-"""A run as it comes, with failing tools, with another structure of the input, or with the instruction in other
-words."""
+from otel_agenteval.model import BASELINE, CONDITIONS
 
 ERRORS: Final = "num_errors"
 RESOURCES: Final = ("cost", "time", "api_calls", "num_actions", ERRORS, "call_latency")

@@ -6,7 +6,7 @@ through JSON.
 """
 
 from otel_agenteval.redaction.encoded import merged
-from otel_agenteval.redaction.finding import OwnPatterns, find
+from otel_agenteval.redaction.finder import OwnPatterns, find
 from otel_agenteval.redaction.kinds import PERSONAL, SECRETS, DataKind, Match
 from otel_agenteval.redaction.redactor import RedactionBudget, Redactor, canonical
 

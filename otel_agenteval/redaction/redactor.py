@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from otel_agenteval.model import Json
+from otel_agenteval.redaction.announced_secrets import AnnouncedSecrets
 from otel_agenteval.redaction.encoded import json_in, merged
-from otel_agenteval.redaction.finding import Finder, OwnPatterns
+from otel_agenteval.redaction.finder import Finder, OwnPatterns
+from otel_agenteval.redaction.json_names import Named, fits_name, named_by, named_in
 from otel_agenteval.redaction.kinds import EVERY, PERSONAL, PLACEHOLDER, SECRETS
-from otel_agenteval.redaction.naming import Named, fits_name, named_by, named_in
-from otel_agenteval.redaction.splits import AnnouncedSecrets
 
 MAX_DEPTH: Final = 64
 TOO_DEEP: Final = "[nested too deep to be redacted]"

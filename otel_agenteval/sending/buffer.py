@@ -1,4 +1,4 @@
-"""The bounded buffer between the agent's threads and the sender thread."""
+"""The bounded buffer between the agent's threads and the export thread."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -65,7 +65,7 @@ class SpanBuffer:
 
     The newest, because the counts in completion markers that are already in the buffer must stay true. Both bounds
     include the spans of the request in flight. Every counter has one writer: whoever takes in what has ended,
-    one thread at a time, writes `accepted`, `accepted_bytes`, `refused`, `oversized` and `urgent`; the sender thread
+    one thread at a time, writes `accepted`, `accepted_bytes`, `refused`, `oversized` and `urgent`; the export thread
     the others.
     """
 

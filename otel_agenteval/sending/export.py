@@ -1,4 +1,4 @@
-"""The sender thread: gathers spans into requests, keeps one in flight, and retries until the collector has them."""
+"""The export thread: gathers spans into requests, keeps one in flight, and retries until the collector has them."""
 
 import logging
 import struct
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from otel_agenteval.sending.announcements import Announcements
-from otel_agenteval.sending.arrivals import Arrivals
 from otel_agenteval.sending.background import (
     FIRST_BACKOFF,
     MAX_BACKOFF,
@@ -18,6 +17,7 @@ from otel_agenteval.sending.background import (
 )
 from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
 from otel_agenteval.sending.encoding import EncodedSpan, Encoder
+from otel_agenteval.sending.intake import SpanIntake
 from otel_agenteval.sending.throttle import ThrottledLog
 from otel_agenteval.sending.transport import (
     EXPORT_METHOD,
@@ -49,7 +49,7 @@ _logger = logging.getLogger("otel_agenteval")
 
 
 class ExportThread:
-    """Owns the thread, the connection and everything that leaves. Fills the buffer by `arrivals`.
+    """Owns the thread, the connection and everything that leaves. Fills the buffer by `intake`.
 
     The agent's threads call `wake` (the one of `OwnThread`) after a span ended that may close its trace, or any while
     this `sleeps`. `before_encoding` completes the spans that are about to be encoded. Nothing here runs on an agent's
@@ -58,7 +58,7 @@ class ExportThread:
 
     def __init__(
         self,
-        arrivals: Arrivals,
+        intake: SpanIntake,
         buffer: SpanBuffer,
         transport: Transport,
         encoder: Encoder,
@@ -66,7 +66,7 @@ class ExportThread:
         announcements: Announcements,
         before_encoding: Callable[[Sequence[EndedSpan]], None],
     ) -> None:
-        self._arrivals = arrivals
+        self._intake = intake
         self._buffer = buffer
         self._transport = transport
         self._encoder = encoder
@@ -182,7 +182,7 @@ class ExportThread:
         """Return when a batch is due: urgent, full, lingered long enough, or the sender is stopping."""
         linger_until: float | None = None
         while self._deadline is None:
-            self._arrivals.take_in()
+            self._intake.take_in()
             if self._is_full():
                 return
             now = self._monotonic()
@@ -206,7 +206,7 @@ class ExportThread:
     def _sleep(self, timeout: float) -> None:
         """Wait until woken; a span that ends before this begins is seen at once."""
         self.sleeps = timeout > LINGER
-        if not (self.sleeps and len(self._arrivals)):
+        if not (self.sleeps and len(self._intake)):
             self._thread.wait(timeout)
         self.sleeps = False
 
@@ -301,7 +301,7 @@ class ExportThread:
 
     def _send_announcement(self) -> None:
         """Try once to announce what was not announced yet. Nothing waits for it."""
-        delivered = not len(self._arrivals) and self._buffer.settled >= self._buffer.accepted
+        delivered = not len(self._intake) and self._buffer.settled >= self._buffer.accepted
         if (request := self._announcements.take(delivered=delivered)) is None:
             return
         answer = self._transport.send(STARTS_METHOD, request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))

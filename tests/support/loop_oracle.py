@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from otel_agenteval.detectors import LoopKind, Step, StepKind
-from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_speech
-from otel_agenteval.detectors.repetition import MAX_PERIOD, NEAR
-from otel_agenteval.detectors.results import Lack, is_content, lack_in
+from otel_agenteval.detectors.counters import MAX_PERIOD, NEAR
+from otel_agenteval.detectors.fingerprints import error_fingerprint, fingerprint, is_speech
 from otel_agenteval.detectors.tool_names import tool_name
+from otel_agenteval.detectors.tool_results import Lack, is_content, lack_in
 
 ROUNDS = 3
 ATTEMPTS = 4

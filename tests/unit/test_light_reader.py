@@ -10,7 +10,7 @@ import pytest
 from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, steps_of
-from otel_agenteval.detectors.content import fingerprint
+from otel_agenteval.detectors.fingerprints import fingerprint
 from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.loops.light_reader import (
     MAX_CONTENT,

@@ -18,8 +18,8 @@ from otel_agenteval.metrics import (
     jaccard_similarity,
     loop_detection,
 )
+from otel_agenteval.metrics.similarity import STOP_WORDS
 from otel_agenteval.metrics.tail import tail_size
-from otel_agenteval.metrics.text import STOP_WORDS
 from otel_agenteval.metrics.vectors import cosine_similarity, unit_vector
 
 VECTORS = json.loads(

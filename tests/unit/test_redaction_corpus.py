@@ -5,8 +5,8 @@ import json
 import pytest
 
 from otel_agenteval.redaction import DataKind, Redactor, find
-from otel_agenteval.redaction.personal import PERSONAL_RULES
-from otel_agenteval.redaction.rules import RULES
+from otel_agenteval.redaction.personal_forms import PERSONAL_RULES
+from otel_agenteval.redaction.secret_forms import RULES
 from tests.support.redaction_corpus import Case, flat, held_back, ordinary
 
 CASES = held_back()

@@ -25,12 +25,12 @@ from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, NotAllowed, Overloaded, Unavailable
 from agenteval_collector.runtime.grpc_status import abort
 from otel_agenteval.finding import Finding
+from otel_agenteval.model import BASELINE, CONDITIONS
 from otel_agenteval.outcome import Evaluation, Failure, Score
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceServicer
 from otel_agenteval.text import storable
 
-CONDITIONS = ("baseline", "fault", "structural", "prompt")
 MAX_MISSED_SECONDS = 1e9
 MAX_STARTS = 10_000
 """Starts in one report; our processor sends far fewer."""
@@ -268,7 +268,7 @@ def _message(kind: type[Sent], source: object, **said: Any) -> Sent:
 
 
 def _run_report(request: pb.ReportRunRequest) -> RunReport:
-    condition = request.condition or CONDITIONS[0]
+    condition = request.condition or BASELINE
     if condition not in CONDITIONS:
         raise InvalidRequest(f"condition is {condition[:64]!r}, not one of {', '.join(CONDITIONS)}")
     confidence = _optional(request, "confidence")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.model.trace_view import TurnView
-from otel_agenteval.detectors.content import is_speech
+from otel_agenteval.detectors.fingerprints import is_speech
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import Json, Turn
 

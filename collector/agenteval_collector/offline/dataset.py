@@ -17,8 +17,7 @@ from agenteval_collector.model.runs import RunReport
 from agenteval_collector.offline.recordings import read_text
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.conventions.run_attributes import read_expected
-from otel_agenteval.metrics import CONDITIONS
-from otel_agenteval.model import ExpectedTool, RunIdentity
+from otel_agenteval.model import BASELINE, CONDITIONS, ExpectedTool, RunIdentity
 
 
 @dataclass(slots=True)
@@ -40,7 +39,7 @@ class _Line(BaseModel):
 
     task_id: str = Field(min_length=1)
     run_id: str | None = Field(default=None, min_length=1)
-    condition: str = CONDITIONS[0]
+    condition: str = BASELINE
     agent: str | None = Field(default=None, min_length=1)
     service_version: str | None = Field(default=None, min_length=1)
     success: bool | None = None

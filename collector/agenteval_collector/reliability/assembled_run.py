@@ -15,8 +15,9 @@ from typing import TypeVar
 from agenteval_collector.model.runs import RunTrace, StoredRun, Violation
 from agenteval_collector.reliability.personal_data import not_said_before
 from agenteval_collector.reliability.run_trace import MAX_ACTIONS
-from otel_agenteval.metrics import CONDITIONS, Run
+from otel_agenteval.metrics import Run
 from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
+from otel_agenteval.model import CONDITIONS
 from otel_agenteval.outcome import Status
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from otel_agenteval.redaction.encoded import decodings
 from otel_agenteval.redaction.kinds import EVERY, PLACEHOLDER, DataKind, Match, Rule
-from otel_agenteval.redaction.personal import PERSONAL_RULES
-from otel_agenteval.redaction.rules import RULES
+from otel_agenteval.redaction.personal_forms import PERSONAL_RULES
+from otel_agenteval.redaction.secret_forms import RULES
 
 
 class OwnPatterns:

@@ -40,7 +40,7 @@ class Observer(Protocol):
         """Take an end."""
 
 
-class Arrivals:
+class SpanIntake:
     """Takes starts and ends into the table of open traces, the buffer and the observer, in the order of their arrival.
 
     The agent's threads append to `events`, and wait for nothing. Whatever costs more is done by `take_in`, mostly on

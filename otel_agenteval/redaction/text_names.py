@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from otel_agenteval.redaction.kinds import PLACEHOLDER, DataKind, Rule
-from otel_agenteval.redaction.names import Strength, fits, is_random, looks_made, strength_of
+from otel_agenteval.redaction.secret_names import Strength, fits, is_random, looks_made, strength_of
 
 _HINTS: Final = (
     "pass", "pwd", "kennwort", "contrase", "senha", "пароль", "密码", "密碼", "パスワード", "mot de passe", "secret",

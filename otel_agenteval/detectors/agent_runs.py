@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from otel_agenteval.detectors.agent import AgentRunDetectors
+from otel_agenteval.detectors.agent_loops import AgentRunDetectors
 from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.lru import LruMap

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from otel_agenteval.model import Json
 from otel_agenteval.redaction.kinds import PLACEHOLDER, DataKind
-from otel_agenteval.redaction.names import Strength, fits, looks_made, strength_of
-from otel_agenteval.redaction.personal import is_document_number
+from otel_agenteval.redaction.personal_forms import is_document_number
+from otel_agenteval.redaction.secret_names import Strength, fits, looks_made, strength_of
 
 _SCHEME: Final = re.compile(r"(?i:bearer|basic|token|digest|bot|apikey)\s+\S")
 

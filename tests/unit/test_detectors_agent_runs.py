@@ -14,7 +14,7 @@ from otel_agenteval.conventions.identity import BY_CONVENTION
 from otel_agenteval.conventions.spans import span_record
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.detectors import BudgetRule, Detectors, Mode, RuleBook, Rules, Step, StepKind, steps_of
-from otel_agenteval.detectors.runs import MAX_RUNS
+from otel_agenteval.detectors.agent_runs import MAX_RUNS
 from otel_agenteval.model import AgentRun
 from tests.support.agent_runs import Message, Stage
 from tests.support.looping import found_live

@@ -1,17 +1,11 @@
-"""What the application itself tells the collector: the outcomes of runs of a task, and feedback of its users.
+"""Runs of a task: spans that start inside a run belong to it, and the application reports its outcome."""
 
-Spans that start inside a run belong to it.
-"""
-
-import re
 import time
 from contextvars import Token
-from typing import Final, SupportsFloat
+from typing import SupportsFloat
 
 from opentelemetry import context as context_api
-from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import format_trace_id
 
 from otel_agenteval.context import (
     SpanIdentity,
@@ -23,18 +17,16 @@ from otel_agenteval.context import (
     with_witness,
 )
 from otel_agenteval.loops.guard import AgentLoopDetected
+from otel_agenteval.model import BASELINE, CONDITIONS
 from otel_agenteval.processor import report_everywhere
-from otel_agenteval.proto.v1.evaluation_pb2 import ReportFeedbackRequest, ReportRunRequest
-from otel_agenteval.sending.transport import FEEDBACK_METHOD, REPORT_METHOD
-from otel_agenteval.text import storable
-
-CONDITIONS: Final = ("baseline", "fault", "structural", "prompt")
+from otel_agenteval.proto.v1.evaluation_pb2 import ReportRunRequest
+from otel_agenteval.sending.transport import REPORT_METHOD
 
 
 class Run:
     """One attempt at a task, as a context manager. `report` may be called inside or afterwards."""
 
-    def __init__(self, task_id: str, run_id: str, condition: str = "baseline") -> None:
+    def __init__(self, task_id: str, run_id: str, condition: str = BASELINE) -> None:
         self.task_id = required_of_run("task_id", task_id)
         self.run_id = required_of_run("run_id", run_id)
         if condition not in CONDITIONS:
@@ -97,7 +89,7 @@ class Run:
         return self._session_id
 
 
-def run(task_id: str, run_id: str, condition: str = "baseline") -> Run:
+def run(task_id: str, run_id: str, condition: str = BASELINE) -> Run:
     """Let spans started inside belong to run `run_id` of the task. `condition` says what was done to the agent or its
     tools.
 
@@ -105,50 +97,3 @@ def run(task_id: str, run_id: str, condition: str = "baseline") -> Run:
     Raises ValueError for ids that are not non-empty strings of 1024 characters at most, and for an unknown condition.
     """
     return Run(task_id, run_id, condition)
-
-
-MAX_NOTE: Final = 10_000
-"""Characters of a note; the collector takes no more."""
-_TRACE_ID: Final = re.compile("[0-9a-f]{32}")
-
-
-def feedback(
-    value: bool | float,
-    name: str = "user_feedback",
-    trace_id: str | None = None,
-    session_id: str | None = None,
-    note: str | None = None,
-) -> None:
-    """Tell the collector what the end user said of an answer or a conversation, without waiting for it.
-
-    `value` is a thumb (True: up), or stars as a number in [0, 1]; `note` are the user's words, the first MAX_NOTE
-    characters of them. It is about the trace, else about the session; where neither is given, about the current trace,
-    else the current session. Its author is the current session's user. The trace may still be on its way.
-
-    Raises ValueError for a value out of range, an id that cannot be meant, and where there is nothing to be about.
-    """
-    if not isinstance(value, SupportsFloat) or not 0.0 <= float(value) <= 1.0:
-        raise ValueError(f"feedback is {value!r}: give True, False, or a number in [0, 1]")
-    if trace_id is not None and not (isinstance(trace_id, str) and _TRACE_ID.fullmatch(trace_id)):
-        raise ValueError(f"trace_id is {trace_id!r}: give 32 lower-case hexadecimal digits")
-    current = identity_in(None) or SpanIdentity()
-    if trace_id is None and session_id is None:
-        trace_id, session_id = _current_trace(), current.session_id
-        if trace_id is None and session_id is None:
-            raise ValueError("feedback is about nothing: give trace_id= or session_id=, or call it inside of one")
-    if trace_id is None:
-        session_id = required_of_run("session_id", session_id)
-    request = ReportFeedbackRequest(
-        trace_id=trace_id or "",
-        session_id=session_id or "" if trace_id is None else "",
-        name=required_of_run("name", name),
-        value=float(value),
-        author=reportable(current.user_id),
-        note=storable(note or "")[:MAX_NOTE],
-    )
-    report_everywhere(f"feedback {name!r}", FEEDBACK_METHOD, request.SerializeToString())
-
-
-def _current_trace() -> str | None:
-    context = trace.get_current_span().get_span_context()
-    return format_trace_id(context.trace_id) if context.is_valid else None

@@ -9,9 +9,9 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Tracer, set_span_in_context
 
 from otel_agenteval.context import SpanIdentity
-from otel_agenteval.sending import arrivals as module
-from otel_agenteval.sending.arrivals import HELP, MAX_UNTIMED, Arrivals
+from otel_agenteval.sending import intake as module
 from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
+from otel_agenteval.sending.intake import HELP, MAX_UNTIMED, SpanIntake
 from otel_agenteval.sending.open_traces import TraceTable
 
 
@@ -24,7 +24,7 @@ class Scene(SpanProcessor):
         self.faults: list[Exception] = []
         self.wakes = 0
         self.identity: SpanIdentity | None = None
-        self.arrivals = Arrivals(self.table, self.buffer, None, self._wake, self.faults.append)
+        self.intake = SpanIntake(self.table, self.buffer, None, self._wake, self.faults.append)
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(self)
         self.tracer: Tracer = provider.get_tracer("agent")
@@ -33,19 +33,19 @@ class Scene(SpanProcessor):
         self.wakes += 1
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        self.arrivals.events.append((span, self.identity, None))
-        if len(self.arrivals) > self.arrivals.limit:
-            self.arrivals.relieve()
+        self.intake.events.append((span, self.identity, None))
+        if len(self.intake) > self.intake.limit:
+            self.intake.relieve()
 
     def on_end(self, span: ReadableSpan) -> None:
-        self.arrivals.events.append(span)
+        self.intake.events.append(span)
 
     def spans(self, count: int, size: int = 0) -> None:
         for _ in range(count):
             self.tracer.start_span("span", attributes={"text": "x" * size}).end()
 
     def taken(self) -> list[EndedSpan]:
-        self.arrivals.take_in()
+        self.intake.take_in()
         return self.buffer.take(100_000, 1 << 40)
 
 
@@ -69,7 +69,7 @@ def test_few_spans_leave_the_work_to_our_threads_and_many_share_it() -> None:
     assert (scene.buffer.accepted, scene.wakes) == (0, 0)
     scene.spans(MAX_UNTIMED)
     assert scene.wakes > 0
-    assert 2 * MAX_UNTIMED - HELP <= len(scene.arrivals) <= 2 * MAX_UNTIMED + 1
+    assert 2 * MAX_UNTIMED - HELP <= len(scene.intake) <= 2 * MAX_UNTIMED + 1
     assert len(scene.taken()) == 2 * MAX_UNTIMED
 
 
@@ -83,8 +83,8 @@ def test_few_spans_leave_the_work_to_our_threads_and_many_share_it() -> None:
 def test_what_waits_is_bounded_though_nobody_takes_it_in(bounds: dict[str, int], size: int, kept: int) -> None:
     scene = Scene(**bounds)
     scene.spans(5_000, size)
-    assert len(scene.arrivals) <= 2 * 100 + 2
-    scene.arrivals.take_in()
+    assert len(scene.intake) <= 2 * 100 + 2
+    scene.intake.take_in()
     assert abs(scene.buffer.accepted - kept) <= 1
     assert scene.buffer.accepted + scene.buffer.refused == 5_000
 
@@ -95,7 +95,7 @@ def test_where_another_thread_holds_up_what_waits_the_newest_go_and_count(monkey
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with scene.arrivals._lock:
+        with scene.intake._lock:
             held.set()
             release.wait(20)
 
@@ -103,11 +103,11 @@ def test_where_another_thread_holds_up_what_waits_the_newest_go_and_count(monkey
     holder.start()
     held.wait(20)
     scene.spans(2_000)
-    assert len(scene.arrivals) <= 3_002
+    assert len(scene.intake) <= 3_002
     release.set()
     holder.join(20)
-    assert len(scene.taken()) + scene.arrivals.lost == 2_000
-    assert scene.arrivals.lost > 0
+    assert len(scene.taken()) + scene.intake.lost == 2_000
+    assert scene.intake.lost > 0
 
 
 def test_spans_that_are_not_sampled_are_not_taken() -> None:
@@ -116,7 +116,7 @@ def test_spans_that_are_not_sampled_are_not_taken() -> None:
     provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
     provider.add_span_processor(scene)
     provider.get_tracer("agent").start_span("span", context=set_span_in_context(unsampled)).end()
-    scene.arrivals.events.append(ReadableSpan("span", context=unsampled.get_span_context()))
+    scene.intake.events.append(ReadableSpan("span", context=unsampled.get_span_context()))
     assert not scene.taken()
     assert not scene.faults
 
@@ -124,10 +124,10 @@ def test_spans_that_are_not_sampled_are_not_taken() -> None:
 def test_after_the_stop_spans_are_only_counted() -> None:
     scene = Scene()
     scene.spans(3)
-    scene.arrivals.stop(1.0)
+    scene.intake.stop(1.0)
     scene.spans(5)
-    scene.arrivals.take_in()
-    assert (scene.buffer.accepted, scene.arrivals.too_late, len(scene.arrivals)) == (3, 5, 0)
+    scene.intake.take_in()
+    assert (scene.buffer.accepted, scene.intake.too_late, len(scene.intake)) == (3, 5, 0)
 
 
 def test_an_end_after_its_root_may_close_the_trace() -> None:
@@ -135,16 +135,16 @@ def test_an_end_after_its_root_may_close_the_trace() -> None:
     root = scene.tracer.start_span("root")
     child = scene.tracer.start_span("child", context=set_span_in_context(root))
     root.end()
-    scene.arrivals.take_in()
+    scene.intake.take_in()
     assert scene.table.without_root == 1
     child.end()
-    scene.arrivals.take_in()
+    scene.intake.take_in()
     assert (scene.table.without_root, scene.buffer.is_urgent) == (0, True)
 
 
 def test_a_span_that_cannot_be_read_costs_no_other() -> None:
     scene = Scene()
-    scene.arrivals.events.append(object())  # type: ignore[arg-type]
+    scene.intake.events.append(object())  # type: ignore[arg-type]
     scene.spans(1)
     assert len(scene.taken()) == 1
     assert len(scene.faults) == 1
@@ -155,8 +155,8 @@ def test_after_a_fork_identities_are_known_and_nothing_waits() -> None:
     scene.identity = SpanIdentity("s1")
     root = scene.tracer.start_span("root")
     scene.spans(2)
-    scene.arrivals.disown()
-    assert (len(scene.arrivals), scene.buffer.accepted, scene.table.open_spans) == (0, 0, 0)
+    scene.intake.disown()
+    assert (len(scene.intake), scene.buffer.accepted, scene.table.open_spans) == (0, 0, 0)
     assert scene.table.inherited(root.get_span_context().trace_id, None) == SpanIdentity("s1")
 
 
@@ -167,8 +167,8 @@ def test_taking_in_that_comes_upon_itself_does_nothing() -> None:
     class Interrupting(SpanIdentity):
         def completed_by(self, other: SpanIdentity) -> SpanIdentity:
             scene.spans(1)
-            scene.arrivals.take_in()
-            scene.arrivals.take_in()
+            scene.intake.take_in()
+            scene.intake.take_in()
             return super().completed_by(other)
 
     scene.identity = Interrupting("s1")
@@ -177,6 +177,6 @@ def test_taking_in_that_comes_upon_itself_does_nothing() -> None:
         child = scene.tracer.start_span("child")
         scene.identity = None
         child.end()
-    scene.arrivals.take_in()
+    scene.intake.take_in()
     assert [each.span.name for each in scene.taken()] == ["child", "root", "span"]
     assert not scene.faults

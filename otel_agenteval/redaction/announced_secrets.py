@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from otel_agenteval.redaction.kinds import DataKind
-from otel_agenteval.redaction.names import is_value, looks_made
+from otel_agenteval.redaction.secret_names import is_value, looks_made
 
 TEXTS: Final = 8
 """Texts after an announcement that may hold the value; each message has a few, such as its role."""

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind
-from otel_agenteval.detectors.results import is_content, lack_in, reports_failure
 from otel_agenteval.detectors.tool_names import tool_name
+from otel_agenteval.detectors.tool_results import is_content, lack_in, reports_failure
 from otel_agenteval.model import Json
 
 LONG = "The parcel left our hall in Porto on Monday and will be with you in a week, as we have told you before."

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final
 
-from otel_agenteval.detectors.content import MAX_DECODED
+from otel_agenteval.detectors.fingerprints import MAX_DECODED
 from otel_agenteval.detectors.tool_names import ToolName, tool_name
 from otel_agenteval.model import Json
 

@@ -4,12 +4,12 @@ import re
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
-from otel_agenteval.detectors.content import MAX_ERROR, Compared, error_fingerprint, is_speech
-from otel_agenteval.detectors.repetition import Attempts, Checks, Cycles, Failures, Row, StepFailure
-from otel_agenteval.detectors.results import Lack, ends_of, is_content, lack_in, reports_failure
+from otel_agenteval.detectors.counters import Attempts, Checks, Cycles, Failures, Row, StepFailure
+from otel_agenteval.detectors.fingerprints import MAX_ERROR, Compared, error_fingerprint, is_speech
 from otel_agenteval.detectors.rules import LoopKind, RepetitionRule, Rules, loop
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import ToolName, tool_name
+from otel_agenteval.detectors.tool_results import Lack, ends_of, is_content, lack_in, reports_failure
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Json
 

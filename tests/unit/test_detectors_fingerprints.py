@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.detectors.content import (
+from otel_agenteval.detectors.fingerprints import (
     MAX_DECODED,
     MAX_KEPT,
     MAX_NAME,

@@ -7,8 +7,8 @@ import re
 from typing import Final
 
 from otel_agenteval.redaction.kinds import WORD, DataKind, Rule, rule, start
-from otel_agenteval.redaction.named import NAMED, is_number
-from otel_agenteval.redaction.names import is_random, is_value, looks_made
+from otel_agenteval.redaction.secret_names import is_random, is_value, looks_made
+from otel_agenteval.redaction.text_names import NAMED, is_number
 
 _QUERY_NAMES: Final = (
     r"x-(?:amz|goog|oss|cos|ms|obs)-(?:signature|credential|security-token)|(?:oss)?accesskeyid|awsaccesskeyid"

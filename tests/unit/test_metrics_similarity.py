@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.metrics import TokenSets, jaccard_similarity
-from otel_agenteval.metrics.text import STOP_WORDS
+from otel_agenteval.metrics.similarity import STOP_WORDS
 
 texts = st.text(max_size=80)
 phrases = st.lists(

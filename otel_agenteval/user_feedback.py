@@ -1,0 +1,59 @@
+"""Feedback of the end user on an answer or a conversation."""
+
+import re
+from typing import Final, SupportsFloat
+
+from opentelemetry import trace
+from opentelemetry.trace import format_trace_id
+
+from otel_agenteval.context import SpanIdentity, identity_in, reportable, required_of_run
+from otel_agenteval.processor import report_everywhere
+from otel_agenteval.proto.v1.evaluation_pb2 import ReportFeedbackRequest
+from otel_agenteval.sending.transport import FEEDBACK_METHOD
+from otel_agenteval.text import storable
+
+MAX_NOTE: Final = 10_000
+"""Characters of a note; the collector takes no more."""
+_TRACE_ID: Final = re.compile("[0-9a-f]{32}")
+
+
+def feedback(
+    value: bool | float,
+    name: str = "user_feedback",
+    trace_id: str | None = None,
+    session_id: str | None = None,
+    note: str | None = None,
+) -> None:
+    """Tell the collector what the end user said of an answer or a conversation, without waiting for it.
+
+    `value` is a thumb (True: up), or stars as a number in [0, 1]; `note` are the user's words, the first MAX_NOTE
+    characters of them. It is about the trace, else about the session; where neither is given, about the current trace,
+    else the current session. Its author is the current session's user. The trace may still be on its way.
+
+    Raises ValueError for a value out of range, an id that cannot be meant, and where there is nothing to be about.
+    """
+    if not isinstance(value, SupportsFloat) or not 0.0 <= float(value) <= 1.0:
+        raise ValueError(f"feedback is {value!r}: give True, False, or a number in [0, 1]")
+    if trace_id is not None and not (isinstance(trace_id, str) and _TRACE_ID.fullmatch(trace_id)):
+        raise ValueError(f"trace_id is {trace_id!r}: give 32 lower-case hexadecimal digits")
+    current = identity_in(None) or SpanIdentity()
+    if trace_id is None and session_id is None:
+        trace_id, session_id = _current_trace(), current.session_id
+        if trace_id is None and session_id is None:
+            raise ValueError("feedback is about nothing: give trace_id= or session_id=, or call it inside of one")
+    if trace_id is None:
+        session_id = required_of_run("session_id", session_id)
+    request = ReportFeedbackRequest(
+        trace_id=trace_id or "",
+        session_id=session_id or "" if trace_id is None else "",
+        name=required_of_run("name", name),
+        value=float(value),
+        author=reportable(current.user_id),
+        note=storable(note or "")[:MAX_NOTE],
+    )
+    report_everywhere(f"feedback {name!r}", FEEDBACK_METHOD, request.SerializeToString())
+
+
+def _current_trace() -> str | None:
+    context = trace.get_current_span().get_span_context()
+    return format_trace_id(context.trace_id) if context.is_valid else None

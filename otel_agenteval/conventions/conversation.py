@@ -16,7 +16,8 @@ from otel_agenteval.conventions.conversation_digest import ConversationDigest, d
 from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, ChatMessage, ToolRequest, ToolResponse
 from otel_agenteval.conventions.span_errors import span_error
-from otel_agenteval.conventions.tools import answered, is_framework, requested
+from otel_agenteval.conventions.steering import is_steering
+from otel_agenteval.conventions.tool_calls import answered, requested
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import ConversationDigests, Json, ToolCall
 
@@ -100,7 +101,7 @@ def earlier_steps(models: Sequence[Node], agents: Sequence[str], began_at: int) 
         was_reply = step.role == ASSISTANT
         # Before the turn, and before one another; those of one reply at the same time.
         time = began_at - 2 * (len(steps) - at)
-        calls += [_call(each, models[0], time) for each in step.requests if not is_framework(each, agents)]
+        calls += [_call(each, models[0], time) for each in step.requests if not is_steering(each, agents)]
         for response in step.responses:
             _answer(calls, newest, response, answers)
     return EarlierSteps(tuple(calls), len(calls) - newest, is_continued=not was_reply)

@@ -16,7 +16,8 @@ from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.span_reader import ReadSpan, read_span
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.tools import available_tools, tool_requests
+from otel_agenteval.conventions.tool_calls import tool_requests
+from otel_agenteval.conventions.tool_definitions import available_tools
 from otel_agenteval.conventions.tree import Node, grow, in_order, let_go, tell_runs_apart
 from otel_agenteval.conventions.turn_nodes import TurnNodes, turn_nodes
 from otel_agenteval.conventions.turns import read_turn

@@ -16,7 +16,7 @@ from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT
 from otel_agenteval.conventions.span_errors import is_explained, span_error
 from otel_agenteval.conventions.spans import STATUS_ERROR
-from otel_agenteval.conventions.tools import transfer_target
+from otel_agenteval.conventions.steering import transfer_target
 from otel_agenteval.conventions.tree import Node
 
 _CALLS = (SpanRole.MODEL, SpanRole.TOOL)

@@ -8,10 +8,10 @@ from itertools import pairwise
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.dialect import SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, spoken_by
-from otel_agenteval.conventions.questions import question_of, sent_of
+from otel_agenteval.conventions.model_questions import question_of, sent_of
 from otel_agenteval.conventions.span_errors import is_cancelled, span_error, tells_of
 from otel_agenteval.conventions.spans import STATUS_ERROR
-from otel_agenteval.conventions.tools import tool_calls
+from otel_agenteval.conventions.tool_calls import tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.conventions.turn_nodes import TurnNodes, speakers
 from otel_agenteval.model import ModelCall, Turn

@@ -14,7 +14,7 @@ from otel_agenteval.conventions.api_bodies import response, usage
 from otel_agenteval.conventions.decoding import called_with
 from otel_agenteval.conventions.dialect import Attributes, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, are_parts, joined_chunks, read_message
-from otel_agenteval.conventions.questions import newest_of, question_of, sent_of
+from otel_agenteval.conventions.model_questions import newest_of, question_of, sent_of
 from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.conventions.span_errors import result_error
 from otel_agenteval.detectors import Step, StepKind

@@ -52,7 +52,7 @@ if len(sys.argv) > 1:
     dialects.__path__.append(sys.argv[1])
 
 from otel_agenteval.conventions.agents import agent_of, is_run
-from otel_agenteval.conventions.questions import question_of
+from otel_agenteval.conventions.model_questions import question_of
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.conventions.registry import content_switch
 from otel_agenteval.conventions.spans import SpanRecord

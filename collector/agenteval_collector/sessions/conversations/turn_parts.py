@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from agenteval_collector.model.trace_view import TraceView
 from otel_agenteval.conventions.messages import ToolResponse
-from otel_agenteval.conventions.tools import answered
+from otel_agenteval.conventions.tool_calls import answered
 from otel_agenteval.model import ToolCall
 
 MAX_CALLS: Final = 100

@@ -1,43 +1,30 @@
-"""The calls of the user's tools in a turn, and the tools that could have been called.
+"""The calls of the user's tools in a turn.
 
 The model's request is joined with the span of its execution: by call id, else by name and arguments, else by name.
-Requests count alone for tools that no span of the turn executed. Tools by which a framework steers itself (hand-offs,
-`final_answer`) are not the user's.
+Requests count alone for tools that no span of the turn executed. Tools by which a framework steers itself are not the
+user's (`steering`).
 """
 
 import json
-import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from otel_agenteval.conventions.decoding import are_positional, decode_remains, decode_structure, is_cut, known_text
-from otel_agenteval.conventions.dialect import SpanFacts
+from otel_agenteval.conventions.decoding import are_positional
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
-from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.conventions.span_errors import result_error, span_error
+from otel_agenteval.conventions.steering import is_steering
+from otel_agenteval.conventions.tool_definitions import OfferedTools
 from otel_agenteval.conventions.tree import Node
-from otel_agenteval.detectors.tool_names import receiver_in
-from otel_agenteval.model import Json, Tool, ToolCall
-
-
-def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
-    """Return the agent of `agents` that `request` hands the conversation to; None where it is no hand-off."""
-    receiver = receiver_in(request.name)
-    if receiver is None:
-        return None
-    named = {_slug(receiver)}
-    if isinstance(request.arguments, dict):
-        named.update(_slug(value) for value in request.arguments.values() if isinstance(value, str))
-    return next((agent for agent in agents if _slug(agent) in named), None)
+from otel_agenteval.model import ToolCall
 
 
 def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[str]) -> tuple[ToolCall, ...]:
     """Return the calls of a turn in the order of their requests, else of their starts; nodes are given by start
     time."""
     requests = tool_requests(models, agents)
-    offered = _Offered()
-    executions = [_execution(node) for node in spans if not is_framework(_request(node), agents)]
+    offered = OfferedTools()
+    executions = [_execution(node) for node in spans if not is_steering(_request(node), agents)]
     earlier = _asked_earlier(executions, models)
     own = [call for call in executions if call.span_id not in earlier]
     matches = _join([request for _, request in requests], own)
@@ -56,25 +43,6 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     return tuple(_with_failures(_with_results([call for _, call in timed], models), models))
 
 
-def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agents: Sequence[str]) -> tuple[Tool, ...]:
-    """Return the tools that were on offer: by the definitions on model spans, else by the names on agent spans, else
-    those that were called."""
-    facts = list(facts)
-    definitions: dict[str, Json] = {}
-    for each in facts:
-        if each.tool_definitions is not None:
-            definitions.setdefault(repr(each.tool_definitions), each.tool_definitions)
-    offered = [tool for recording in definitions.values() for tool in _defined(recording)]
-    offered = offered or [Tool(name=name) for each in facts for name in each.tool_names or ()]
-    offered = offered or [Tool(name=call.name) for call in called]
-    answering = {name for each in facts for name in each.answer_tools or ()}
-    tools: dict[str, Tool] = {}
-    for tool in offered:
-        if tool.name not in answering and not is_framework(ToolRequest(name=tool.name), agents):
-            tools.setdefault(tool.name, tool)
-    return tuple(tools.values())
-
-
 def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node, ToolRequest]]:
     """Return the tool requests of the models, each with the call that asked; a repeated call id is one request. An id
     made up from the tool's name recurs in other calls, and is none."""
@@ -83,7 +51,7 @@ def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[N
     recurring: set[str] = set()
     for node in models:
         for request in node.facts.requests:
-            if request.name in (node.facts.answer_tools or ()) or is_framework(request, agents):
+            if request.name in (node.facts.answer_tools or ()) or is_steering(request, agents):
                 continue
             if request.call_id in first:
                 if first[request.call_id] == request and not _is_remembered(request, node):
@@ -105,11 +73,6 @@ def requested(request: ToolRequest, node: Node) -> ToolCall:
 def _is_remembered(request: ToolRequest, node: Node) -> bool:
     """Return whether the model was told of a call with the id of `request` before it asked: it asks another time."""
     return any(each.call_id == request.call_id for step in node.facts.steps for each in step.requests)
-
-
-def is_framework(request: ToolRequest, agents: Sequence[str]) -> bool:
-    """Return whether a framework steers itself by the call: it hands over to one of `agents`, or answers."""
-    return request.name in KEYS.steering_tools or transfer_target(request, agents) is not None
 
 
 def _asked_earlier(executions: Iterable[ToolCall], models: Sequence[Node]) -> set[str | None]:
@@ -252,52 +215,3 @@ def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[
             break
     earlier = [each for each in models[0].facts.step_results if each.call_id not in wanted] if models else []
     return by_id, in_order[len(earlier) :] if in_order[: len(earlier)] == earlier else in_order
-
-
-class _Offered:
-    """The tools that the model calls of a turn had to choose from; the same definitions stand on most of them."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, frozenset[str] | None] = {}
-
-    def by(self, node: Node, tool: str) -> bool | None:
-        """Return whether the model call `node` was offered `tool`; None where that is not known."""
-        recording = node.facts.tool_definitions
-        if recording is None:
-            return None
-        key = recording if isinstance(recording, str) else repr(recording)
-        if key not in self._names:
-            self._names[key] = _all_names(recording)
-        names = self._names[key]
-        return None if names is None else tool in names
-
-
-def _all_names(recording: Json) -> frozenset[str] | None:
-    """Return the names in recorded definitions; None where one was cut, or has no name, as tools of a provider's."""
-    if is_cut(recording):
-        return None
-    value = decode_structure(recording)
-    defined = _defined(value)
-    count = len(value) if isinstance(value, list) else 1
-    return frozenset(tool.name for tool in defined) if len(defined) == count else None
-
-
-def _defined(recording: Json) -> list[Tool]:
-    """Return the tools in a recorded list of definitions; of a cut recording, the complete ones."""
-    value = decode_remains(recording)
-    definitions = value if isinstance(value, list) else [value]
-    tools = []
-    for definition in definitions[: len(definitions) - is_cut(recording)]:
-        schema = decode_structure(definition)
-        if not isinstance(schema, dict):
-            continue
-        function = schema.get("function")
-        fields = function if isinstance(function, dict) else schema
-        if name := known_text(fields.get("name")):
-            parameters = decode_structure(fields.get("parameters", fields.get("input_schema")))
-            tools.append(Tool(name=name, description=known_text(fields.get("description")), parameters=parameters))
-    return tools
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")

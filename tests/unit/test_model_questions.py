@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, ChatMessage
-from otel_agenteval.conventions.questions import MAX_EXCERPT, excerpt, question_of, sent_of
+from otel_agenteval.conventions.model_questions import MAX_EXCERPT, excerpt, question_of, sent_of
 from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.model import ModelQuestion
 from tests.support.agent_runs import messages

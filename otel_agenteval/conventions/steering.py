@@ -1,0 +1,28 @@
+"""Recognise tools by which a framework steers itself, such as hand-offs and `final_answer`: they are not the user's."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from otel_agenteval.conventions.messages import ToolRequest
+from otel_agenteval.conventions.registry import KEYS
+from otel_agenteval.detectors.tool_names import receiver_in
+
+
+def is_steering(request: ToolRequest, agents: Sequence[str]) -> bool:
+    """Return whether a framework steers itself by the call: it hands over to one of `agents`, or answers."""
+    return request.name in KEYS.steering_tools or transfer_target(request, agents) is not None
+
+
+def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
+    """Return the agent of `agents` that `request` hands the conversation to; None where it is no hand-off."""
+    receiver = receiver_in(request.name)
+    if receiver is None:
+        return None
+    named = {_slug(receiver)}
+    if isinstance(request.arguments, dict):
+        named.update(_slug(value) for value in request.arguments.values() if isinstance(value, str))
+    return next((agent for agent in agents if _slug(agent) in named), None)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")

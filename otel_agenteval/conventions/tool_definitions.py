@@ -1,0 +1,74 @@
+"""The tools that could have been called, by the definitions that were recorded of them."""
+
+from collections.abc import Iterable, Sequence
+
+from otel_agenteval.conventions.decoding import decode_remains, decode_structure, is_cut, known_text
+from otel_agenteval.conventions.dialect import SpanFacts
+from otel_agenteval.conventions.messages import ToolRequest
+from otel_agenteval.conventions.steering import is_steering
+from otel_agenteval.conventions.tree import Node
+from otel_agenteval.model import Json, Tool, ToolCall
+
+
+def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agents: Sequence[str]) -> tuple[Tool, ...]:
+    """Return the tools that were on offer: by the definitions on model spans, else by the names on agent spans, else
+    those that were called."""
+    facts = list(facts)
+    definitions: dict[str, Json] = {}
+    for each in facts:
+        if each.tool_definitions is not None:
+            definitions.setdefault(repr(each.tool_definitions), each.tool_definitions)
+    offered = [tool for recording in definitions.values() for tool in _defined(recording)]
+    offered = offered or [Tool(name=name) for each in facts for name in each.tool_names or ()]
+    offered = offered or [Tool(name=call.name) for call in called]
+    answering = {name for each in facts for name in each.answer_tools or ()}
+    tools: dict[str, Tool] = {}
+    for tool in offered:
+        if tool.name not in answering and not is_steering(ToolRequest(name=tool.name), agents):
+            tools.setdefault(tool.name, tool)
+    return tuple(tools.values())
+
+
+class OfferedTools:
+    """The tools that the model calls of a turn had to choose from; the same definitions stand on most of them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, frozenset[str] | None] = {}
+
+    def by(self, node: Node, tool: str) -> bool | None:
+        """Return whether the model call `node` was offered `tool`; None where that is not known."""
+        recording = node.facts.tool_definitions
+        if recording is None:
+            return None
+        key = recording if isinstance(recording, str) else repr(recording)
+        if key not in self._names:
+            self._names[key] = _all_names(recording)
+        names = self._names[key]
+        return None if names is None else tool in names
+
+
+def _all_names(recording: Json) -> frozenset[str] | None:
+    """Return the names in recorded definitions; None where one was cut, or has no name, as tools of a provider's."""
+    if is_cut(recording):
+        return None
+    value = decode_structure(recording)
+    defined = _defined(value)
+    count = len(value) if isinstance(value, list) else 1
+    return frozenset(tool.name for tool in defined) if len(defined) == count else None
+
+
+def _defined(recording: Json) -> list[Tool]:
+    """Return the tools in a recorded list of definitions; of a cut recording, the complete ones."""
+    value = decode_remains(recording)
+    definitions = value if isinstance(value, list) else [value]
+    tools = []
+    for definition in definitions[: len(definitions) - is_cut(recording)]:
+        schema = decode_structure(definition)
+        if not isinstance(schema, dict):
+            continue
+        function = schema.get("function")
+        fields = function if isinstance(function, dict) else schema
+        if name := known_text(fields.get("name")):
+            parameters = decode_structure(fields.get("parameters", fields.get("input_schema")))
+            tools.append(Tool(name=name, description=known_text(fields.get("description")), parameters=parameters))
+    return tools

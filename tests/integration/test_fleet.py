@@ -106,5 +106,5 @@ def traces_in(collector: RunningCollector, session_id: str) -> int:
 def partitions(collector: RunningCollector) -> int:
     """The number of partitions of traces that a collector evaluates."""
     pipeline: Any = collector.service.pipeline
-    [reader] = [each for each in pipeline.parts if each.name == "traces"]
+    [reader] = [each for each in pipeline.components if each.name == "traces"]
     return len(reader._offsets.partitions)

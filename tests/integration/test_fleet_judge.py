@@ -77,7 +77,7 @@ def statuses(collector: RunningCollector, number: int) -> set[str]:
 
 def partitions(collector: RunningCollector) -> int:
     pipeline: Any = collector.service.pipeline
-    [reader] = [each for each in pipeline.parts if each.name == "traces"]
+    [reader] = [each for each in pipeline.components if each.name == "traces"]
     return len(reader._offsets.partitions)
 
 

@@ -31,6 +31,7 @@ from agenteval_collector.model.news import NewsSink
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.retention import RetentionStage
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions import PastSessions, StoredSessions
 from agenteval_collector.wiring.emission import make_fanout, make_output
@@ -38,7 +39,6 @@ from agenteval_collector.wiring.fleet_erasing import FleetErasure
 from agenteval_collector.wiring.hearing import NewsHandler
 from agenteval_collector.wiring.partitions import PartitionSessions, PartitionSpans
 from agenteval_collector.wiring.pipeline import REMEMBERED_SESSIONS, STOPPED_WITHIN, Pipeline
-from agenteval_collector.wiring.ports import Part
 from agenteval_collector.wiring.scoring import reliability_reports, session_naming
 from agenteval_collector.wiring.stages import (
     Assembly,
@@ -136,7 +136,7 @@ def _connect(base: Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
         retention=retention,
         queries=queries,
         reports=make_reports(base, SessionTopic(producer, topics.cluster), news.starts, retention),
-        parts=stages.of(settings.role),
+        components=stages.of(settings.role),
         recover=recover,
         stop=stages.stop,
     )
@@ -203,11 +203,11 @@ class _Stages:
     news: NewsReader
     producer: KafkaProducer
 
-    def of(self, role: Role) -> Sequence[Part]:
+    def of(self, role: Role) -> Sequence[Component]:
         """Return those of a role, on the way of a span."""
         assemble, evaluate = self.assemble, self.evaluate
         assembling = (assemble.reader, assemble.assembly.stage, self.loops, assemble.handing_over)
-        evaluating = (evaluate.reader, evaluate.evaluation.stage, evaluate.evaluation.judge)
+        evaluating = (evaluate.reader, *evaluate.evaluation.components)
         return (
             # Who receives goes on without the store.
             *((self.watch,) if role is not Role.RECEIVE else ()),
@@ -222,7 +222,7 @@ class _Stages:
         """Stop them: what takes in first, then what works it off, then what it leaves by."""
         assemble, evaluate = self.assemble, self.evaluate
         readers = (assemble.reader, evaluate.reader)
-        working = (assemble.assembly.stage, self.loops, evaluate.evaluation.judge, evaluate.evaluation.stage)
+        working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))
         stop_in_turn((self.watch, self.retention, *readers, *working, assemble.handing_over, self.news), STOPPED_WITHIN)
         for reader in readers:
             reader.leave()  # What was finished until now is not done again by others.

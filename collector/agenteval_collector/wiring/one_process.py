@@ -86,10 +86,10 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
         retention=retention,
         queries=queries,
         reports=make_reports(base, inbox, found.take_starts, retention),
-        parts=(*before_evaluation, evaluation.stage, evaluation.judge),
+        components=(*before_evaluation, *evaluation.components),
         recover=retention.recover,
-        # The evaluation last, as the judge hands it what it says.
-        stop=partial(stop_in_turn, (*before_evaluation, evaluation.judge, evaluation.stage), STOPPED_WITHIN),
+        # The evaluation last: the judge hands it what it says.
+        stop=partial(stop_in_turn, (*before_evaluation, *reversed(evaluation.components)), STOPPED_WITHIN),
     )
 
 

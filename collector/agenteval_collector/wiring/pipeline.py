@@ -10,9 +10,8 @@ from agenteval_collector.emit.feed import MAX_ALARMS, Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.retention import RetentionStage
-from agenteval_collector.runtime.component import health_of
+from agenteval_collector.runtime.component import Component, health_of
 from agenteval_collector.sessions import PastSessions
-from agenteval_collector.wiring.ports import Part
 from agenteval_collector.wiring.stages import Assembly, Evaluation, Foundation
 
 STOPPED_WITHIN: Final = 2.0
@@ -35,12 +34,12 @@ class Pipeline:
     retention: RetentionStage
     queries: Queries
     reports: Reports
-    parts: Sequence[Part]
-    """The stages that run in this process, on the way of a span."""
+    components: Sequence[Component]
+    """Those that run in this process, on the way of a span."""
     recover: Callable[[], None]
-    """Does what must be done before any stage starts."""
+    """Does what must be done before any of them starts."""
     stop: Callable[[], None]
-    """Stops all stages in the order that loses nothing; safe before the start and twice."""
+    """Stops all of them in the order that loses nothing; safe before the start and twice."""
 
     @property
     def output(self) -> TelemetryOutput:
@@ -54,13 +53,13 @@ class Pipeline:
         self.feed.remember(store.findings.newest(MAX_ALARMS))
         self.past_sessions.remember(store.past_sessions(REMEMBERED_SESSIONS))
         # From the last stage to the first: what is handed on finds a stage that runs.
-        for part in reversed(self.parts):
-            part.start()
+        for component in reversed(self.components):
+            component.start()
 
     @property
     def health(self) -> str | None:
         """None while every stage can do its work, else why not."""
-        return health_of(self.parts)
+        return health_of(self.components)
 
     def shutdown(self) -> None:
         """Commit and score what is complete, push what waits; safe twice, within 16 s. The doors are closed before."""

@@ -1,10 +1,9 @@
-"""The ports of the composition root: what it asks of those who build a collector, and of the collector's parts."""
+"""The ports of the composition root."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
-from agenteval_collector.runtime.component import Healthy
 from otel_agenteval.model import ExpectedTool, RunIdentity
 from otel_agenteval.outcome import Evaluation
 
@@ -14,31 +13,6 @@ class ExpectedTools(Protocol):
 
     def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
         """Return the tools that the run should call; None where nothing is said of it."""
-
-
-class Part(Healthy, Protocol):
-    """A stage of a pipeline."""
-
-    name: str
-
-    @property
-    def waiting(self) -> int:
-        """The number of items that wait for it; an instant's value."""
-        ...
-
-    def start(self) -> None: ...
-
-    def shutdown(self, timeout: float) -> None:
-        """Finish what waits, within `timeout` seconds. Safe before start and twice."""
-
-
-class LogStage(Part, Protocol):
-    """The stage that keeps requests."""
-
-    @property
-    def held(self) -> int:
-        """Bytes of memory that waiting requests take. From any thread."""
-        ...
 
 
 class SessionTaker(Protocol):

@@ -32,6 +32,7 @@ from agenteval_collector.reliability import Regressions, ReliabilityReports
 from agenteval_collector.retention import RetentionStage
 from agenteval_collector.retention.ports import Erasure, File
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.judge import (
@@ -45,7 +46,7 @@ from agenteval_collector.wiring.judge import (
     make_ledger,
     trace_loader,
 )
-from agenteval_collector.wiring.ports import Part, SessionTaker
+from agenteval_collector.wiring.ports import SessionTaker
 from agenteval_collector.wiring.redaction import stored_redaction
 from agenteval_collector.wiring.reports import StoredReports
 from agenteval_collector.wiring.scoring import EvaluationCore, session_naming
@@ -116,6 +117,11 @@ class Evaluation:
     stage: EvaluationStage
     judge: JudgeStage | NoJudgeStage
     canaries: Canaries
+
+    @property
+    def components(self) -> Sequence[Component]:
+        """The evaluation, and the judge where there is one."""
+        return (self.stage, self.judge) if isinstance(self.judge, JudgeStage) else (self.stage,)
 
 
 def make_inbox(settings: Settings) -> EvaluationInbox:
@@ -285,7 +291,7 @@ def make_queries(
 def show_levels(
     base: Foundation,
     assembler: Assembler,
-    queues: Sequence[Part],
+    queues: Sequence[Component],
     queries: Queries,
     reliability: ReliabilityReports,
     *,
@@ -304,7 +310,7 @@ def show_levels(
     output.versions.observe_pass_rates(on_duty(queries.pass_rates.newest))
 
 
-def stop_in_turn(parts: Iterable[Part], within: float) -> None:
-    """Stop each stage once all before it have, in `within` seconds each."""
-    for part in parts:
-        part.shutdown(within)
+def stop_in_turn(components: Iterable[Component], within: float) -> None:
+    """Stop each component once all before it have stopped, in `within` seconds each."""
+    for component in components:
+        component.shutdown(within)

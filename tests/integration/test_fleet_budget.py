@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import BudgetConfig
-from agenteval_collector.judge.budget import Ledger, Prices, Room, estimated_tokens
+from agenteval_collector.judge.budget import Ledger, PriceList, estimated_tokens
 from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
@@ -36,17 +36,17 @@ def test_two_processes_stay_within_a_bound_together(
     made: list[int] = []
     with stores_on(postgresql):
         stores = [Store(database_in(tmp_path), clock) for _ in range(3)]
-        ledgers = [Ledger(BudgetConfig(**budget), Prices({}), store.ledger, clock, ["m"]) for store in stores]
+        ledgers = [Ledger(BudgetConfig(**budget), PriceList({}), store.ledger, clock, ["m"]) for store in stores]
         together = threading.Barrier(len(ledgers))
 
         async def ask(ledger: Ledger) -> int:
             together.wait(30)
             for number in range(40):
                 try:
-                    reservation = await Room(ledger, 0).reserve(REQUEST)
+                    async with ledger.room(0) as reserve:
+                        (await reserve(REQUEST))(None)
                 except OverBudget:
                     return number
-                reservation.settle()
             return 40
 
         threads = [threading.Thread(target=lambda each=each: made.append(asyncio.run(ask(each)))) for each in ledgers]
@@ -69,7 +69,7 @@ def test_what_another_process_keeps_for_a_trace_does_not_break_the_bound(tmp_pat
             for _ in range(3):
                 for at, room in enumerate((one, other)):
                     try:
-                        (await room.reserve(REQUEST)).settle()
+                        (await room(REQUEST))(None)
                         made[at] += 1
                     except OverBudget:
                         continue
@@ -78,7 +78,7 @@ def test_what_another_process_keeps_for_a_trace_does_not_break_the_bound(tmp_pat
     with stores_on(postgresql):
         stores = [Store(database_in(tmp_path), clock) for _ in range(2)]
         first, second = (
-            Ledger(BudgetConfig(requests_per_hour=4), Prices({}), store.ledger, clock, ["m"]) for store in stores
+            Ledger(BudgetConfig(requests_per_hour=4), PriceList({}), store.ledger, clock, ["m"]) for store in stores
         )
         made = asyncio.run(ask(first, second))
         spent = stores[0].ledger.spent_since(0)

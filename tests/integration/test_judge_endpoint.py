@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 from agenteval_collector.judge.client.failures import LONGEST_REST
-from agenteval_collector.judge.client.openai_judge import FORM_LASTS
 from agenteval_collector.judge.ports import JudgeError, JudgeReply, JudgeUnavailable
 
 from tests.support.judge.behaviours import NAMED, SOON, Behaviour, Wire
 from tests.support.judge.judge_server import JudgeServer
-from tests.support.judge_client import GOOD, REQUEST, Asking, described, run
+from tests.support.judge_client import REQUEST, Asking, described, run
 
 
 def forms(server: JudgeServer) -> list[tuple[str, bool]]:
@@ -29,7 +28,7 @@ def forms(server: JudgeServer) -> list[tuple[str, bool]]:
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else None,
 )
-def test_a_form_is_learnt_once_an_hour_and_by_model(
+def test_a_form_is_learnt_once_and_by_model(
     refused: list[Any], taken: tuple[str, bool], temperature: float | None
 ) -> None:
     async def use(asking: Asking) -> None:
@@ -41,10 +40,6 @@ def test_a_form_is_learnt_once_an_hour_and_by_model(
         assert forms(server)[-2:] == [taken, taken]
         assert paid == len(refused) + 2
         await asking.ask(replace(REQUEST, model="b"))
-        assert forms(server)[paid] == ("json_schema", True)
-        paid = len(server.requests)
-        asking.clock.advance(FORM_LASTS)
-        await asking.ask()
         assert forms(server)[paid] == ("json_schema", True)
 
     with JudgeServer(then=Behaviour(refuses=frozenset(refused))) as server:
@@ -92,13 +87,10 @@ def test_no_tls_with_what_speaks_none() -> None:
     assert "no TLS with it (WRONG_VERSION_NUMBER)" in str(failed)
 
 
-def test_an_error_in_an_answer_counts_like_its_status() -> None:
-    script = [Behaviour(wire=Wire.ERROR, status=status, headers=SOON) for status in (503, 400)]
-    with JudgeServer(script) as server:
-        asking, outcome = run(server.url, lambda asking: asking.ask())
-        assert described(outcome) == GOOD
-        assert asking.requested == ["503", "400", None]
-        assert [form for form, _ in forms(server)] == ["json_schema", "json_schema", "json_object"]
+def test_an_error_in_an_answer_of_status_200_is_an_outage() -> None:
+    with JudgeServer(then=Behaviour(wire=Wire.ERROR, status=503, headers=SOON)) as server:
+        _, outcome = run(server.url, lambda asking: asking.ask())
+        assert described(outcome) == "unavailable: no_completion"
 
 
 def test_a_lasting_error_is_logged_once_a_minute_with_what_to_do(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
-from agenteval_collector.judge.ports import JudgeError, JudgeReply, JudgeRequest, JudgeUnavailable, Message, OverBudget
+from agenteval_collector.judge.ports import (
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    JudgeUnavailable,
+    Message,
+    OverBudget,
+    Settle,
+)
+from agenteval_collector.model.judge_jobs import Spend
 from agenteval_collector.runtime.clock import ManualClock
 
 T = TypeVar("T")
@@ -26,34 +35,26 @@ class Books:
     def __init__(self, most: int = 1000) -> None:
         self.most = most
         self.reserved = 0
-        self.settled: list[tuple[int, int | None, int | None]] = []
+        self.settled: list[Spend | None] = []
         self.most_under_way = 0
 
-    async def reserve(self, request: JudgeRequest) -> "Reserved":
+    async def reserve(self, request: JudgeRequest) -> Settle:
         if self.reserved == self.most:
             raise OverBudget(f"{self.most} requests")
         self.reserved += 1
         self.most_under_way = max(self.most_under_way, self.reserved - len(self.settled))
-        return Reserved(self)
+        return self.settled.append
 
     @property
     def ended(self) -> int:
         """Requests that left and came to their end."""
-        return sum(requests for requests, _, _ in self.settled)
+        return sum(1 if spend is None else spend.requests for spend in self.settled)
 
 
-class Reserved:
-    def __init__(self, books: Books) -> None:
-        self.books = books
-
-    def settle(self, requests: int = 1, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
-        self.books.settled.append((requests, input_tokens, output_tokens))
-
-
-UNKNOWN = (1, None, None)
+UNKNOWN = None
 """Settled without a usage."""
-REJECTED = (1, 0, 0)
-RELEASED = (0, 0, 0)
+REJECTED = Spend(requests=1)
+RELEASED = Spend()
 
 
 class Asking:
@@ -83,7 +84,7 @@ class Asking:
 
     async def ask(self, request: JudgeRequest = REQUEST) -> JudgeReply | JudgeError:
         try:
-            return await self.judge.ask(request, self.books)
+            return await self.judge.ask(request, self.books.reserve)
         except JudgeError as error:
             return error
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
-from agenteval_collector.judge.ports import Answer, Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Spending
+from agenteval_collector.judge.ports import Answer, Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Reserve
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, StoredAnswer
 from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import Unavailable
 
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Failure, Method, Score, Status, Unscored
@@ -65,6 +66,22 @@ class Answering:
 
 
 @dataclass
+class Answers:
+    """An `AnswerStore` in memory; `is_full`: it keeps nothing."""
+
+    known: dict[str, StoredAnswer] = field(default_factory=dict)
+    is_full: bool = False
+
+    def answer(self, key: str) -> StoredAnswer | None:
+        return self.known.get(key)
+
+    def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
+        if self.is_full:
+            raise Unavailable("the store could not be written")
+        self.known[key] = answer
+
+
+@dataclass
 class World:
     """Everything around the stage.
 
@@ -89,7 +106,7 @@ class World:
 
     def stage(self, *, capacity: int = 100, parallel: int = 1) -> JudgeStage:
         return JudgeStage(
-            Judgements(self.load, self.judge_trace, self.asking, self.clock, lambda: None),
+            Judgements(self.load, self.judge_trace, self.asking, self.clock),
             self,
             self.take_judgement,
             self.clock,
@@ -136,7 +153,7 @@ class World:
             self.together -= 1
         return self.judged
 
-    def asking(self, exchanges: list[JudgeExchange], job: JudgeJob) -> Ask:
+    def asking(self, job: JudgeJob, exchanges: list[JudgeExchange]) -> Ask:
         return Answering(self.asked_about, exchanges)
 
     def take_judgement(self, judgement: Judgement) -> None:
@@ -150,7 +167,7 @@ class World:
             self.clock.advance(seconds)
             await asyncio.sleep(0)
 
-    async def ask(self, request: JudgeRequest, spending: Spending) -> JudgeReply:
+    async def ask(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
         raise AssertionError("the stage asks by its panel only")
 
     async def close(self) -> None:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.client.completions import Completion, read
+from agenteval_collector.judge.client.completions import ReadCompletion, read
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
@@ -21,28 +21,28 @@ def response(**parts: Any) -> dict[str, Any]:
     return decoded
 
 
-HALF_MEASURED = Completion(model="m-1", text="{}", input_tokens=3)
+HALF_MEASURED = ReadCompletion(model="m-1", text="{}", input_tokens=3)
 
 
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        pytest.param(response(), Completion(model="m-1", text="{}"), id="without usage"),
+        pytest.param(response(), ReadCompletion(model="m-1", text="{}"), id="without usage"),
         pytest.param(
             response(usage={"prompt_tokens": 3, "completion_tokens": 4}),
-            Completion(model="m-1", text="{}", input_tokens=3, output_tokens=4),
+            ReadCompletion(model="m-1", text="{}", input_tokens=3, output_tokens=4),
             id="with usage",
         ),
         pytest.param(
-            response(usage={"prompt_tokens": -3}), Completion(model="m-1", text="{}"), id="negative usage is none"
+            response(usage={"prompt_tokens": -3}), ReadCompletion(model="m-1", text="{}"), id="negative usage is none"
         ),
         pytest.param(
             response(usage={"prompt_tokens": 3, "completion_tokens": 2**62}),
             HALF_MEASURED,
             id="more tokens than a ledger could add up",
         ),
-        pytest.param(response(usage="lots"), Completion(model="m-1", text="{}"), id="usage that is none"),
-        pytest.param(response(model=7), Completion(text="{}"), id="a model without a name"),
+        pytest.param(response(usage="lots"), ReadCompletion(model="m-1", text="{}"), id="usage that is none"),
+        pytest.param(response(model=7), ReadCompletion(text="{}"), id="a model without a name"),
         *(
             pytest.param(
                 response(usage={"prompt_tokens": 3, "completion_tokens": strange}), HALF_MEASURED, id=f"{strange!r}"
@@ -51,36 +51,38 @@ HALF_MEASURED = Completion(model="m-1", text="{}", input_tokens=3)
         ),
         pytest.param(
             response(model="\x1b[31mm\ud800\u202e-\n1"),
-            Completion(model="[31mm-1", text="{}"),
+            ReadCompletion(model="[31mm-1", text="{}"),
             id="a name with controls",
         ),
-        pytest.param(response(model="\n"), Completion(text="{}"), id="a name of controls alone"),
-        pytest.param(response(model="m" * 999), Completion(model="m" * 200, text="{}"), id="a long name"),
-        pytest.param(response(choices=[]), Completion(model="m-1"), id="no choices"),
-        pytest.param(response(choices={"0": {}}), Completion(model="m-1"), id="choices that are no list"),
-        pytest.param(response(choices=[{"text": "{}"}]), Completion(model="m-1"), id="no message"),
-        pytest.param(response(choices=[{"message": {}}]), Completion(model="m-1"), id="no content"),
-        pytest.param(response(choices=[{"message": {"content": None}}]), Completion(model="m-1"), id="null content"),
-        pytest.param(response(choices=[{"message": {"content": {"a": 1}}}]), Completion(model="m-1"), id="no text"),
+        pytest.param(response(model="\n"), ReadCompletion(text="{}"), id="a name of controls alone"),
+        pytest.param(response(model="m" * 999), ReadCompletion(model="m" * 200, text="{}"), id="a long name"),
+        pytest.param(response(choices=[]), ReadCompletion(model="m-1"), id="no choices"),
+        pytest.param(response(choices={"0": {}}), ReadCompletion(model="m-1"), id="choices that are no list"),
+        pytest.param(response(choices=[{"text": "{}"}]), ReadCompletion(model="m-1"), id="no message"),
+        pytest.param(response(choices=[{"message": {}}]), ReadCompletion(model="m-1"), id="no content"),
+        pytest.param(response(choices=[{"message": {"content": None}}]), ReadCompletion(model="m-1"), id="null"),
+        pytest.param(response(choices=[{"message": {"content": {"a": 1}}}]), ReadCompletion(model="m-1"), id="no text"),
         pytest.param(
             response(choices=[{"message": {"content": None, "refusal": "no"}}]),
-            Completion(model="m-1", declined="refusal"),
+            ReadCompletion(model="m-1", declined="refusal"),
             id="refusal",
         ),
         pytest.param(
             response(choices=[{"message": {"content": "{}", "refusal": ""}}]),
-            Completion(model="m-1", text="{}"),
+            ReadCompletion(model="m-1", text="{}"),
             id="an empty refusal is none",
         ),
         pytest.param(
             response(choices=[{"message": {"content": "{"}, "finish_reason": "content_filter"}]),
-            Completion(model="m-1", text="{", declined="content_filter"),
+            ReadCompletion(model="m-1", text="{", declined="content_filter"),
             id="filtered",
         ),
-        pytest.param(response(error={"code": 500}), Completion(model="m-1", text="{}"), id="an error beside an answer"),
+        pytest.param(
+            response(error={"code": 500}), ReadCompletion(model="m-1", text="{}"), id="an error beside an answer"
+        ),
     ],
 )
-def test_what_is_read_of_a_response(document: dict[str, Any], expected: Completion) -> None:
+def test_what_is_read_of_a_response(document: dict[str, Any], expected: ReadCompletion) -> None:
     assert read(ChatCompletion.construct(**document)) == expected
 
 
@@ -119,9 +121,8 @@ def test_what_is_no_completion(answer: object) -> None:
                 b'{"error": {"code": 1e999}}',
             )
         ),
-        pytest.param(b'{"error": {"code": 401}}', "unavailable: 401", "401", id="an error with a status"),
-        pytest.param(b'{"error": {"code": "403"}, "choices": []}', "refused: 403", "403", id="a status as text"),
-        pytest.param(b'{"error": {"code": 500}, "choices": [{}]}', "", None, id="an error beside an answer"),
+        pytest.param(b'{"error": {"code": 401}}', "unavailable: no_completion", "no_completion", id="a status in it"),
+        pytest.param(b'{"error": {"code": 500}, "choices": [{}]}', "", None, id="beside"),
         pytest.param(b'{"choices"', "", None, id="cut off"),
         pytest.param(b"\xff", "", None, id="not UTF-8"),
         pytest.param(b'{"n": ' + b"9" * 5000 + b"}", "", None, id="a long number"),

@@ -44,9 +44,6 @@ SCHEMA, JSON, TEXT = Form("schema"), Form("json"), Form("text")
         pytest.param(SCHEMA, 422, "unexpected field", JSON, id="in words of its own"),
         pytest.param(SCHEMA, 400, "does not support constrained outputs", JSON, id="named by its method"),
         pytest.param(SCHEMA, 400, "Unsupported keyword: minimum", JSON, id="a keyword of the schema"),
-        pytest.param(SCHEMA, 403, "structured outputs not enabled for your plan", JSON, id="not in the plan"),
-        pytest.param(SCHEMA, 500, "json_schema not implemented", JSON, id="a defect in the endpoint"),
-        pytest.param(SCHEMA, 503, "Not Implemented", JSON, id="not implemented, as an outage"),
         pytest.param(TEXT, 400, "Bad Request", Form("text", temperature=False), id="at last without temperature"),
         pytest.param(Form("text", temperature=False), 400, "Bad Request", None, id="nothing is left"),
         pytest.param(TEXT, 500, "json_schema", None, id="an outage in the plainest form"),
@@ -108,7 +105,7 @@ def test_without_a_schema_it_stands_in_the_system_message(format_: Any, response
 
 
 def test_a_temperature_that_is_not_taken_is_left_out() -> None:
-    assert "temperature" not in parameters(request(Message("user", "u")), Form(temperature=False), "m")
+    assert "temperature" not in parameters(request(Message("system", "u")), Form(temperature=False), "m")
 
 
 @given(st.text(st.characters()))

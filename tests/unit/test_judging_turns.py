@@ -26,7 +26,7 @@ def test_calls_of_earlier_traces_are_judged_with_the_answer_that_rests_on_them()
         seen.append(trace)
         return {"confidence": GOOD}
 
-    asyncio.run(Judgements(load, judge, World().asking, ManualClock(), lambda: None).find(job("t")))
+    asyncio.run(Judgements(load, judge, World().asking, ManualClock()).find(job("t")))
     [trace] = seen
     assert [(each.name, each.arguments, each.result) for each in trace.tool_calls] == [("search", {"q": 1}, "[]")]
     assert trace.output == "Nothing."

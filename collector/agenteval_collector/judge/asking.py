@@ -8,15 +8,13 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from agenteval_collector.judge.budget import Prices
-from agenteval_collector.judge.cache import Cache
+from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.ports import (
     Answer,
     AnswerStore,
-    Budget,
     Judge,
     JudgeError,
     JudgeReply,
@@ -25,7 +23,7 @@ from agenteval_collector.judge.ports import (
     Malformed,
     NoAnswer,
     Question,
-    Spending,
+    Reserve,
 )
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.envelope import conceal, enclose, reask
@@ -38,10 +36,6 @@ logger = logging.getLogger(__name__)
 
 REASKS: Final = 2
 """Times that a malformed reply is handed back."""
-
-CACHED_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of answers that are kept in memory."""
-
 MAX_DATA: Final = 64 * 1024
 """Characters of a question's data that are kept; the middle is left out of longer ones."""
 MAX_REPLY: Final = 16 * 1024
@@ -50,33 +44,27 @@ MAX_PROBLEM: Final = 1024
 """The same of what is wrong with a reply."""
 
 
-def _weight(answer: Answer) -> int:
-    # Decoded, a reply takes several times its text.
-    return 1024 + 8 * len(answer.text)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Asking:
-    """Puts questions to `judge` under `budget`; belongs to one event loop. Where there are `answers`, nothing is asked
-    that they know: each call of them holds the loop up for a millisecond or two.
+    """Puts questions to `judge` under the budget of `ledger`; belongs to one event loop. What `answers` know is not
+    asked: each call of them holds the loop up for a millisecond or two.
 
     `endpoint` is where the judge is: another one with models of the same names gives other answers. `nonce` gives a new
     one at each call, `canary` stays. `temperature` is that of each vote, by its number from 0.
     """
 
     judge: Judge
-    budget: Budget
-    prices: Prices
+    ledger: Ledger
+    prices: PriceList
     clock: Clock
     telemetry: JudgeTelemetry
     endpoint: str
     nonce: Callable[[], str]
     canary: str
     temperature: Callable[[int], float]
-    answers: AnswerStore | None = None
-    cache: Cache[Answer] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=_weight))
+    answers: AnswerStore
 
-    def about_trace(self, exchanges: list[JudgeExchange], job: JudgeJob) -> "TraceQuestions":
+    def about(self, job: JudgeJob, exchanges: list[JudgeExchange]) -> "TraceQuestions":
         """Make the `Ask` of one trace or session, which adds to `exchanges` whatever it asks. One of a recheck takes no
         answer that was given before."""
         return TraceQuestions(self, exchanges, job)
@@ -89,7 +77,7 @@ class TraceQuestions:
         self._asking = asking
         self._job = job
         self._exchanges = exchanges
-        self._spending: Spending | None = None
+        self._reserve: Reserve | None = None
 
     @property
     def requests(self) -> int:
@@ -99,8 +87,7 @@ class TraceQuestions:
     @asynccontextmanager
     async def room(self, questions: int) -> AsyncIterator[None]:
         """Keep room in the budget for so many questions. Raises OverBudget."""
-        async with self._asking.budget.room(questions) as spending:
-            self._spending = spending
+        async with self._asking.ledger.room(questions) as self._reserve:
             yield
 
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
@@ -110,36 +97,26 @@ class TraceQuestions:
         if self._job.recheck:
             return await self._insist(question, model, temperature)
         key = _key(by.endpoint, question, model, temperature, vote)
-        answer, known = await by.cache.get(key, lambda: self._look_up(key, question, model, temperature))
-        known = known or answer.is_stored
-        by.telemetry.looked_up(known)
-        if known:
+        known = by.answers.answer(key)
+        by.telemetry.looked_up(known is not None)
+        if known is not None:
             # An earlier reply costs nothing, and was counted when it came.
-            free = replace(_asked(question, model), input_tokens=0, output_tokens=0, usd=0.0, seconds=0.0, cached=True)
-            self._keep(replace(free, asked_at=by.clock.now(), reply=answer.text))
-        return answer
-
-    async def _look_up(self, key: str, question: Question, model: str, temperature: float) -> Answer:
-        """Return the answer that any process had, else ask."""
-        answers = self._asking.answers
-        if answers is not None and (kept := answers.answer(key)) is not None:
-            reply = json.loads(kept.reply)
-            return Answer(reply=reply, model=kept.model, temperature=kept.temperature, text=kept.reply, is_stored=True)
+            free = replace(self._asked(question, model), input_tokens=0, output_tokens=0, usd=0.0, seconds=0.0)
+            self._keep(replace(free, reply=known.reply, cached=True))
+            return Answer(reply=json.loads(known.reply), model=known.model, temperature=known.temperature)
         answer = await self._insist(question, model, temperature)
-        if answers is not None:
-            stored = StoredAnswer(reply=json.dumps(answer.reply), model=answer.model, temperature=answer.temperature)
-            try:
-                answers.keep(key, stored, self._job)
-            except RetryableError as error:
-                # It is paid for, and known to this process.
-                logger.warning("an answer of the judge could not be kept: %s", error)
+        stored = StoredAnswer(reply=json.dumps(answer.reply), model=answer.model, temperature=answer.temperature)
+        try:
+            by.answers.keep(key, stored, self._job)
+        except RetryableError as error:
+            # It is paid for, and good for this trace.
+            logger.warning("an answer of the judge could not be kept: %s", error)
         return answer
 
     async def _insist(self, question: Question, model: str, temperature: float) -> Answer:
         """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
-        by = self._asking
+        by, problem = self._asking, ""
         envelope = enclose(question, nonce=by.nonce(), canary=by.canary)
-        asked, problem = _asked(question, model), ""
         for _ in range(1 + REASKS):
             request = JudgeRequest(
                 name=question.name,
@@ -148,27 +125,27 @@ class TraceQuestions:
                 schema=envelope.schema,
                 temperature=temperature,
             )
-            reply, exchange = await self._request(request, replace(asked, asked_at=by.clock.now()))
+            reply, exchange = await self._request(request, self._asked(question, model))
             # Before it is kept or shown again: with the canary, data could imitate a reply.
-            shown = conceal(by.canary, reply.text)
+            exchange = replace(exchange, reply=conceal(by.canary, reply.text))
             try:
                 decoded = decode(reply.text, question, by.canary)
             except Malformed as error:
                 problem = conceal(by.canary, str(error))
-                self._count(replace(exchange, reply=shown, problem=problem), "malformed")
-                envelope = reask(envelope, shown, problem)
+                envelope = reask(envelope, exchange.reply or "", problem)
+                self._count(replace(exchange, problem=problem), "malformed")
             else:
-                self._count(replace(exchange, reply=shown), None)
-                return Answer(reply=decoded, model=reply.model, temperature=reply.temperature, text=shown)
+                self._count(exchange, None)
+                return Answer(reply=decoded, model=reply.model, temperature=reply.temperature)
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
     async def _request(self, request: JudgeRequest, asked: JudgeExchange) -> tuple[JudgeReply, JudgeExchange]:
         """Return the reply with its exchange, which is yet to be counted; one without a reply is counted here."""
-        assert self._spending is not None, "questions are asked in a room"
+        assert self._reserve is not None, "questions are asked in a room"
         by = self._asking
         started = by.clock.monotonic()
         try:
-            reply = await by.judge.ask(request, self._spending)
+            reply = await by.judge.ask(request, self._reserve)
         except JudgeError as error:
             seconds = by.clock.monotonic() - started
             self._count(replace(asked, problem=str(error), seconds=seconds), error.error_type)
@@ -177,6 +154,17 @@ class TraceQuestions:
         # Prices are known by the model that was asked, not by the name in the reply.
         usd = by.prices.usd(request.model, sent, received)
         return reply, replace(asked, input_tokens=sent, output_tokens=received, usd=usd, seconds=reply.seconds)
+
+    def _asked(self, question: Question, model: str) -> JudgeExchange:
+        """Make the exchange of a question that is asked now."""
+        return JudgeExchange(
+            question=question.name,
+            version=question.version,
+            model=model,
+            asked_at=self._asking.clock.now(),
+            instructions=question.instructions,
+            data=_shortened(encode(dict(question.data)), MAX_DATA),
+        )
 
     def _count(self, exchange: JudgeExchange, error_type: str | None) -> None:
         self._asking.telemetry.asked(self._keep(exchange), error_type)
@@ -191,18 +179,6 @@ class TraceQuestions:
         )
         self._exchanges.append(kept)
         return kept
-
-
-def _asked(question: Question, model: str) -> JudgeExchange:
-    """Make an exchange about the question that has not been asked yet."""
-    return JudgeExchange(
-        question=question.name,
-        version=question.version,
-        model=model,
-        asked_at=0,
-        instructions=question.instructions,
-        data=_shortened(encode(dict(question.data)), MAX_DATA),
-    )
 
 
 def _shortened(text: str, limit: int) -> str:

@@ -1,13 +1,14 @@
-"""The ledger of the judge: what it may use up, and what it has.
+"""Account for what the judge uses up, and hold it to the budget.
 
-Everything is reserved before it leaves and corrected when the reply is there, so that a crash in between counts too
-much and never too little. Without a usage the estimate stands, as the request may have been billed. What is only
-reserved keeps nobody out for good: others wait until it is settled. Room for all the requests of a trace is kept from
-its first one on (of requests, not tokens or money), so that a burst of traces does not end at first questions.
+Everything is reserved in the store before it leaves, and corrected when the reply is there. So a crash in between
+counts too much and never too little. Without a usage the estimate stands, as the request may have been billed. While
+requests of this process are under way, others wait for what these really take instead of failing. Room for all requests
+of a trace is kept from its first one on (of requests, not tokens or money), so that a burst of traces does not end at
+first questions.
 
-Several processes may have a ledger over one store: looking and reserving are one transaction, so all of them together
-stay within each bound. What another process has reserved counts as used up until it settles, and room is kept against
-the own traces only: near a bound, a trace may get no further question though another process's estimate was too high.
+Several processes may have a ledger over one store. Looking and reserving are one transaction, so all of them together
+stay within each bound. What another process has reserved counts as used up until it settles, and it does not see the
+room that is kept here.
 """
 
 import asyncio
@@ -19,10 +20,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import product
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from agenteval_collector.config import BudgetConfig, PriceConfig
-from agenteval_collector.judge.ports import JudgeRequest, LedgerStore, OverBudget
+from agenteval_collector.judge.ports import JudgeRequest, LedgerStore, OverBudget, Reserve, Settle
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.model.judge_jobs import BudgetLevel, Spend
 from agenteval_collector.runtime.clock import Clock
@@ -30,7 +31,6 @@ from agenteval_collector.runtime.clock import Clock
 logger = logging.getLogger(__name__)
 
 _NANOSECONDS_PER_HOUR: Final = 3_600_000_000_000
-_SECONDS_PER_HOUR: Final = 3600
 _TOKENS_PER_MESSAGE: Final = 8
 _OUTPUT_TOKENS: Final = 1024
 """More than a reply to our questions takes, short of one that reasons at length."""
@@ -44,7 +44,7 @@ SpentSince: TypeAlias = Callable[[int], Spend]
 """Sums up what was spent since an hour."""
 
 
-class Prices:
+class PriceList:
     """`judge.prices`. A model `vendor/name` that has no price of its own has that of `name`."""
 
     def __init__(self, prices: Mapping[str, PriceConfig]) -> None:
@@ -62,8 +62,7 @@ class Prices:
         return sorted(model for model in set(models) if self.usd(model, 0, 0) is None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bound:
+class _Bound(NamedTuple):
     """One line of the budget; `hours` is the length of its period."""
 
     key: str
@@ -71,44 +70,16 @@ class _Bound:
     hours: int
     limit: float
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reservation:
-    """A request that is accounted for by an estimate, until it is settled."""
-
-    ledger: "Ledger"
-    model: str
-    hour: int
-    estimate: Spend
-
-    def settle(self, requests: int = 1, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
-        """Put what was used up in the place of the estimate, in its hour; None: the estimate stands."""
-        estimate = self.estimate
-        used = self.ledger.priced(
-            self.model,
-            requests,
-            estimate.input_tokens if input_tokens is None else input_tokens,
-            estimate.output_tokens if output_tokens is None else output_tokens,
-        )
-        correction = Spend(
-            requests=used.requests - estimate.requests,
-            input_tokens=used.input_tokens - estimate.input_tokens,
-            output_tokens=used.output_tokens - estimate.output_tokens,
-            usd=used.usd - estimate.usd,
-        )
-        self.ledger.correct(self, correction)
+    def of(self, spend: Spend) -> float:
+        """Return what this bound counts of a spend."""
+        return _MEASURES[self.measure](spend)
 
 
 @dataclass(slots=True, eq=False)
-class Room:
-    """The `Spending` of one trace: requests that are kept for it, and have not been made."""
+class _Room:
+    """Requests that are kept for one trace, and were not made yet."""
 
-    ledger: "Ledger"
     left: int
-
-    async def reserve(self, request: JudgeRequest) -> Reservation:
-        """Account for a request that is about to leave; beyond what is kept, if there is room."""
-        return await self.ledger.reserve(request, self)
 
 
 class Ledger:
@@ -119,93 +90,85 @@ class Ledger:
     """
 
     def __init__(
-        self, budget: BudgetConfig, prices: Prices, store: LedgerStore, clock: Clock, models: Collection[str]
+        self, budget: BudgetConfig, prices: PriceList, store: LedgerStore, clock: Clock, models: Collection[str]
     ) -> None:
         self._prices = prices
         self._store = store
         self._clock = clock
         self._bounds = _bounds(budget, prices.unknown(models))
-        self._reserved: set[Reservation] = set()
-        self._rooms: set[Room] = set()
-        self._settled = asyncio.Event()
+        self._under_way = 0
+        self._rooms: set[_Room] = set()
+        self._freed = asyncio.Event()
 
     @asynccontextmanager
-    async def room(self, requests: int) -> AsyncIterator[Room]:
-        """Keep room for that many requests; what is not used is free again at the end.
+    async def room(self, requests: int) -> AsyncIterator[Reserve]:
+        """Keep room for that many requests of one trace, and give what reserves each of them.
 
-        Waits for room beside what is under way and kept. Raises OverBudget where what is used up leaves none.
+        Waits while other traces may leave more room than they keep. Raises OverBudget where there is none.
         """
-        while not self._fits(Spend(requests=requests), self._store.spent_since):
-            await self._settled.wait()
-        room = Room(self, requests)
+        while not self._fits(Spend(requests=requests), self._store.spent_since, may_wait=bool(self._rooms)):
+            await self._freed.wait()
+        room = _Room(requests)
         self._rooms.add(room)
         try:
-            yield room
+            yield partial(self._reserve, room)
         finally:
             self._rooms.remove(room)
-            # What was kept and not used is free: whoever waits looks again.
-            room.left = 0
             self._wake()
 
-    async def reserve(self, request: JudgeRequest, room: Room) -> Reservation:
-        """Account for a request that is about to leave, once there is room beside those under way: these end within
-        their timeout. Raises OverBudget where what is used up, or kept for other traces, leaves no room."""
-        estimate = self.priced(request.model, 1, estimated_tokens(request), _OUTPUT_TOKENS)
+    async def _reserve(self, room: _Room, request: JudgeRequest) -> Settle:
+        """Account for a request, of the room's while there is one left."""
+        estimate = self._priced(request.model, 1, estimated_tokens(request), _OUTPUT_TOKENS)
         while True:
-            reservation = Reservation(self, request.model, self._hour(), estimate)
-            # Room that is kept for other traces counts as used up here: a trace that needs more than its own room fails
-            # where there is none beside. Were it to wait for the others, they could be waiting for the place it holds.
-            needed = replace(estimate, requests=0 if room.left else 1)
-            fits = partial(self._fits, needed, gone=self._kept)
-            if self._store.spend_if(reservation.hour, request.model, estimate, fits):
+            # A trace that needs more than its own room fails where there is none beside the rooms of others. Were it to
+            # wait for these, they could be waiting for the place that it holds. Requests under way end by themselves.
+            needed = replace(estimate, requests=0) if room.left else estimate
+            hour, may_wait = self._hour(), self._under_way > 0
+            if self._store.spend_if(hour, request.model, estimate, partial(self._fits, needed, may_wait=may_wait)):
                 break
-            await self._settled.wait()
+            await self._freed.wait()
         room.left = max(room.left - 1, 0)
-        self._reserved.add(reservation)
-        return reservation
+        self._under_way += 1
 
-    def correct(self, reservation: Reservation, correction: Spend) -> None:
-        """Settle a reservation, and add what it differs by."""
-        # Waking first is safe: those who wait run only when this has returned, as nothing is awaited in between.
-        self._wake()
-        self._reserved.remove(reservation)
-        if correction != Spend():
-            self._store.spend(reservation.hour, reservation.model, correction)
+        def settle(used: Spend | None) -> None:
+            # Waking first is safe: those who wait run only when this has returned, as nothing is awaited in between.
+            self._under_way -= 1
+            self._wake()
+            if used is not None:
+                priced = self._priced(request.model, used.requests, used.input_tokens, used.output_tokens)
+                self._store.spend(hour, request.model, priced - estimate)
 
-    def priced(self, model: str, requests: int, input_tokens: int, output_tokens: int) -> Spend:
-        """Add the money to requests and tokens; none where the model has no price."""
-        usd = self._prices.usd(model, input_tokens, output_tokens) or 0.0
-        return Spend(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
+        return settle
 
     def levels(self) -> list[BudgetLevel]:
         """Return how much of each bound is used up, what is under way included. From any thread. Raises Unavailable."""
         spent = self._spent(self._store.spent_since)
-        return [BudgetLevel(each.key, _MEASURES[each.measure](spent[each.hours]), each.limit) for each in self._bounds]
+        return [BudgetLevel(each.key, each.of(spent[each.hours]), each.limit) for each in self._bounds]
+
+    def _priced(self, model: str, requests: int, input_tokens: int, output_tokens: int) -> Spend:
+        """Add the money to requests and tokens; none where the model has no price."""
+        usd = self._prices.usd(model, input_tokens, output_tokens) or 0.0
+        return Spend(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
 
     def _spent(self, spent_since: SpentSince) -> dict[int, Spend]:
         """Return what was spent in the periods that are bounded, by their hours."""
         return {hours: spent_since(self._start(hours)) for hours in {each.hours for each in self._bounds}}
 
-    @property
-    def _kept(self) -> int:
-        return sum(room.left for room in self._rooms)
+    def _fits(self, needed: Spend, spent_since: SpentSince, *, may_wait: bool) -> bool:
+        """Tell whether there is room beside what was spent and what is kept for traces.
 
-    def _fits(self, estimate: Spend, spent_since: SpentSince, *, gone: int = 0) -> bool:
-        """Tell whether there is room now, where `gone` requests count as used up. False: there may be later.
-
-        Raises OverBudget where there will be none.
+        Raises OverBudget where there is none, unless it `may_wait`: then there may be some later.
         """
         spent = self._spent(spent_since)
-        fits = True
+        kept = Spend(requests=sum(room.left for room in self._rooms))
         for bound in self._bounds:
-            measure, start = _MEASURES[bound.measure], self._start(bound.hours)
-            taken = measure(spent[bound.hours])
-            reserved = sum(measure(each.estimate) for each in self._reserved if each.hour >= start)
-            kept = measure(Spend(requests=self._kept))
-            used = taken - reserved + measure(Spend(requests=gone))
-            _hold(bound, used, measure(estimate), free_at=start + bound.hours)
-            fits = fits and taken + kept + measure(estimate) <= bound.limit
-        return fits
+            used = bound.of(spent[bound.hours]) + bound.of(kept)
+            if used + bound.of(needed) <= bound.limit:
+                continue
+            if may_wait and bound.of(needed) <= bound.limit:
+                return False
+            raise OverBudget(_why_not(bound, used, bound.of(needed), self._start(bound.hours) + bound.hours))
+        return True
 
     def _start(self, hours: int) -> int:
         """Return the hour in which the present period of so many hours began."""
@@ -218,22 +181,20 @@ class Ledger:
 
     def _wake(self) -> None:
         # A new event for those who wait from now on: a set one would not let them wait.
-        self._settled.set()
-        self._settled = asyncio.Event()
+        self._freed.set()
+        self._freed = asyncio.Event()
 
 
-def _hold(bound: _Bound, used: float, needed: float, *, free_at: int) -> None:
-    """Raise OverBudget where the estimate does not fit; `free_at` is the hour in which the next period begins."""
-    if used + needed <= bound.limit:
-        return
+def _why_not(bound: _Bound, used: float, needed: float, free_at: int) -> str:
+    """Say which bound leaves no room; `free_at` is the hour in which its next period begins."""
     says = f"judge.budget.{bound.key} is {bound.limit:.10g}"
     if needed > bound.limit:
         what = f"the {needed:.10g} requests of a trace"
         if bound.measure != "requests":
             what = f"a single request of about {needed:.10g}"
-        raise OverBudget(f"{says}, too little for {what}")
-    free = datetime.fromtimestamp(free_at * _SECONDS_PER_HOUR, UTC).isoformat().replace("+00:00", "Z")
-    raise OverBudget(f"{says}, {used:.10g} of it used up; free again at {free}")
+        return f"{says}, too little for {what}"
+    free = datetime.fromtimestamp(free_at * 3600, UTC).isoformat().replace("+00:00", "Z")
+    return f"{says}, {used:.10g} of it used up; free again at {free}"
 
 
 def estimated_tokens(request: JudgeRequest) -> int:
@@ -244,7 +205,7 @@ def estimated_tokens(request: JudgeRequest) -> int:
 
 def _bounds(budget: BudgetConfig, unpriced: list[str]) -> list[_Bound]:
     bounds = [
-        _Bound(key=key, measure=measure, hours=hours, limit=limit)
+        _Bound(key, measure, hours, limit)
         for measure, (period, hours) in product(_MEASURES, _PERIODS.items())
         if (limit := getattr(budget, key := f"{measure}_per_{period}")) is not None
     ]

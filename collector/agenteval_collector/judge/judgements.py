@@ -31,13 +31,12 @@ MAX_REASON: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """Makes judgements on one event loop. `asking` makes the `Ask` of a job, which adds to the list that it gets."""
+    """Makes judgements on one event loop. `asking` makes the `Ask` of a job, which adds its exchanges to the list."""
 
     load: Load
     judge_trace: JudgeTrace
-    asking: Callable[[list[JudgeExchange], JudgeJob], Ask]
+    asking: Callable[[JudgeJob, list[JudgeExchange]], Ask]
     clock: Clock
-    forget_answers: Callable[[], None]
 
     async def find(self, job: JudgeJob) -> Judgement:
         """Have the trace judged; a defect of ours is an outcome too.
@@ -51,7 +50,7 @@ class Judgements:
                 reason = "the trace's spans are no longer kept (log.retention), so the judge cannot read it"
                 return self.failed(job, SPANS_GONE, reason)
             names = {each.name for each in job.pending}
-            judged = await self.judge_trace(trace.with_earlier_calls(), names, self.asking(exchanges, job))
+            judged = await self.judge_trace(trace.with_earlier_calls(), names, self.asking(job, exchanges))
         except (JudgeUnavailable, RetryableError):
             raise
         except Exception as error:

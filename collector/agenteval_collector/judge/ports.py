@@ -1,8 +1,8 @@
 """The ports of judging, and the things that pass between its parts."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from agenteval_collector.model.drift import Canary, CanaryAnswer
@@ -80,25 +80,21 @@ class NoAnswer(JudgeError):
     """Not at all: the endpoint or the model refuses, or no reply is valid to the last attempt."""
 
 
-class Reservation(Protocol):
-    """An HTTP request that is accounted for by an estimate."""
+Settle: TypeAlias = Callable[[Spend | None], None]
+"""Puts what a request has used up in the place of its estimate, once; None: the estimate stands."""
 
-    def settle(self, requests: int = 1, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
-        """Put what was used up in the place of the estimate, once; None: the estimate stands."""
-
-
-class Spending(Protocol):
-    """The budget of a trace: asked before every single HTTP request, retries included."""
-
-    async def reserve(self, request: JudgeRequest) -> Reservation:
-        """Account for a request that is about to leave, once there is room. Raises OverBudget where it may not."""
+Reserve: TypeAlias = Callable[[JudgeRequest], Awaitable[Settle]]
+"""Accounts for one HTTP request that is about to leave, by an estimate. Raises OverBudget where it may not leave."""
 
 
 class Judge(Protocol):
     """Answers requests; safe to be asked many at once on one event loop."""
 
-    async def ask(self, request: JudgeRequest, spending: Spending) -> JudgeReply:
-        """Ask. Raises JudgeUnavailable, NoAnswer, and what `Spending.reserve` raises."""
+    async def ask(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
+        """Ask. `reserve` is called before every HTTP request, retries included.
+
+        Raises JudgeUnavailable, NoAnswer, and what `reserve` raises.
+        """
 
     async def close(self) -> None:
         """Close the connections; safe to call twice."""
@@ -143,16 +139,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A valid reply to a question; `model` and `temperature` as the endpoint took them.
-
-    `text` is the reply as it came, or as it is stored; `is_stored`: it was given earlier, to whichever process asked.
-    """
+    """A valid reply to a question; `model` and `temperature` as the endpoint took them."""
 
     reply: Reply
     model: str
     temperature: float | None
-    text: str = field(default="", compare=False)
-    is_stored: bool = field(default=False, compare=False)
 
 
 class Ask(Protocol):
@@ -169,13 +160,6 @@ class Ask(Protocol):
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         """Ask, independently of other votes. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be
         answered later."""
-
-
-class Budget(Protocol):
-    """The bounds on what the judge may use up."""
-
-    def room(self, requests: int) -> AbstractAsyncContextManager[Spending]:
-        """Keep room for that many requests of one trace, inside the context. Raises OverBudget."""
 
 
 class LedgerStore(Protocol):
@@ -244,7 +228,7 @@ class JudgeTelemetry(Protocol):
         """Count an HTTP request that came to its end, retries included; None where it was answered."""
 
     def looked_up(self, known: bool) -> None:
-        """Count a question by whether its answer was known, or being found, already."""
+        """Count a question by whether its answer was known already."""
 
     def no_room(self) -> None:
         """Count a trace that found no place among those that wait, or lost it to an escalated one."""

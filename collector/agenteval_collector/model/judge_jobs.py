@@ -150,6 +150,14 @@ class Spend:
     output_tokens: int = 0
     usd: float = 0.0
 
+    def __sub__(self, other: "Spend") -> "Spend":
+        return Spend(
+            requests=self.requests - other.requests,
+            input_tokens=self.input_tokens - other.input_tokens,
+            output_tokens=self.output_tokens - other.output_tokens,
+            usd=self.usd - other.usd,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejudging:

@@ -14,7 +14,7 @@ from agenteval_collector.config import NO_JUDGE, ConfigError, Settings
 from agenteval_collector.config.evaluators import JudgedConfig
 from agenteval_collector.config.values import Section
 from agenteval_collector.judge.bias import CHANGES, bias_report, unchanged
-from agenteval_collector.judge.budget import Prices
+from agenteval_collector.judge.budget import PriceList
 from agenteval_collector.judge.canaries import recheck
 from agenteval_collector.judge.frozen import shown_whole, written
 from agenteval_collector.judge.prompt.encoding import tokens
@@ -111,6 +111,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
             take=judgements.append,
             capacity=max(1, len(changed)),
             rechecks=tuple,
+            answers=self._storage.store.answers,
         )
         try:
             for each in self._drawn:
@@ -163,7 +164,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         requests = round(traces * (fmean(map(len, asked)) if asked else _REQUESTS * judge.votes))
         tokens_in, tokens_out = round(requests * fmean(sent)), round(requests * fmean(replied))
         # Where several models share the questions, the dearest is counted.
-        prices = [Prices(judge.prices).usd(model, tokens_in, tokens_out) for model in judge_models(settings)]
+        prices = [PriceList(judge.prices).usd(model, tokens_in, tokens_out) for model in judge_models(settings)]
         priced = [price for price in prices if price is not None]
         return Cost(
             change=change,

@@ -3,22 +3,24 @@
 Referrals decide what is left to the judge -> stage -> panel, which questions -> asking -> judge, under the ledger
 """
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agenteval_collector.config import NO_JUDGE, ConfigError, JudgedConfig, Settings
 from agenteval_collector.config.judge import JudgeConfig, RubricConfig
 from agenteval_collector.evaluation import EarlierTraces, Judging, Reader
 from agenteval_collector.judge.asking import Asking
-from agenteval_collector.judge.budget import Ledger, Prices
+from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import OPENAI, AnswerStore, Judge, JudgeTelemetry, LedgerStore, TakeJudgement
+from agenteval_collector.judge.ports import OPENAI, AnswerStore, JudgeTelemetry, LedgerStore, TakeJudgement
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_version
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -30,6 +32,9 @@ from agenteval_collector.stores import SessionTurns, Store
 from agenteval_collector.wiring.redaction import judge_redactor
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import SubjectKind
+
+if TYPE_CHECKING:
+    from agenteval_collector.judge.client.openai_judge import OpenAIJudge
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +77,7 @@ def make_judging(settings: Settings, store: Store, telemetry: Telemetry) -> Judg
 def make_ledger(settings: Settings, store: LedgerStore, clock: Clock) -> Ledger:
     """Make the ledger of what the judge uses up, which is kept in `store`."""
     config = settings.judge
-    return Ledger(config.budget, Prices(config.prices), store, clock, judge_models(settings))
+    return Ledger(config.budget, PriceList(config.prices), store, clock, judge_models(settings))
 
 
 def make_judge_stage(
@@ -85,20 +90,20 @@ def make_judge_stage(
     *,
     capacity: int,
     rechecks: Callable[[], Sequence[JudgeJob]],
-    answers: AnswerStore | None = None,
+    answers: AnswerStore,
 ) -> JudgeStage:
     """Make the stage that asks. Raises ConfigError where the endpoint cannot be one.
 
     `load` reads a trace again, `take` hears what the judge says of it; `capacity` is how many traces may wait.
-    `rechecks` gives the canaries that are due. `answers` are those that need not be asked for again.
+    `rechecks` gives the canaries that are due. What `answers` know is not asked again.
     """
     config = settings.judge
     models = judge_models(settings)
-    prices = Prices(config.prices)
-    judge = _judge(config, clock, telemetry)
+    prices = PriceList(config.prices)
+    judge = _judge(config, clock, telemetry, config.timeout)
     asking = Asking(
         judge=judge,
-        budget=ledger,
+        ledger=ledger,
         prices=prices,
         clock=clock,
         endpoint=config.base_url or OPENAI,
@@ -110,7 +115,7 @@ def make_judge_stage(
     )
     logger.info("%s", _describe(settings, sorted(models), prices))
     return JudgeStage(
-        Judgements(load, _panel(settings).judge, asking.about_trace, clock, asking.cache.clear),
+        Judgements(load, _panel(settings).judge, asking.about, clock),
         judge,
         take,
         clock,
@@ -161,22 +166,22 @@ def _panel(settings: Settings) -> Panel:
     )
 
 
-def judge_check(config: JudgeConfig) -> Callable[[], str | None] | None:
+def judge_check(config: JudgeConfig, clock: Clock) -> Callable[[], str | None] | None:
     """Return what finds out why the judge's endpoint would not answer; None where there is no judge."""
     if not config.on:
         return None
 
-    def check() -> str | None:
-        # Only here, for the same reason as below.
-        from agenteval_collector.judge.client.failures import trouble_reaching  # noqa: PLC0415
+    async def ask() -> str | None:
+        judge = _judge(config, clock, NoJudgeTelemetry(), CHECK_TIMEOUT)
+        try:
+            return await judge.trouble(config.model)
+        finally:
+            await judge.close()
 
-        key = config.api_key.get_secret_value() if config.api_key else None
-        return trouble_reaching(config.base_url, key, config.model, CHECK_TIMEOUT)
-
-    return check
+    return lambda: asyncio.run(ask())
 
 
-def _judge(config: JudgeConfig, clock: Clock, telemetry: JudgeTelemetry) -> Judge:
+def _judge(config: JudgeConfig, clock: Clock, telemetry: JudgeTelemetry, timeout: float) -> "OpenAIJudge":
     # Only here, because importing the openai client takes seconds: who has no judge does without.
     from agenteval_collector.judge.client.openai_judge import OpenAIJudge  # noqa: PLC0415
 
@@ -186,7 +191,7 @@ def _judge(config: JudgeConfig, clock: Clock, telemetry: JudgeTelemetry) -> Judg
         return OpenAIJudge(
             base_url=config.base_url,
             api_key=config.api_key.get_secret_value() if config.api_key else None,
-            timeout=config.timeout,
+            timeout=timeout,
             concurrency=config.concurrency,
             clock=clock,
             requested=telemetry.requested,
@@ -245,7 +250,7 @@ def _all_judged(settings: Settings) -> Sequence[JudgedEvaluator]:
     return [*judged_evaluators(settings), *filter(None, [_goal(settings)])]
 
 
-def _describe(settings: Settings, models: Sequence[str], prices: Prices) -> str:
+def _describe(settings: Settings, models: Sequence[str], prices: PriceList) -> str:
     config = settings.judge
     bounds = config.budget.model_dump(exclude_none=True)
     budget = ", ".join(f"{name.replace('_', ' ')} {bound:g}" for name, bound in bounds.items()) or "none"

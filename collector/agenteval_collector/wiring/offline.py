@@ -130,6 +130,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             # A batch may take up earlier traces of its sessions.
             capacity=max(BATCH, len(self._traces)),
             rechecks=tuple,
+            answers=self.store.answers,
         )
 
 

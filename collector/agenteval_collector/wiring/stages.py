@@ -256,7 +256,7 @@ def make_reports(
         store=base.store,
         evaluation=sessions,
         starts=starts,
-        judge=judge_check(base.settings.judge),
+        judge=judge_check(base.settings.judge, base.clock),
         retention=retention,
     )
 

@@ -21,22 +21,15 @@ Format: TypeAlias = Literal["schema", "json", "text"]
 _PLAINER: Final[dict[Format, Format]] = {"schema": "json", "json": "text"}
 _READ: Final = 20_000
 """Characters of a refusal that are looked at: some endpoints quote the whole request."""
-_ALWAYS: Final = frozenset({400, 415, 422, 501})
-"""Endpoints refuse a form with these, often without a word of it."""
-_WHERE_NAMED: Final = frozenset({403, 404, 500, 503})
-"""Others refuse a form with these, which have another meaning unless the body names the form."""
-_ABOUT_FORMAT = re.compile(
-    r"response.?format|schema|json.?(object|mode|output)|structured|grammar|guided|constrain|not.implemented",
-    re.IGNORECASE,
-)
-_ABOUT_TEMPERATURE = re.compile("temperature", re.IGNORECASE)
-_ABOUT_ELSE = re.compile(
+_ABOUT_FORM: Final = frozenset({400, 415, 422, 501})
+"""Endpoints refuse a form with these, often without a word of it. 404 is one where the body names the form."""
+_FORMAT = re.compile(r"response.?format|schema|json.?(object|mode|output)|structured|grammar|guided", re.IGNORECASE)
+_ELSE = re.compile(
     r"context.?(length|window|size)|too (long|large|many tokens)|max(imum)?.?(\w{1,20}.)?tokens|token limit"
-    r"|api.?key|credential|unauthori[sz]ed"
-    r"|model.?not.?found|(no such|unknown|invalid) model|model\b.{0,80}(not found|not exist)"
-    r"|content.?(policy|management|filter)",
+    r"|api.?key|credential|model.?not.?found|model\b.{0,80}not exist|content.?(policy|management|filter)",
     re.IGNORECASE,
 )
+"""Words of a refusal that no plainer form would help with."""
 _IN_WORDS: Final = "Reply with one JSON object and nothing else. It follows this JSON schema:\n"
 
 MAX_TOKENS: Final = 10_000_000
@@ -56,23 +49,21 @@ class Form:
 def plainer(form: Form, status: int, body: str) -> Form | None:
     """Find the form to try after a refusal; None where none is left, or the refusal is about something else."""
     body = body[:_READ]
-    names_format = _ABOUT_FORMAT.search(body) is not None
-    if _ABOUT_ELSE.search(body) or not (status in _ALWAYS or (status in _WHERE_NAMED and names_format)):
+    names_format = _FORMAT.search(body) is not None
+    if _ELSE.search(body) or not (status in _ABOUT_FORM or (status == 404 and names_format)):
         return None
-    names_temperature = not names_format and _ABOUT_TEMPERATURE.search(body) is not None
+    names_temperature = "temperature" in body.lower() and not names_format
     if form.format in _PLAINER and not (names_temperature and form.temperature):
         return replace(form, format=_PLAINER[form.format])
-    if form.temperature and status in _ALWAYS:
-        return replace(form, temperature=False)
-    return None
+    return replace(form, temperature=False) if form.temperature else None
 
 
 def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
     """Make the parameters of a chat completion. Tools are never offered."""
     # A mapping that is no dict is JSON to us, and not to the client.
     schema = json.loads(json.dumps(request.schema, default=dict))
+    system, *rest = request.messages
     sent: dict[str, Any] = {"model": model}
-    messages = list(request.messages)
     if form.temperature:
         sent["temperature"] = request.temperature
     if form.format == "schema":
@@ -81,48 +72,43 @@ def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
         described = {"name": name, "strict": True, "schema": schema}
         sent["response_format"] = {"type": "json_schema", "json_schema": described}
     else:
-        system, *rest = messages
-        messages = [Message("system", f"{system.text}\n\n{_IN_WORDS}{json.dumps(schema)}"), *rest]
+        system = Message("system", f"{system.text}\n\n{_IN_WORDS}{json.dumps(schema)}")
     if form.format == "json":
         sent["response_format"] = {"type": "json_object"}
-    sent["messages"] = [{"role": message.role, "content": storable(message.text)} for message in messages]
+    sent["messages"] = [{"role": message.role, "content": storable(message.text)} for message in (system, *rest)]
     return sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
-    """A completion; `declined`: the model declined to answer, or the endpoint cut the answer out."""
+class ReadCompletion:
+    """What is read of a completion; `declined` is `refusal` where the model did, `content_filter` where the endpoint
+    cut the answer out, else None."""
 
     model: str | None = None
     text: str = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
-    declined: Literal["refusal", "content_filter"] | None = None
+    declined: str | None = None
 
 
-def read(answer: object) -> Completion | None:
+def read(answer: object) -> ReadCompletion | None:
     """Read what the openai client made of a response; None where that is no completion: a page, a list, an error."""
     if not isinstance(answer, ChatCompletion) or getattr(answer, "choices", None) is None:
         return None
-    text, declined = _said(answer)
-    return Completion(
+    text, declined = "", None
+    match answer:
+        case ChatCompletion(choices=[Choice(message=ChatCompletionMessage() as message) as choice, *_]):
+            content = getattr(message, "content", None)
+            text = content if isinstance(content, str) else ""
+            filtered = "content_filter" if getattr(choice, "finish_reason", None) == "content_filter" else None
+            declined = "refusal" if getattr(message, "refusal", None) else filtered
+    return ReadCompletion(
         model=_model(getattr(answer, "model", None)),
         text=text,
         input_tokens=_tokens(answer, "prompt_tokens"),
         output_tokens=_tokens(answer, "completion_tokens"),
         declined=declined,
     )
-
-
-def _said(answer: object) -> tuple[str, Literal["refusal", "content_filter"] | None]:
-    match answer:
-        case ChatCompletion(choices=[Choice(message=ChatCompletionMessage() as message) as choice, *_]):
-            content = getattr(message, "content", None)
-            text = content if isinstance(content, str) else ""
-            if getattr(message, "refusal", None):
-                return text, "refusal"
-            return text, "content_filter" if getattr(choice, "finish_reason", None) == "content_filter" else None
-    return "", None
 
 
 def _tokens(answer: object, kind: str) -> int | None:

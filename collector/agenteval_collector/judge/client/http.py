@@ -1,11 +1,10 @@
-"""The HTTP client beneath the openai client: accounts for each request, sends no more than a judge needs to be told,
-and reads no more than it can hold.
+"""The HTTP client beneath the openai client, for what that one does not do.
 
-The openai client decides what is sent again and when; each attempt of its passes here.
+It accounts for each attempt, limits the time and the size of an answer, and sends no more than a judge needs to be
+told. The openai client decides what is sent again and when; each of its attempts passes here.
 """
 
 import asyncio
-import json
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -13,31 +12,32 @@ from typing import Any, Final
 
 import openai
 
-from agenteval_collector.judge.ports import JudgeError, JudgeRequest, JudgeUnavailable, Reservation, Spending
+from agenteval_collector.judge.ports import JudgeError, JudgeRequest, JudgeUnavailable, Reserve, Settle
+from agenteval_collector.model.judge_jobs import Spend
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 """Longer replies are not read: a judge's reply has a few kilobytes."""
 
 
 @dataclass(slots=True)
-class Call:
-    """One request to the judge, in one or more attempts; `ended` is told of each, with the error's type or None.
+class Attempts:
+    """The attempts at one request; `ended` is called with each one's type of error, or None.
 
-    `answered` is the attempt that was, to be settled by the usage in its reply.
+    `settle` settles the attempt that was answered, by the usage in its reply.
     """
 
     request: JudgeRequest
-    spending: Spending
+    reserve: Reserve
     ended: Callable[[str | None], None]
-    answered: Reservation | None = None
+    settle: Settle | None = None
 
 
-current_call: ContextVar[Call] = ContextVar("current_call")
-"""The call that the present task makes: there is no other way to hand it through the openai client."""
+current_attempts: ContextVar[Attempts | None] = ContextVar("current_attempts", default=None)
+"""Set by the task that asks: there is no other way to hand it through the openai client. None costs nothing."""
 
 
 class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
-    """Sends each attempt of the current call; `timeout` is in seconds and holds for a whole attempt.
+    """Sends each attempt; `timeout` is in seconds and holds for a whole attempt.
 
     It follows no redirect, for a trace goes to the endpoint that was named and to no other.
     """
@@ -59,41 +59,44 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
     async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
         """Send one attempt and read its response to the end.
 
-        Raises what `Spending.reserve` raises, JudgeUnavailable, and the errors of httpx.
+        Raises what `Attempts.reserve` raises, JudgeUnavailable, and the errors of httpx.
         """
-        call = current_call.get()
-        reservation = await call.spending.reserve(call.request)
+        attempts = current_attempts.get()
+        if attempts is None:
+            return await self._exchange(request, options)
+        settle = await attempts.reserve(attempts.request)
         # Nothing is used up until the request leaves. From then on it may be answered, and billed: the estimate stands.
-        used = {"requests": 0, "input_tokens": 0, "output_tokens": 0}
+        used: Spend | None = Spend()
 
         async def note(step: str, _: object) -> None:
+            nonlocal used
             if step.endswith("send_request_headers.started"):
-                used.clear()
+                used = None
 
         response: Any = None
         try:
-            response = await self._exchange(request, note, options)
+            response = await self._exchange(request, options, trace=note)
         except Exception as error:
-            call.ended(error.error_type if isinstance(error, JudgeError) else "connection_error")
+            attempts.ended(error.error_type if isinstance(error, JudgeError) else "connection_error")
             raise
         finally:
             # Also where it was cancelled.
             if response is None:
-                reservation.settle(**used)
+                settle(used)
         if response.is_success:
-            call.answered = reservation
+            attempts.settle = settle
         else:
-            reservation.settle(input_tokens=0, output_tokens=0)
-            call.ended(str(response.status_code))
+            settle(Spend(requests=1))
+            attempts.ended(str(response.status_code))
         return response
 
-    async def _exchange(self, request: Any, note: Any, options: dict[str, Any]) -> Any:
+    async def _exchange(self, request: Any, options: dict[str, Any], **extensions: Any) -> Any:
         sent = self.build_request(
             request.method,
             request.url,
             headers=self._sent_headers,
             content=request.content,
-            extensions={**request.extensions, "trace": note},
+            extensions={**request.extensions, **extensions},
         )
         try:
             async with asyncio.timeout(self._limit):
@@ -107,8 +110,7 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
             raise JudgeUnavailable("timeout", f"{self._host}: no answer within {self._limit:g} s") from None
         # What was announced as compressed was read as it came, and must not be unpacked now.
         headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
-        status = _status(response.status_code, body)
-        return type(response)(status, headers=headers, content=body, request=request)
+        return type(response)(response.status_code, headers=headers, content=body, request=request)
 
     async def _body(self, response: Any) -> bytes:
         body = bytearray()
@@ -119,15 +121,3 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
                 message = f"{self._host}: the answer has more than {MAX_BODY_BYTES} bytes; check judge.base_url"
                 raise JudgeUnavailable("answer_too_large", message)
         return bytes(body)
-
-
-def _status(status: int, body: bytes) -> int:
-    """Find the true status of a response: routers hand on an upstream's error in an answer of status 200."""
-    if status != 200 or b'"error"' not in body:
-        return status
-    try:
-        document = json.loads(body)
-        code = int(document["error"]["code"]) if not document.get("choices") else status
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        return status
-    return code if 400 <= code < 600 else status

@@ -5,15 +5,15 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import openai
 from opentelemetry import context as context_api
 
-from agenteval_collector.judge.client.completions import Completion, Form, parameters, plainer, read
+from agenteval_collector.judge.client.completions import Form, ReadCompletion, parameters, plainer, read
 from agenteval_collector.judge.client.failures import refusal, unreachable
-from agenteval_collector.judge.client.http import Call, JudgeHttpClient, current_call
+from agenteval_collector.judge.client.http import Attempts, JudgeHttpClient, current_attempts
 from agenteval_collector.judge.ports import (
     OPENAI,
     JudgeError,
@@ -22,8 +22,9 @@ from agenteval_collector.judge.ports import (
     JudgeUnavailable,
     NoAnswer,
     OverBudget,
-    Spending,
+    Reserve,
 )
+from agenteval_collector.model.judge_jobs import Spend
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.sending.throttle import ThrottledLog
@@ -32,8 +33,10 @@ logger = logging.getLogger(__name__)
 
 RETRIES: Final = 2
 """Attempts beyond the first that the openai client makes, with its own pauses, where a failure may pass."""
-FORM_LASTS: Final = 3600.0
-"""Seconds until a form that was refused is tried again, so that an endpoint that learns gets its chance."""
+_LISTS_NOTHING: Final = (404, 405, 501)
+"""Statuses of an endpoint that is there and has no list of models."""
+_SHOWN: Final = 5
+"""Models that are named where the one that is asked for is not among them."""
 
 
 class OpenAIJudge:
@@ -41,7 +44,7 @@ class OpenAIJudge:
 
     `base_url` None is OpenAI's own; `api_key` None sends `none`. Of the environment only proxies and certificates are
     heeded. `timeout` (seconds) holds for each HTTP request, `concurrency` is how many are under way at once.
-    `requested` is told of each that ends: its model, and the error's type where there was one.
+    `requested` is called for each that ends: its model, and the error's type where there was one.
 
     A form that the endpoint refuses (strict schema, JSON mode, temperature) is replaced by a plainer one, which is
     remembered for the model. No content and cut-off JSON are an empty text, for the caller to find malformed. A wrong
@@ -73,33 +76,49 @@ class OpenAIJudge:
         self._clock = clock
         self._requested = requested
         self._places = asyncio.Semaphore(concurrency)
-        self._forms: dict[str, tuple[Form, float]] = {}
+        self._forms: dict[str, Form] = {}
         self._log = ThrottledLog(logger, clock.monotonic)
 
-    async def ask(self, request: JudgeRequest, spending: Spending) -> JudgeReply:
-        """Ask. Raises JudgeUnavailable, NoAnswer, and what `Spending.reserve` raises."""
+    async def ask(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
+        """Ask. Raises JudgeUnavailable, NoAnswer, and what `reserve` raises."""
         try:
             # Kept through the pauses between attempts: an endpoint that asks to be spared gets fewer requests.
             async with self._places:
-                return await self._in_form(request, spending)
+                return await self._in_form(request, reserve)
         except NoAnswer as refused:
             self._log.warning(refused.error_type, "the judge refuses, what it was asked fails: %s", refused)
             raise
+
+    async def trouble(self, model: str) -> str | None:
+        """Return why the endpoint would not answer for this model; None where nothing speaks against it.
+
+        It costs nothing: the endpoint is asked once for its models, and not to judge.
+        """
+        try:
+            listed = await self._client.with_options(max_retries=0).get("/models", cast_to=object)
+        except openai.APIStatusError as error:
+            return None if error.status_code in _LISTS_NOTHING else str(refusal(self._host, error))
+        except openai.APIConnectionError as error:
+            return str(self._beneath(error))
+        except (JudgeUnavailable, ValueError, RecursionError) as error:
+            return str(error) if isinstance(error, JudgeUnavailable) else None
+        names = _names(listed)
+        if names and model not in names:
+            return f"{self._host} does not have {model!r}, but {', '.join(names[:_SHOWN])}; check judge.model"
+        return None
 
     async def close(self) -> None:
         """Close the connections; safe to call twice."""
         await self._client.close()
 
-    async def _in_form(self, request: JudgeRequest, spending: Spending) -> JudgeReply:
+    async def _in_form(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
         """Ask in the richest form that the endpoint takes. Where it takes none, its first refusal counts."""
-        now = self._clock.monotonic()
-        remembered, until = self._forms.get(request.model, (Form(), 0.0))
-        form = known = remembered if now < until else Form()
+        form = known = self._forms.get(request.model, Form())
         first: JudgeError | None = None
         while True:
             started = self._clock.monotonic()
             try:
-                completion = await self._send(Call(request, spending, partial(self._requested, request.model)), form)
+                completion = await self._send(Attempts(request, reserve, partial(self._requested, request.model)), form)
                 break
             except openai.APIStatusError as error:
                 said = refusal(self._host, error)
@@ -111,7 +130,7 @@ class OpenAIJudge:
                 form = next_form
         if form != known:
             # Only now: had the plainest form been refused too, the form would not have been what was wrong.
-            self._forms[request.model] = form, now + FORM_LASTS
+            self._forms[request.model] = form
             logger.info("%s takes requests to %s only in this form: %s", self._host, request.model, form)
         if completion.declined is not None:
             refused = completion.declined == "refusal"
@@ -126,34 +145,49 @@ class OpenAIJudge:
             seconds=self._clock.monotonic() - started,
         )
 
-    async def _send(self, call: Call, form: Form) -> Completion:
+    async def _send(self, attempts: Attempts, form: Form) -> ReadCompletion:
         """Send the request in this form, and settle the attempt that was answered by its usage.
 
         Broken JSON is a completion without a text.
         """
-        sent = parameters(call.request, form, sent_model(call.request.model, self._host))
-        token = current_call.set(call)
-        completion: Completion | None = None
+        sent = parameters(attempts.request, form, sent_model(attempts.request.model, self._host))
+        token = current_attempts.set(attempts)
+        completion: ReadCompletion | None = None
         try:
             with _uninstrumented():
                 completion = read(await self._client.chat.completions.create(**sent))
         except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, JudgeError | OverBudget | RetryableError):
-                # Older openai clients wrap whatever their HTTP client raises.
-                raise error.__cause__ from None
-            raise unreachable(self._host, error.__cause__ or error) from error
+            raise self._beneath(error) from error
         except (ValueError, RecursionError):
-            completion = Completion()
+            completion = ReadCompletion()
         finally:
-            current_call.reset(token)
-            if call.answered is not None:
-                used = completion or Completion()
-                call.answered.settle(1, used.input_tokens, used.output_tokens)
-                call.ended(None if completion else "no_completion")
+            current_attempts.reset(token)
+            if attempts.settle is not None:
+                attempts.settle(_used(completion))
+                attempts.ended(None if completion else "no_completion")
         if completion is None:
             message = f"{self._host} answers with something else than a chat completion; check judge.base_url"
             raise JudgeUnavailable("no_completion", message)
         return completion
+
+    def _beneath(self, error: openai.APIConnectionError) -> Exception:
+        """Return what is wrong. Older openai clients wrap whatever their HTTP client raises."""
+        if isinstance(error.__cause__, JudgeError | OverBudget | RetryableError):
+            return error.__cause__
+        return unreachable(self._host, error.__cause__ or error)
+
+
+def _used(completion: ReadCompletion | None) -> Spend | None:
+    """Return what an answer took; None where it does not say."""
+    if completion is None or completion.input_tokens is None or completion.output_tokens is None:
+        return None
+    return Spend(requests=1, input_tokens=completion.input_tokens, output_tokens=completion.output_tokens)
+
+
+def _names(listed: Any) -> list[str]:
+    """Return the names in a list of models; none where it is in no known form."""
+    items = listed.get("data") if isinstance(listed, dict) else None
+    return [str(each["id"])[:100] for each in items or [] if isinstance(each, dict) and "id" in each]
 
 
 def sent_model(name: str, host: str) -> str:

@@ -119,11 +119,9 @@ class JudgeStage(Component):
             self._fail(refused, NO_ROOM, f"{why}: judge.backlog is {self._backlog.capacity}{because}")
 
     def forget(self, subject_ids: Container[str]) -> None:
-        """Drop what waits of these traces and sessions, and all answers that were given before. From any thread."""
+        """Drop what waits of these traces and sessions. From any thread."""
         with self._lock:
             self._backlog.forget(subject_ids)
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._judgements.forget_answers)
 
     def drain(self, progress: Callable[[int], None]) -> None:
         """Judge what was submitted, in the calling thread, to its end; instead of `start`, and as often as needed.

@@ -1,0 +1,38 @@
+"""A store of the judge's spending in memory."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from agenteval_collector.model.judge_jobs import Spend
+
+
+class Table:
+    """A LedgerStore in memory."""
+
+    def __init__(self) -> None:
+        self.hours: defaultdict[int, Spend] = defaultdict(Spend)
+
+    def spend(self, hour: int, model: str, spend: Spend) -> None:
+        self.hours[hour] = added(self.hours[hour], spend)
+
+    def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
+        has_room = fits(self.spent_since)
+        if has_room:
+            self.spend(hour, model, spend)
+        return has_room
+
+    def spent_since(self, hour: int) -> Spend:
+        total = Spend()
+        for each, spend in self.hours.items():
+            if each >= hour:
+                total = added(total, spend)
+        return total
+
+
+def added(a: Spend, b: Spend) -> Spend:
+    return Spend(
+        requests=a.requests + b.requests,
+        input_tokens=a.input_tokens + b.input_tokens,
+        output_tokens=a.output_tokens + b.output_tokens,
+        usd=a.usd + b.usd,
+    )

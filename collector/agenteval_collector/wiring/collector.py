@@ -46,20 +46,20 @@ from agenteval_collector.wiring.tenants import Pipelines
 logger = logging.getLogger(__name__)
 
 ANSWERED_WITHIN = 2.0
-"""Seconds at the stop for calls that were begun."""
+"""Seconds that calls under way have to end when the collector stops."""
 ROOM = 192 * 1024 * 1024
-"""Bytes that the collector takes with some work to do, beside what it takes at its start."""
+"""Bytes that the collector needs for a little work, beside those it takes at its start."""
 LARGEST_SHARE = 64
-"""Of the process's memory, a request takes at most one part in so many: read, checked and assembled it takes many times
-its bytes."""
+"""A request may have this fraction of the process's memory (1/64): once it is read, checked and assembled, it takes many
+times its bytes."""
 
 
 class Collector:
-    """Everything, wired; nothing runs before `start`, and `shutdown` stops it source first."""
+    """The ports and the pipelines behind them. Nothing runs before `start`; `shutdown` closes the ports first."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
-        """Raises ConfigError where the settings are not safe, PermanentError where the data is not ours, and OSError
-        where the data folder cannot be used."""
+        """Build everything. Raises ConfigError where the settings are not safe, PermanentError where the data is not
+        ours, and OSError where the data folder cannot be used."""
         refuse_open_doors(settings.server)
         self._clock = clock or SystemClock()
         self._ring = KeyRing(settings.server.keys, settings.server.keys_file, self._clock)
@@ -69,7 +69,7 @@ class Collector:
         self._audit = Audit(self._clock)
         self.pipelines = Pipelines(settings, self._clock, self._ring.tenants, self._memory)
         self.pipeline = self.pipelines.of(DEFAULT_TENANT)
-        """That of callers without a tenant of their own."""
+        """The pipeline of callers without a tenant of their own."""
         try:
             self._build_servers()
         except BaseException:
@@ -77,9 +77,9 @@ class Collector:
             raise
 
     def _build_servers(self) -> None:
-        """Make the servers of the ports: gRPC with its door; the doors of HTTP are part of its applications."""
+        """Make the servers of the ports. The door of gRPC is made here, those of HTTP with their applications."""
         config, memory = self._config, self._memory
-        # The memory is the process's: only one tenant's gauges show it.
+        # Memory belongs to the process, so the gauges of one tenant show it.
         self.pipeline.output.collector.observe_memory(memory)
         certificates = Certificates(config, self._clock) if config.tls_certificate else None
         door = Door(
@@ -116,14 +116,14 @@ class Collector:
         return self._health() is None
 
     def shutdown(self) -> None:
-        """Answer what was begun, commit and score what is complete, push what waits; safe twice, within 20 s."""
+        """Answer calls under way, commit and score what is complete, push what waits. Safe twice, within 20 s."""
         self.pipelines.close_feeds()
         self._grpc.shutdown(ANSWERED_WITHIN)
         self._http.shutdown(ANSWERED_WITHIN)
         self.pipelines.shutdown()
 
     def _health(self) -> str | None:
-        """Return None while everything can do its work, else why not. From any thread."""
+        """Return None while every part can do its work, else the reason why one cannot. From any thread."""
         return health_of((self.pipelines, self._memory, self._grpc, self._http))
 
     def _otlp_app(self) -> ASGIApp:
@@ -162,7 +162,7 @@ class Collector:
 
 
 def _within(settings: Settings, guard: MemoryGuard) -> Settings:
-    """Return settings whose largest request the process has the memory for; says where that is short."""
+    """Lower the largest request to what the memory allows; log a warning where memory is short."""
     memory = guard.limit
     server, fits = settings.server, memory // LARGEST_SHARE
     if guard.used + ROOM > memory:

@@ -30,7 +30,7 @@ from agenteval_collector.wiring.redaction import REDACTION_KEY
 from agenteval_collector.wiring.storage import LOG, STORE, locked, schema_of, tenant_folder, tenant_folders
 
 MOST_TOLD: Final = 10
-"""Sentences about the damage of a file at most."""
+"""The most sentences that are said about one file."""
 _LOST: Final = {
     # First: what the log still has of such a trace is scored again only where the store does not know it.
     "traces": "traces t WHERE NOT EXISTS (SELECT 1 FROM trace_views v WHERE v.trace_id = t.trace_id)",
@@ -63,7 +63,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """How the store of a tenant stands: where it is, what is wrong with it, and what it knows of the log."""
+    """The state of a tenant's store: its place, what is wrong with it, and how far it knows the log."""
 
     name: str
     troubles: Sequence[str]

@@ -17,7 +17,7 @@ from agenteval_collector.wiring.storage import Storage
 
 
 def make_output(settings: Settings, storage: Storage[Requests], is_on_duty: Callable[[], bool]) -> TelemetryOutput:
-    """Make the instruments, and their push where one is set; of events, while this process `is_on_duty`."""
+    """Make the instruments, and their push where one is set. Events leave while this process `is_on_duty`."""
     return TelemetryOutput(
         version=version("otel-agenteval"),
         instance_id=instance_id(settings.data_dir),
@@ -55,7 +55,7 @@ def _push_target(settings: Settings) -> PushTarget | None:
             protocol=export.protocol,
             headers={name: value.get_secret_value() for name, value in export.headers.items()},
             certificate=export.certificate,
-            # Of several processes one does, and it is one of these.
+            # One process pushes events, and only those that serve can have the duty.
             events=export.events and settings.role.does(Role.SERVE),
             interval=export.interval,
         )

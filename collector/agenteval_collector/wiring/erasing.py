@@ -1,7 +1,7 @@
-"""Erase traces from everything that holds some, while the pipeline stands still for a moment.
+"""Erase traces from every stage and file, while the pipeline stands still for a moment.
 
-The assembly waits, so that nothing new is on its way. Then live detection, and behind it the evaluation, finish what
-was on its way before. So what is erased cannot come back from a queue.
+The assembly waits, so that nothing new sets out. Then live detection, and after it the evaluation, finish what had set
+out before. So nothing erased comes back from a queue.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,9 +25,9 @@ from otel_agenteval.text import storable
 BATCH: Final = 64
 """Traces that are erased in one commit."""
 PATIENCE: Final = 30.0
-"""Seconds that the pipeline may take to finish what is on its way; it is tried again after that."""
+"""Seconds for a stage to finish what waits for it; the erasure is tried again after that."""
 MOST_UNNAMED: Final = 500
-"""Open traces that name neither the session nor the user and are asked whether they go on from it, the newest."""
+"""The newest open traces that name neither session nor user are looked at, too: their messages may continue it."""
 
 
 def next_doomed(
@@ -114,7 +114,7 @@ class PipelineErasure:
     ) -> tuple[Sequence[str], bool]:
         last = self.assembly.assembler.last_offset
         self._deletions.erase(trace_ids, session_ids, deletion_id, last)
-        self.storage.store.writes += 1  # What was computed of it is not true any more.
+        self.storage.store.writes += 1  # Figures computed from it are out of date.
         self.evaluation.core.forget(trace_ids, session_ids)
         self.evaluation.judge.forget({*trace_ids, *session_ids})
         self.feed.forget(trace_ids)
@@ -135,7 +135,7 @@ class PipelineErasure:
         trace = self.evaluation.core.read(assembled)
         if doomed.user_id is not None and trace.user_id == storable(doomed.user_id):
             return True
-        # As the evaluation will find it, with nothing kept of that.
+        # Looked up as the evaluation will; the commit is thrown away.
         session_id = self.evaluation.core.evaluation.conversations.place(trace, assembled.revision, Commit()).session_id
         return session_id in session_ids or assembled.trace_id in session_ids
 

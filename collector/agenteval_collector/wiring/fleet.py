@@ -63,8 +63,8 @@ from agenteval_collector.wiring.store_watch import StoreWatch
 
 @dataclass(frozen=True, slots=True)
 class _Topics:
-    """What the stages of several processes hand on through, and how far this process has come in it. `erased` are the
-    traces that were deleted and may still be in a topic."""
+    """The topics between the processes, and how far this process has come in them. `erased` are the traces that were
+    deleted and may still be in a topic."""
 
     cluster: Cluster
     producer: KafkaProducer
@@ -91,7 +91,7 @@ def _connect(base: Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
     store, clock, settings, producer = base.store, base.clock, base.settings, topics.producer
     heard, live, past_sessions = HeardProcesses(), make_live_loops(base), PastSessions()
     open_spans = PartitionSpans(clock, base.telemetry, topics.cluster, topics.span_offsets, store)
-    # What one process finds, the topic of news tells all of them; the feed of each has what its process hears.
+    # The topic of news tells all processes what one of them found. Each feeds its watchers with what it hears.
     feed = Feed(base.telemetry, Participants(store, heard), clock)
     news = NewsTopic(producer, topics.cluster, Participants(store, live, open_spans).processes_in)
     emission = make_fanout(base.output, news, past_sessions)
@@ -122,7 +122,7 @@ def _connect(base: Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
     _show_levels(base, topics, stages, queries, reliability)
 
     def recover() -> None:
-        # First: what is deleted after the look is told.
+        # Listen first: what is deleted after the look into the store is told by news.
         stages.news.begin()
         topics.erased.know(store.deletions.all_doomed())
 
@@ -184,7 +184,7 @@ def _evaluate(base: Foundation, topics: _Topics, emission: NewsSink) -> _Evaluat
     own_sessions = PartitionSessions(cluster, base.store, topics.producer, offsets, taken.waits_for)
 
     def asks_again() -> bool:
-        # Of all evaluators, one has the first partition.
+        # Exactly one evaluator has the first partition.
         return 0 in offsets.partitions
 
     evaluation = make_evaluation(base, inbox, own_sessions, emission=emission, scored=taken, asks_again=asks_again)
@@ -209,7 +209,7 @@ class _Stages:
         assembling = (assemble.reader, assemble.assembly.stage, self.loops, assemble.handing_over)
         evaluating = (evaluate.reader, *evaluate.evaluation.components)
         return (
-            # Who receives goes on without the store.
+            # A process that only receives goes on without the store.
             *((self.watch,) if role is not Role.RECEIVE else ()),
             *((self.retention,) if role.does(Role.SERVE) else ()),
             *(assembling if role.does(Role.ASSEMBLE) else ()),
@@ -225,7 +225,7 @@ class _Stages:
         working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))
         stop_in_turn((self.watch, self.retention, *readers, *working, assemble.handing_over, self.news), STOPPED_WITHIN)
         for reader in readers:
-            reader.leave()  # What was finished until now is not done again by others.
+            reader.leave()  # It saves what is finished, so that no other process does it again.
         self.producer.shutdown(STOPPED_WITHIN)
 
 

@@ -13,8 +13,8 @@ from agenteval_collector.wiring.erasing import next_doomed, next_older
 
 @dataclass(frozen=True, slots=True)
 class FleetErasure:
-    """The `Erasure` of the retention where several processes work. What Kafka has goes with the topics' retention,
-    after so many seconds; until then the store knows what was deleted, so that nothing of it is stored again."""
+    """The `Erasure` of the retention where several processes work. Kafka forgets deleted spans by itself, after
+    `retention` seconds. Until then the store remembers what was deleted, so that no process stores it again."""
 
     deletions: DeletionStore
     news: NewsTopic

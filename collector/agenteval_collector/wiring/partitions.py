@@ -1,4 +1,4 @@
-"""What belongs to one of several processes: the sessions and the open spans of its partitions of the topics."""
+"""The sessions and the open spans that belong to one of several processes, by its partitions of the topics."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.store import Store
 
 WITHIN: Final = 10.0
-"""Seconds that the brokers may take for a trace that is handed on."""
+"""Seconds that the brokers have to take a trace that is handed to another process."""
 
 
 @dataclass
@@ -78,8 +78,8 @@ class PartitionSessions:
 
 
 class PartitionSpans(OpenSpans):
-    """Knows open spans, of which all processes hear, but tells deaths only in traces that this process assembles: else
-    each would make a revision."""
+    """Knows all open spans, as every process hears of them. It tells of deaths only in traces that this process
+    assembles: otherwise each process would make a revision."""
 
     def __init__(self, clock: Clock, telemetry: Telemetry, cluster: Cluster, offsets: Offsets, store: Store) -> None:
         super().__init__(clock, telemetry)

@@ -13,11 +13,11 @@ from otel_agenteval.redaction import RedactionBudget, Redactor
 
 KEY_BYTES = 32
 REDACTION_KEY = "redaction.key"
-"""The file in a data folder with the key of its placeholders."""
+"""The file in a data folder that holds the key by which its placeholders are made."""
 
 
 def judge_redactor(settings: Settings) -> Callable[[], Callable[[Json], Json]]:
-    """Return what makes the redaction for one trace, in which equal values are numbered alike."""
+    """Return a maker of redactions. Each serves one trace, in which equal values have equal numbers."""
     if not settings.judge.redact:
         return lambda: _as_it_is
     own = settings.redaction.own
@@ -25,7 +25,7 @@ def judge_redactor(settings: Settings) -> Callable[[], Callable[[Json], Json]]:
 
 
 def stored_redaction(settings: Settings, folder: Path) -> RequestRedaction | None:
-    """Return what redacts requests before they are kept; None where they are kept as they came.
+    """Return the redaction of requests before they are kept; None where they are kept as they came.
 
     The placeholders are made with a key in `folder`, so that they stay the same as long as the data does. Raises
     ConfigError where it cannot be read or written.

@@ -1,4 +1,4 @@
-"""The way of a call from the door, which knows who calls, to the pipeline of the caller's tenant."""
+"""Hand each call from the door, which knows the caller, to the pipeline of the caller's tenant."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,8 @@ from agenteval_collector.wiring.tenants import Pipelines
 
 
 class TenantApps:
-    """An ASGI application that hands each request to that of the caller's tenant, made by `make` when it is needed."""
+    """An ASGI application that hands each request to the application of the caller's tenant. `make` makes those when
+    they are first needed."""
 
     def __init__(self, pipelines: Pipelines, make: Callable[[Pipeline], ASGIApp]) -> None:
         self._pipelines = pipelines
@@ -31,7 +32,7 @@ class TenantApps:
         app = self._apps.get(caller.tenant)
         if app is None:
             try:
-                # A new tenant's files are opened, which takes long for a loop.
+                # Opening a new tenant's files takes too long for the event loop.
                 pipeline = await run_in_threadpool(self._pipelines.of, caller.tenant)
             except Unavailable as error:
                 await error_response(503, "unavailable", str(error))(scope, receive, send)
@@ -41,9 +42,9 @@ class TenantApps:
 
 
 class TenantServices:
-    """A servicer, each method of which is that of the service of the caller's tenant.
+    """A gRPC servicer whose methods call the service of the caller's tenant.
 
-    A watcher takes one of `watchers`, whichever tenant's it is: its thread is one of the server's.
+    All tenants share the places in `watchers`, because the threads are the server's.
     """
 
     def __init__(self, pipelines: Pipelines, watchers: Shares) -> None:
@@ -60,7 +61,7 @@ class TenantServices:
 
 
 def pipeline_of(pipelines: Pipelines, context: grpc.ServicerContext) -> Pipeline:
-    """Return the pipeline of the tenant of the one who makes this call; ends the call where it cannot be had."""
+    """Return the pipeline of the caller's tenant; abort the call where there is none."""
     try:
         return pipelines.of(caller_of(context).tenant)
     except CollectorError as error:

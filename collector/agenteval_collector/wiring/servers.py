@@ -24,21 +24,21 @@ from agenteval_collector.wiring.tenants import Pipelines
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import add_EvaluationServiceServicer_to_server
 
 WATCHERS = 384
-"""Watchers of all tenants at most, each with a thread of its own that sleeps: an agent watches for verdicts on its
-sessions. One caller alone may have three quarters of them."""
+"""The most watchers of all tenants together. Each has a thread of its own that sleeps: an agent watches for verdicts on
+its sessions. One caller may have three quarters of them."""
 CALLS = WATCHERS + 128
-"""gRPC calls under way at most, each with a thread; the same for one caller."""
+"""The most gRPC calls under way, each with a thread; one caller may have as many."""
 _MINUTE = 60_000
 _CONNECTIONS = (
     ("grpc.max_concurrent_streams", CALLS),
-    # Else gRPC takes tens of megabytes of a connection before anybody has asked for its message.
+    # With the probe, gRPC reads tens of megabytes of a connection before anybody asks for its message.
     ("grpc.http2.bdp_probe", 0),
-    # Who connects and says nothing, or says nothing any more, is let go; so is one that is not there any more.
+    # Close connections that never spoke, that fell silent, and those whose peer is gone.
     ("grpc.server_handshake_timeout_ms", 5_000),
     ("grpc.max_connection_idle_ms", 10 * _MINUTE),
     ("grpc.keepalive_time_ms", _MINUTE),
     ("grpc.keepalive_timeout_ms", 20_000),
-    # Clients connect again, so that a key or a certificate that was withdrawn ends its streams too.
+    # Make clients connect again: a withdrawn key or certificate ends its long streams, too.
     ("grpc.max_connection_age_ms", 60 * _MINUTE),
     ("grpc.max_connection_age_grace_ms", _MINUTE),
 )
@@ -69,17 +69,17 @@ def refuse_open_doors(server: ServerConfig) -> None:
 
 
 def under_way_bytes(server: ServerConfig) -> int:
-    """Return how many bytes the OTLP requests that are under way over HTTP may take together, and so over gRPC."""
+    """Return the most bytes that all OTLP requests under way over HTTP may take together; the same over gRPC."""
     return 2 * server.max_request_bytes
 
 
 def messages_at_once(server: ServerConfig, memory_limit: int) -> int:
-    """Return how many gRPC messages may come at once: as many of the largest as an eighth of the memory holds."""
+    """Return how many gRPC messages may be read at once: as many of the largest as an eighth of the memory holds."""
     return min(16, max(3, memory_limit // 8 // _largest_message(server)))
 
 
 def _largest_message(server: ServerConfig) -> int:
-    # Ours is the smaller limit and has the clearer message; this one guards the memory.
+    # The receiver's own limit is smaller and has the clearer message; gRPC's guards the memory.
     return server.max_request_bytes + 1024 * 1024
 
 
@@ -151,7 +151,7 @@ class GrpcServer:
     def shutdown(self, timeout: float) -> None:
         self._running = False
         self._connections.shutdown()
-        # Also where it never started: it may hold a port.
+        # Stop it even if it never started: it may hold a port.
         self._server.stop(timeout).wait(timeout + 1)
         self._pool.shutdown(wait=False)
 
@@ -166,12 +166,12 @@ class HttpServers:
         self._thread: threading.Thread | None = None
 
     def start(self, apps: Mapping[str, ASGIApp]) -> dict[str, str]:
-        """Bind and serve; return the addresses by name. Raises OSError naming the one that is taken."""
+        """Bind and serve; return the addresses by name. Raises OSError that names the address that is taken."""
         with ExitStack() as opened:
             sockets = {name: opened.enter_context(self._bind(name)) for name in apps}
             opened.pop_all()
         for name, app in apps.items():
-            # People and probes come to the web port without a certificate; a key is asked for there anyway.
+            # The web port asks for a key, not for a certificate: people and probes have none.
             tls = self._certificates.contexts(required=name == "http") if self._certificates else None
             self._servers[name] = HttpPort(app, sockets[name], limit=http_connections(), tls=tls)
         self._thread = threading.Thread(target=self._run, name="agenteval-http", daemon=True)

@@ -57,10 +57,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """What all stages of a tenant's pipeline stand on.
+    """The things that every stage of a tenant's pipeline needs.
 
-    Of several processes the one `is_on_duty` does what one has to do for all: it shows facts, pushes events and
-    deletes. From any thread.
+    `is_on_duty` says whether this process is the one of several that shows facts, pushes events and deletes. Safe from
+    any thread.
     """
 
     settings: Settings
@@ -79,7 +79,8 @@ class Foundation:
         return self.output.collector
 
     def on_duty(self, read: Callable[[], Iterable[T]]) -> Callable[[], Sequence[T]]:
-        """Make what reads a fact: nothing while another process shows it, as a fact shown twice would count twice."""
+        """Make a reader of facts that returns nothing while another process shows them: shown twice, they would count
+        twice."""
         return lambda: [*read()] if self.is_on_duty() else []
 
 
@@ -90,7 +91,7 @@ def make_live_loops(base: Foundation) -> LiveLoops:
 
 @dataclass(frozen=True, slots=True)
 class LiveFindings:
-    """What is found in traces that go on: in their spans, and in what processes report of spans that are open."""
+    """Finds failures in traces that go on: in spans as they arrive, and in the open spans that processes report."""
 
     open_spans: OpenSpans
     announcer: Announcer
@@ -272,7 +273,7 @@ def make_queries(
     settings, storage = base.settings, base.storage
 
     def trace(trace_id: str) -> AssembledTrace | None:
-        # As far as its spans have come while it goes on, then as it was scored.
+        # While it goes on, the spans that have come; afterwards those that were scored.
         return assembler.peek(trace_id) or storage.trace(trace_id)
 
     return Queries(

@@ -1,4 +1,4 @@
-"""The files in the data folder, the log's requests and the store, or what they are in instead."""
+"""Log and store of a tenant: two files in the data folder, or Kafka and PostgreSQL."""
 
 import fcntl
 from collections.abc import Callable, Iterator
@@ -41,9 +41,8 @@ class Storage(Generic[R_co]):
     ) -> None:
         """Raises ConfigError where the folder cannot be used, PermanentError where the data is not ours.
 
-        `open_log` opens the log that belongs to this folder; with one in Kafka, others use the store, too. A guest has
-        the files open beside the collector that the folder belongs to, if one runs: it reads, and adds to the judge's
-        ledger.
+        `open_log` opens the log of this folder; where it is in Kafka, other processes use the store, too. A guest opens
+        the files beside a collector that may run: it reads, and adds to the judge's ledger.
         """
         self.tenant = tenant
         folder = self.folder = tenant_folder(settings.data_dir, tenant)
@@ -80,7 +79,7 @@ class Storage(Generic[R_co]):
             raise
 
     def trace(self, trace_id: str) -> AssembledTrace | None:
-        """Put a trace together again from the requests that the store says it came in; None where some are gone."""
+        """Assemble a scored trace again from its requests in the log; None where some are gone."""
         known = self.store.known_traces([trace_id]).get(trace_id)
         return None if known is None else reassemble(trace_id, self.tenant, known, self.requests)
 
@@ -119,7 +118,8 @@ def tenant_folders(data_dir: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _refuse_emptied(folder: Path) -> None:
-    """Raise PermanentError where a file has lost all it had: SQLite would begin it anew beside one that goes on."""
+    """Raise PermanentError where one file is empty and another is not: SQLite would start an empty one anew, and the two
+    would no longer belong together."""
     sizes = {name: (folder / name).stat().st_size for name in (STORE, LOG) if (folder / name).exists()}
     for name, size in sizes.items():
         if not size and any(sizes.values()):
@@ -130,8 +130,8 @@ def _refuse_emptied(folder: Path) -> None:
 
 
 def _refuse_shared(store: Store) -> None:
-    """Raise PermanentError where several processes have shared the work: what was stored says where its spans are in
-    their log, and what this one receives would be taken for those."""
+    """Raise PermanentError where several processes have used this store: its rows hold offsets of their log in Kafka,
+    which would be taken for offsets of the log in this folder."""
     if store.claims.were_taken():
         raise PermanentError(
             "store.url: several processes with log.url have used this database: give this one their log.url, too, or "

@@ -1,4 +1,4 @@
-"""Look whether the store is there, and which of several processes does what one has to do for all."""
+"""Watch whether the store answers, and take the duty that one of several processes has."""
 
 from typing import Final
 
@@ -15,8 +15,8 @@ _NEVER: Final = float("-inf")
 
 
 class StoreWatch(Component):
-    """Looks for the store again and again, and is held up while it does not answer: else a process that has nothing to
-    do for long would not notice. Takes the duty where it may: of all processes one has it, until it is gone."""
+    """Asks the store again and again, so that an idle process notices when it is away, and says so by its health. Where
+    it may, it takes the duty, which one process has until it is gone."""
 
     def __init__(self, store: Store, clock: Clock, *, may_have_duty: bool) -> None:
         self._inbox: Inbox[None] = Inbox(1)
@@ -27,7 +27,7 @@ class StoreWatch(Component):
         self._duty_until = _NEVER
 
     def is_on_duty(self) -> bool:
-        """Return whether this process, and no other one, does what one has to do for all. From any thread."""
+        """Return whether this process, and no other one, has the duty. From any thread."""
         return self._clock.monotonic() < self._duty_until
 
     def run(self) -> None:
@@ -36,7 +36,7 @@ class StoreWatch(Component):
             self._inbox.take(1, LOOK_EVERY)
 
     def _take_duty(self) -> None:
-        # From before the question: the store counts from no earlier time.
+        # Taken before the question: the store starts counting later, so this process gives up earlier.
         until = self._clock.monotonic() + DUTY_LASTS
         was_on_duty = self.is_on_duty()
         try:

@@ -23,10 +23,10 @@ LOOK_EVERY: Final = 10.0
 
 
 class Pipelines:
-    """One pipeline for each tenant: for those that are known from the start on, for others from their first call on, at
-    this process or at another one that shares the work.
+    """One pipeline for each tenant. Tenants in the settings have theirs from the start, others from their first call on,
+    to this process or to one that shares the work.
 
-    Whose a call is, only its caller says (`model/callers.py`).
+    The caller alone decides to which tenant a call belongs (`model/callers.py`).
     """
 
     def __init__(self, settings: Settings, clock: Clock, tenants: Iterable[str], memory: MemoryGuard) -> None:
@@ -64,8 +64,8 @@ class Pipelines:
         return self._pipelines.get(tenant) or self._started(tenant)
 
     def render(self, headers: Mapping[str, str], caller: Caller) -> tuple[bytes, str]:
-        """Return the page for Prometheus and its content type: with the series of the caller's tenant, or, for an
-        administrator of the default tenant, with those of all."""
+        """Return the page for Prometheus and its content type. It has the series of the caller's tenant; for an
+        administrator of the default tenant it has those of all tenants."""
         own = self.of(caller.tenant)
         sees_all = caller.tenant == DEFAULT_TENANT and Scope.ADMIN in caller.scopes
         others = [each.output for each in list(self._pipelines.values()) if sees_all and each is not own]
@@ -73,17 +73,17 @@ class Pipelines:
 
     @property
     def health(self) -> str | None:
-        """None while all of them can do their work, else why not, without tenants' names: everybody may ask."""
+        """None while all of them can do their work, else why not. It names no tenant, as everybody may ask."""
         troubles = (pipeline.health for pipeline in list(self._pipelines.values()))
         return "; ".join(sorted({trouble for trouble in troubles if trouble is not None})) or None
 
     def close_feeds(self) -> None:
-        """Let all watchers go."""
+        """End the streams of all watchers."""
         for pipeline in list(self._pipelines.values()):
             pipeline.feed.close()
 
     def shutdown(self) -> None:
-        """Stop all of them side by side, as long as one takes; safe twice. There will be no new ones."""
+        """Stop all of them at once, in the time that one takes; safe twice. No new one starts afterwards."""
         if self._watch is not None:
             self._watch.shutdown(STOPPED_WITHIN)
         with self._lock:
@@ -121,10 +121,10 @@ class Pipelines:
 
 
 class TenantWatch(Component):
-    """Of several processes, those that nobody calls learn of a tenant here."""
+    """Starts the pipelines of new tenants in a process that nobody calls, such as an evaluator."""
 
     def __init__(self, tenants: Callable[[], Iterable[str]], take_up: Callable[[str], object]) -> None:
-        """`tenants` are all that are known to any process; `take_up` does nothing for one that is known here."""
+        """`tenants` returns those that any process knows; `take_up` starts one, and leaves alone one that runs."""
         self._inbox: Inbox[None] = Inbox(1)
         super().__init__("tenants", self._inbox)
         self._tenants = tenants

@@ -50,8 +50,8 @@ ANSWERED_WITHIN = 2.0
 ROOM = 192 * 1024 * 1024
 """Bytes that the collector needs for a little work, beside those it takes at its start."""
 LARGEST_SHARE = 64
-"""A request may have this fraction of the process's memory (1/64): once it is read, checked and assembled, it takes many
-times its bytes."""
+"""A request may have one part in so many of the process's memory: once it is read, checked and assembled, it takes
+many times its bytes."""
 
 
 class Collector:

@@ -24,8 +24,8 @@ from agenteval_collector.wiring.tenants import Pipelines
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import add_EvaluationServiceServicer_to_server
 
 WATCHERS = 384
-"""The most watchers of all tenants together. Each has a thread of its own that sleeps: an agent watches for verdicts on
-its sessions. One caller may have three quarters of them."""
+"""The most watchers of all tenants together. Each has a thread of its own that sleeps: an agent watches for verdicts
+on its sessions. One caller may have three quarters of them."""
 CALLS = WATCHERS + 128
 """The most gRPC calls under way, each with a thread; one caller may have as many."""
 _MINUTE = 60_000

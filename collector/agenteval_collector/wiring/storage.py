@@ -118,8 +118,8 @@ def tenant_folders(data_dir: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _refuse_emptied(folder: Path) -> None:
-    """Raise PermanentError where one file is empty and another is not: SQLite would start an empty one anew, and the two
-    would no longer belong together."""
+    """Raise PermanentError where one file is empty and another is not: SQLite would start an empty one anew, and the
+    two would no longer belong together."""
     sizes = {name: (folder / name).stat().st_size for name in (STORE, LOG) if (folder / name).exists()}
     for name, size in sizes.items():
         if not size and any(sizes.values()):

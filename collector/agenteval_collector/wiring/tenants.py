@@ -23,8 +23,8 @@ LOOK_EVERY: Final = 10.0
 
 
 class Pipelines:
-    """One pipeline for each tenant. Tenants in the settings have theirs from the start, others from their first call on,
-    to this process or to one that shares the work.
+    """One pipeline for each tenant. Tenants in the settings have theirs from the start, others from their first call
+    on, to this process or to one that shares the work.
 
     The caller alone decides to which tenant a call belongs (`model/callers.py`).
     """

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.component import Component, Poller
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.runtime.inbox import Inbox
 
@@ -105,3 +105,24 @@ def test_a_stop_ends_the_wait_for_a_disk(worker: Worker) -> None:
     eventually(lambda: worker.attempts)
     worker.shutdown(0.01)
     assert (worker.alive, worker.kept) == (False, [])
+
+
+class Failing(Poller):
+    """Fails at every step."""
+
+    def __init__(self) -> None:
+        super().__init__("watch")
+        self.steps = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        raise ValueError("a defect")
+
+
+def test_a_poller_that_fails_at_every_step_goes_on_and_does_not_spin() -> None:
+    watch = Failing()
+    watch.start()
+    eventually(lambda: watch.steps > 2)
+    assert watch.alive
+    watch.shutdown(0.2)
+    assert watch.steps < 20

@@ -58,7 +58,8 @@ class _Push(Component, Generic[Batch_contra]):
     def shutdown(self, timeout: float = 10.0) -> None:
         """Send what waits, within `timeout` seconds."""
         self.end()
-        self._thread.join(timeout)
+        if self.alive:
+            self._thread.join(timeout)
         self._exporter.shutdown()
         super().shutdown(0.0)
 
@@ -101,7 +102,8 @@ class MetricPush(_Push[MetricsData]):
     def shutdown(self, timeout: float = 10.0) -> None:
         """Push the last snapshot, within `timeout` seconds."""
         self.end()
-        self._thread.join(timeout)
+        if self.alive:
+            self._thread.join(timeout)
         if self.alive:
             self._logger.warning("the last metrics did not reach the export endpoint in %g s", timeout)
         super().shutdown(0.0)

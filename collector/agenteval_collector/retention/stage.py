@@ -112,7 +112,8 @@ class RetentionStage(Component):
 
     def _delete(self) -> None:
         for deletion_id, doomed in self.insist(self._deletions.pending):
-            self._carry_out(deletion_id, doomed)
+            # One by one: a deletion that fails must not hold up those behind it.
+            self.survive(self._carry_out, deletion_id, doomed)
             with self._is_done:
                 self._is_done.notify_all()
 

@@ -1,28 +1,22 @@
-"""One way to be a stage: a thread of its own with a bounded inbox, that can be started, stopped and asked how it is."""
+"""The one way to be a stage: a thread with a bounded inbox that can be started, stopped, and asked how it is."""
 
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sized
-from typing import ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
 
 from agenteval_collector.runtime.errors import RetryableError
+from agenteval_collector.runtime.inbox import Inbox
+from agenteval_collector.runtime.ports import BoundedQueue, Healthy
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 SHORTEST_WAIT = 0.05
-"""Seconds between two attempts at least, whatever the error says: nobody spins."""
+"""Seconds between two attempts at least, whatever the error says, so that no thread spins."""
 LAST_STEP = 1.0
-"""Seconds for the step that is under way when a component gives up."""
-
-
-class Healthy(Protocol):
-    """A part of the collector that knows whether it can do its work."""
-
-    @property
-    def health(self) -> str | None:
-        """None while it can, else a sentence that says why not. From any thread."""
+"""Seconds that the step under way has to end, after a component has given up."""
 
 
 def health_of(parts: Iterable[Healthy]) -> str | None:
@@ -30,19 +24,12 @@ def health_of(parts: Iterable[Healthy]) -> str | None:
     return "; ".join(trouble for part in parts if (trouble := part.health) is not None) or None
 
 
-class BoundedQueue(Sized, Protocol):
-    """The items that wait for a component; an `Inbox`, or another bounded queue that can be closed."""
-
-    def close(self) -> None:
-        """Take nothing more, and wake the component so that it notices."""
-
-
 class Component(ABC):
-    """A thread that works off its inbox, named in what it says of itself.
+    """A thread that works off its inbox. Its name stands in its log messages and in its health.
 
-    A component gives `run`, which returns once the inbox is closed and empty. What it does for an item it wraps in
-    `insist`, where the disk may refuse it, and in `survive`, so that a defect costs that item and not the thread.
-    It runs once: a new one takes up what it left.
+    A subclass gives `run`, which returns once the inbox is closed and empty. It wraps its work on an item in `insist`
+    where the disk may refuse it, and in `survive`, so that a defect costs that item and not the thread.
+    A component runs once: after a restart, a new one takes up what the old one has left.
     """
 
     def __init__(self, name: str, inbox: BoundedQueue) -> None:
@@ -62,7 +49,7 @@ class Component(ABC):
         self._thread.start()
 
     def shutdown(self, timeout: float = 10.0) -> None:
-        """Finish what waits, within `timeout` seconds, then give up on what is refused. Safe before start and twice."""
+        """Finish what waits within `timeout` seconds, then give up on what is refused. Safe before start and twice."""
         self._waiting.close()
         if self.alive:
             self._thread.join(timeout)
@@ -88,10 +75,8 @@ class Component(ABC):
         return None if refusal is None else f"{self.name} is held up: {refusal}"
 
     def insist(self, attempt: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call until it no longer raises RetryableError: nothing is lost meanwhile, senders wait once queues are full.
-
-        After the shutdown the error is raised.
-        """
+        """Call `attempt` until it no longer raises RetryableError. Nothing is lost meanwhile: once queues are full,
+        senders wait. After the shutdown the error is raised."""
         while True:
             try:
                 result = attempt(*args, **kwargs)
@@ -103,23 +88,27 @@ class Component(ABC):
                 self.accepted()
                 return result
 
-    def survive(self, step: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call `step`; a defect in it costs this step, never the thread. RetryableError passes through."""
+    def survive(self, step: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bool:
+        """Call `step`. Returns False after a defect in it, which costs this step and never the thread. RetryableError
+        passes through."""
         try:
             step(*args, **kwargs)
         except RetryableError:
             raise
         except Exception:
             self._logger.exception("%s goes on after an unexpected failure", self.name)
+            return False
+        return True
 
     def refused(self, error: Exception) -> None:
-        """Take note that it cannot do its work now."""
-        if self._refusal is None:  # Once: a full disk must not be filled with complaints about it.
+        """Note that the component cannot do its work now."""
+        # Logged once: a full disk must not be filled with complaints about it.
+        if self._refusal is None:
             self._logger.error("%s is held up until this is over: %s", self.name, error, exc_info=error)
         self._refusal = error
 
     def accepted(self) -> None:
-        """Take note that it can do its work, again or still."""
+        """Note that the component can do its work, again or still."""
         if self._refusal is not None:
             self._refusal = None
             self._logger.warning("%s goes on", self.name)
@@ -131,3 +120,31 @@ class Component(ABC):
             self._logger.error("%s stops, the next start goes on from the log: %s", self.name, error)
         except Exception:
             self._logger.exception("%s has failed and stops", self.name)
+
+
+class Poller(Component):
+    """A component whose work does not come by an inbox, but from a clock or from a library: it looks again and again.
+
+    A subclass gives `step`. Between two steps it waits `every` seconds; 0 where a step itself waits.
+    """
+
+    def __init__(self, name: str, every: float = 0.0) -> None:
+        self._stop: Inbox[None] = Inbox(1)
+        super().__init__(name, self._stop)
+        self._every = every
+
+    @abstractmethod
+    def step(self) -> None:
+        """Look once, and do what there is to do; on the component's own thread."""
+
+    @property
+    def stopping(self) -> bool:
+        """True from the shutdown on."""
+        return self._stop.closed
+
+    def run(self) -> None:
+        while not self.stopping:
+            # A defect that stays must not make the thread spin.
+            pause = self._every if self.survive(self.step) else max(self._every, SHORTEST_WAIT)
+            if pause:
+                self._stop.take(1, pause)

@@ -3,37 +3,24 @@
 import math
 import threading
 from collections import deque
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
+
+from agenteval_collector.runtime.ports import ItemQueue
 
 T = TypeVar("T")
-
-
-class ItemQueue(Protocol[T]):
-    """The order in which items that wait are taken. A deque is one: first in, first out."""
-
-    def append(self, item: T, /) -> None:
-        """Let it wait."""
-
-    def popleft(self) -> T:
-        """Return the item that is next, which waits no more. Raises IndexError where none waits."""
-
-    def __getitem__(self, place: int, /) -> T:
-        """Return the item that is next, at place 0. Raises IndexError where none waits."""
-
-    def __len__(self) -> int: ...
 
 
 class Inbox(Generic[T]):
     """A bounded queue with many writers and one reader.
 
     `capacity` is in the writers' unit of weight (bytes, traces). What does not fit is refused, never dropped: the
-    writer decides what a refusal means. A single item heavier than the capacity fits when the queue is empty. Items are
-    taken in the order of `line`: by default the one that waits for longest is first.
+    writer decides what a refusal means. A single item heavier than the capacity fits while the inbox is empty. `items`
+    decides in which order items are taken: by default the one that has waited longest comes first.
     """
 
-    def __init__(self, capacity: int, line: ItemQueue[tuple[T, int]] | None = None) -> None:
+    def __init__(self, capacity: int, items: ItemQueue[tuple[T, int]] | None = None) -> None:
         self.capacity = capacity
-        self._items: ItemQueue[tuple[T, int]] = deque() if line is None else line
+        self._items: ItemQueue[tuple[T, int]] = deque() if items is None else items
         self._weight = 0
         self._closed = False
         # Guards the three fields above: writers are the receiver's threads, the reader is the stage's own.
@@ -61,7 +48,7 @@ class Inbox(Generic[T]):
         return self._weight >= self.capacity
 
     def put(self, item: T, weight: int = 1, *, timeout: float = 0.0) -> bool:
-        """Add `item` if there is room within `timeout` seconds; False where there was none or the inbox is closed."""
+        """Add `item` if there is room within `timeout` seconds. False where there was none, or after `close`."""
         with self._changed:
             fits = self._changed.wait_for(lambda: self._closed or self._fits(weight), timeout)
             if self._closed or not fits:
@@ -70,14 +57,14 @@ class Inbox(Generic[T]):
             return True
 
     def put_regardless(self, item: T, weight: int = 1) -> None:
-        """Add `item` even over the capacity: for what was already admitted and must not be lost."""
+        """Add `item` even over the capacity: it was admitted before, and must not be lost."""
         with self._changed:
             self._add(item, weight)
 
     def take(self, limit: int, timeout: float | None, *, weight: float = math.inf) -> list[T]:
-        """Up to `limit` items as soon as there is one; empty after `timeout` seconds or once closed and empty.
+        """Return up to `limit` items as soon as there is one; none after `timeout` seconds, or once closed and empty.
 
-        No further one is taken once they have `weight`.
+        Once the items have `weight` together, no further one is taken.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or bool(self._items), timeout)
@@ -92,7 +79,7 @@ class Inbox(Generic[T]):
             return taken
 
     def close(self) -> None:
-        """Refuse what comes from now on; what waits can still be taken."""
+        """Refuse new items from now on; those that wait can still be taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

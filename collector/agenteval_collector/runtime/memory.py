@@ -5,11 +5,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final
 
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import Overloaded
 from agenteval_collector.runtime.machine import resident_bytes
+from agenteval_collector.runtime.ports import Holder
 
 REFUSE: Final = 0.85
 """Share of the limit from which on requests are refused."""
@@ -23,15 +24,6 @@ LOOK_EVERY: Final = 0.05
 GIVE_BACK_EVERY: Final = 1.0
 """Seconds between two attempts to give freed memory back to the system."""
 MIB: Final = 1024 * 1024
-
-
-class Holder(Protocol):
-    """A bounded part that knows how much memory its items take."""
-
-    @property
-    def held(self) -> int:
-        """Bytes; an instant's value. From any thread."""
-        ...
 
 
 class MemoryGuard:

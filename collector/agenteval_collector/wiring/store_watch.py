@@ -3,9 +3,8 @@
 from typing import Final
 
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import RetryableError
-from agenteval_collector.runtime.inbox import Inbox
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines import DUTY_LASTS
 
@@ -14,13 +13,12 @@ LOOK_EVERY: Final = 2.0
 _NEVER: Final = float("-inf")
 
 
-class StoreWatch(Component):
+class StoreWatch(Poller):
     """Asks the store again and again, so that an idle process notices when it is away, and says so by its health. Where
     it may, it takes the duty, which one process has until it is gone."""
 
     def __init__(self, store: Store, clock: Clock, *, may_have_duty: bool) -> None:
-        self._inbox: Inbox[None] = Inbox(1)
-        super().__init__("store", self._inbox)
+        super().__init__("store", LOOK_EVERY)
         self._store = store
         self._clock = clock
         self._look = self._take_duty if may_have_duty else store.reach
@@ -30,10 +28,8 @@ class StoreWatch(Component):
         """Return whether this process, and no other one, has the duty. From any thread."""
         return self._clock.monotonic() < self._duty_until
 
-    def run(self) -> None:
-        while not self._inbox.closed:
-            self.survive(self.insist, self._look)
-            self._inbox.take(1, LOOK_EVERY)
+    def step(self) -> None:
+        self.insist(self._look)
 
     def _take_duty(self) -> None:
         # Taken before the question: the store starts counting later, so this process gives up earlier.

@@ -9,9 +9,8 @@ from typing import Final
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.model.callers import DEFAULT_TENANT, Caller, Scope
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
-from agenteval_collector.runtime.inbox import Inbox
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.wiring.one_process import pipeline_in_one_process
 from agenteval_collector.wiring.pipeline import STOPPED_WITHIN, Pipeline
@@ -120,21 +119,18 @@ class Pipelines:
             return pipeline
 
 
-class TenantWatch(Component):
+class TenantWatch(Poller):
     """Starts the pipelines of new tenants in a process that nobody calls, such as an evaluator."""
 
     def __init__(self, tenants: Callable[[], Iterable[str]], take_up: Callable[[str], object]) -> None:
         """`tenants` returns those that any process knows; `take_up` starts one, and leaves alone one that runs."""
-        self._inbox: Inbox[None] = Inbox(1)
-        super().__init__("tenants", self._inbox)
+        super().__init__("tenants", LOOK_EVERY)
         self._tenants = tenants
         self._take_up = take_up
 
-    def run(self) -> None:
-        while not self._inbox.closed:
-            for tenant in self.insist(self._tenants):
-                self.survive(self._try, tenant)
-            self._inbox.take(1, LOOK_EVERY)
+    def step(self) -> None:
+        for tenant in self.insist(self._tenants):
+            self.survive(self._try, tenant)
 
     def _try(self, tenant: str) -> None:
         try:

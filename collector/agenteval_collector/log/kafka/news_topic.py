@@ -4,19 +4,19 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from agenteval_collector.log.kafka.cluster import WITHIN, Cluster, said
 from agenteval_collector.log.kafka.from_json import committed_from, finding_from, report_from
+from agenteval_collector.log.kafka.ports import NewsHandler
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.model.running_traces import StartsReport
-from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
-from agenteval_collector.runtime.inbox import Inbox
 from otel_agenteval.lru import LruMap
 
 logger = logging.getLogger(__name__)
@@ -88,20 +88,7 @@ class NewsTopic:
         return self._producer.send(self._topic, _KEY, body, [(KIND, kind)])
 
 
-class Handler(Protocol):
-    """Carries out what is told, on the reader's thread."""
-
-    def take_starts(self, report: StartsReport) -> None:
-        """Take the spans that are open in a process."""
-
-    def wake_retention(self) -> None:
-        """Look for deletions in the store that were asked for."""
-
-    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Forget traces and sessions that were deleted."""
-
-
-class NewsReader(Component):
+class NewsReader(Poller):
     """Hears what all are told, from its start on, and hands it on."""
 
     def __init__(
@@ -109,10 +96,9 @@ class NewsReader(Component):
         cluster: Cluster,
         feed: NewsSink,
         heard: HeardProcesses,
-        handler: Handler,
+        handler: NewsHandler,
     ) -> None:
-        self._inbox: Inbox[None] = Inbox(1)
-        super().__init__("news", self._inbox)
+        super().__init__("news")
         self._topic = cluster.news
         self._admin = cluster.admin
         self._feed = feed
@@ -132,11 +118,12 @@ class NewsReader(Component):
             raise Unavailable(f"{self._topic} cannot be read: {said(error.args[0])}") from error
 
     def run(self) -> None:
-        while not self._inbox.closed:
-            message = self._consumer.poll(POLL)
-            if message is not None:
-                self.survive(self._hear, message)
+        super().run()
         self._consumer.close()
+
+    def step(self) -> None:
+        if (message := self._consumer.poll(POLL)) is not None:
+            self._hear(message)
 
     def _hear(self, message: Message) -> None:
         if (error := message.error()) is not None:

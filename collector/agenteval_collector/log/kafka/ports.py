@@ -8,6 +8,7 @@ from confluent_kafka import Message
 
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.logged_requests import LoggedRequest
+from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.runtime.errand import Errand
 from otel_agenteval.outcome import Evaluation
 
@@ -56,3 +57,16 @@ class EvaluationIntake(Protocol):
 
     def give_up_partitions(self, partitions: Collection[int]) -> Future[None]:
         """Forget the sessions of these partitions; done once everything of them that is under way is committed."""
+
+
+class NewsHandler(Protocol):
+    """Carries out what all processes are told. Called on the reader's thread."""
+
+    def take_starts(self, report: StartsReport) -> None:
+        """Take the spans that are open in a process."""
+
+    def wake_retention(self) -> None:
+        """Look for deletions in the store that were asked for."""
+
+    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
+        """Forget traces and sessions that were deleted."""

@@ -10,9 +10,8 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from agenteval_collector.log.kafka.cluster import LARGEST, Cluster, said
 from agenteval_collector.model.logged_requests import offset_in
-from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
-from agenteval_collector.runtime.inbox import Inbox
 
 WITHIN_MS: Final = 8_000
 """Until a message is given up: less than a sender waits for its answer."""
@@ -28,17 +27,17 @@ PROBE: Final = 1.0
 Headers = Sequence[tuple[str, bytes]]
 
 
-class KafkaProducer(Component):
+class KafkaProducer(Poller):
     """Sends messages. A message is taken when all brokers that copy its partition have it, each once and in order."""
 
     def __init__(self, name: str, cluster: Cluster, *, max_bytes: int) -> None:
         """At most `max_bytes` wait for the brokers; then `send` refuses."""
-        self._inbox: Inbox[None] = Inbox(1)
-        super().__init__(name, self._inbox)
+        super().__init__(name)
         self._cluster = cluster
         self._max_bytes = max_bytes
+        self._next_look = 0.0
         self._held = 0
-        # Guards it: the receiver's threads add, the thread here takes away.
+        # Guards `_held`: the receiver's threads add to it, the thread here takes away.
         self._weighing = threading.Lock()
         options: dict[str, Any] = {
             **cluster.options,
@@ -69,7 +68,7 @@ class KafkaProducer(Component):
 
         The future raises Unavailable where the brokers did not take it in time; it may still be there.
         """
-        if self._inbox.closed:
+        if self.stopping:
             raise Unavailable("the collector is stopping")
         self._admit(len(value))
         sent: Future[int] = Future()
@@ -109,13 +108,14 @@ class KafkaProducer(Component):
             self._held -= size
 
     def run(self) -> None:
-        next_look = 0.0
-        while not self._inbox.closed:
-            self._producer.poll(POLL)
-            if time.monotonic() >= next_look:
-                self._probe()
-                next_look = time.monotonic() + LOOK_EVERY
+        super().run()
         self._producer.flush(WITHIN_MS / 1000)
+
+    def step(self) -> None:
+        self._producer.poll(POLL)
+        if time.monotonic() >= self._next_look:
+            self._probe()
+            self._next_look = time.monotonic() + LOOK_EVERY
 
     def _probe(self) -> None:
         try:

@@ -11,9 +11,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from agenteval_collector.log.kafka.cluster import Cluster, PartitionEnds, said
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.ports import MessageHandler
-from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import CollectorError, RetryableError
-from agenteval_collector.runtime.inbox import Inbox
 
 logger = logging.getLogger(__name__)
 
@@ -31,21 +30,21 @@ LARGEST_ANSWER: Final = 512 * 1024 * 1024
 """Bytes of an answer of a broker at most: the largest message, and what comes with it."""
 
 
-class TopicReader(Component):
+class TopicReader(Poller):
     """Reads a topic, and hands each message to a handler. While that has no room, nothing is read, and the partitions
     stay with this process."""
 
     def __init__(
         self, name: str, cluster: Cluster, topic: str, group: str, offsets: Offsets, handler: MessageHandler
     ) -> None:
-        self._inbox: Inbox[None] = Inbox(1)
-        super().__init__(name, self._inbox)
+        super().__init__(name)
         self._topic = topic
         self._offsets = offsets
         self._handler = handler
         self._held: deque[Message] = deque()
         self._is_paused = False
         self._is_leaving = False
+        self._next_look = 0.0
         options: dict[str, Any] = {
             **cluster.options,
             "group.id": f"{cluster.stem}.{group}",
@@ -68,14 +67,15 @@ class TopicReader(Component):
         self._consumer.subscribe(
             [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
-        next_look = 0.0
-        while not self._inbox.closed:
-            self.survive(self._step)
-            self._commit()
-            self._see_ends()
-            if time.monotonic() >= next_look:
-                self._look_at_ends()
-                next_look = time.monotonic() + LOOK_EVERY
+        super().run()
+
+    def step(self) -> None:
+        self._read()
+        self._commit()
+        self._see_ends()
+        if time.monotonic() >= self._next_look:
+            self._look_at_ends()
+            self._next_look = time.monotonic() + LOOK_EVERY
 
     def leave(self) -> None:
         """Save what was noted, and leave the group; once the reader and its handler have stopped. Safe twice."""
@@ -86,7 +86,7 @@ class TopicReader(Component):
         except (KafkaException, RuntimeError) as error:
             logger.warning("%s has not left its group: %s", self.name, error)
 
-    def _step(self) -> None:
+    def _read(self) -> None:
         if self._offsets.is_stale and not self._read_again():
             self._messages()  # It hears what has become of its partitions; messages come again.
             return
@@ -144,7 +144,13 @@ class TopicReader(Component):
         assert number is not None
         if partition not in self._offsets.partitions:
             return True  # It came before the partition left.
-        return self._handler.take_message(partition, number, message)
+        try:
+            return self._handler.take_message(partition, number, message)
+        except RetryableError:
+            raise
+        except Exception:  # A defect of ours: all messages behind this one would wait for ever.
+            logger.exception("message %d of partition %d of %s is passed over", number, partition, self._topic)
+            return True
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         new = {each.partition for each in partitions}

@@ -11,9 +11,8 @@ from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
 from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import RetryableError
-from agenteval_collector.runtime.inbox import Inbox
 
 CAPACITY: Final = 64 * 1024 * 1024
 """Bytes of traces that are not scored yet; then the assembly waits, and what comes stays in the topic of spans."""
@@ -30,7 +29,7 @@ class _UnderWay:
     sent: Future[int]
 
 
-class TraceTopic(Component):
+class TraceTopic(Poller):
     """Sends complete traces, the key being their session as far as they name it, and says when they are scored.
 
     That is what the store knows: so the offsets of spans pass a trace only when its scores are kept. A trace that the
@@ -48,8 +47,7 @@ class TraceTopic(Component):
     ) -> None:
         """Leave out what was `erased`. `known_traces` returns the stored revision, and the offsets, of those
         traces that are known, or raises RetryableError; `take_scored` hears which revisions are stored."""
-        self._inbox: Inbox[None] = Inbox(1)
-        super().__init__("hand-over", self._inbox)
+        super().__init__("hand-over", LOOK_EVERY)
         self._producer = producer
         self._cluster = cluster
         self._known_traces = known_traces
@@ -83,10 +81,12 @@ class TraceTopic(Component):
         return True
 
     def run(self) -> None:
-        while not self._inbox.closed:
-            self._inbox.take(1, LOOK_EVERY)
-            self.survive(self._send_again)
-            self.survive(self.insist, self._look)
+        super().run()
+        self.step()  # Once more: others need not do again what was scored until now.
+
+    def step(self) -> None:
+        self.survive(self._send_again)
+        self.insist(self._look)
 
     def _look(self) -> None:
         with self._changed:

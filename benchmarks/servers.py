@@ -12,7 +12,7 @@ from pathlib import Path
 
 import grpc
 from agenteval_collector.config import Settings
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.log import RequestFile, RequestLog
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from agenteval_collector.api.documents import SessionDocument, TraceDocument
+from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given, settings

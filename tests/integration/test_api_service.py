@@ -8,11 +8,11 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.api.documents import SessionDocument, TraceDocument
 from agenteval_collector.api.service import SCOPES, EvaluationService
+from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.emit.feed import Feed
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.news import News
 from agenteval_collector.model.runs import RunReport

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from typer.testing import CliRunner, Result
 
 from tests.support.otlp import trace_id, traces, turn

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import httpx
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.offline.recordings import Recorded, read_recording
 from agenteval_collector.offline.replay import replay

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from agenteval_collector.cli.app import COMMANDS
+from agenteval_collector.cli.command_line import COMMANDS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "commands.md"
 WITHOUT_EXTRAS = (

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from agenteval_collector.api.documents import SessionDocument, TraceDocument
+from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
 from agenteval_collector.config import Settings
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.logged_requests import Origin

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.runtime.errors import PermanentError
 from agenteval_collector.wiring.collector import Collector
 from agenteval_collector.wiring.data_files import check_data

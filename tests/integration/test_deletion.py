@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import command_line
 from agenteval_collector.cli.client import ApiError, post
-from agenteval_collector.cli.tell import DELETE_PATH
+from agenteval_collector.cli.command_line import command_line
+from agenteval_collector.cli.delete import DELETE_PATH
 from agenteval_collector.model.deletions import Doomed, Receipt
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport

@@ -6,8 +6,8 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import command_line
-from agenteval_collector.cli.demo_running import demo_view, sample_traces
+from agenteval_collector.cli.command_line import command_line
+from agenteval_collector.cli.run_demo import demo_view, sample_traces
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
 from rich.console import Console

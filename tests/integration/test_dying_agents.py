@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.findings.loops.open_spans import FORGOTTEN_AFTER, GONE_AFTER
 from agenteval_collector.runtime.clock import ManualClock
 from typer.testing import CliRunner

@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.labels import Label, LabelSource
 from opentelemetry.sdk.trace import TracerProvider

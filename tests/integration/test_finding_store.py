@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.api.rendering import found_document
+from agenteval_collector.api.trace_rendering import found_document
 from agenteval_collector.emit.events import events_of
 from agenteval_collector.findings.loops import Announcer
 from agenteval_collector.findings.loops.stage import NAMED_WITHIN

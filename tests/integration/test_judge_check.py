@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.judge.bias import PADDING
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores import Store

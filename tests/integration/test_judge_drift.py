@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.judge.canaries import EVERY, LOOK_EVERY
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.runtime.clock import ManualClock

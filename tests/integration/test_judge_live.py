@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.offline.recordings import Recorded

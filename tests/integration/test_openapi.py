@@ -13,7 +13,7 @@ from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
 from agenteval_collector.config import Settings
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.emit.feed import Feed
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.drift import Drift, Flip
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Judgement, job_of

@@ -11,9 +11,9 @@ from typing import Any
 
 import grpc
 import pytest
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.push import EventPush
 from agenteval_collector.emit.target import PushTarget
-from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.counters import NoTelemetry, Telemetry
 from agenteval_collector.model.news import Event, News
 from agenteval_collector.runtime.errors import Unavailable

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import ConfigError
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.target import PushTarget
-from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News
 
 from tests.support.certificates import self_signed

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.config import ConfigError, load
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.runtime.clock import ManualClock

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from sqlalchemy import make_url
 from typer.testing import CliRunner
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.judge.quality import LIVE_VERSIONS
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.config.findings import KINDS
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.regressions import Regression
 from agenteval_collector.reliability import Regressions

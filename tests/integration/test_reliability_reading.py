@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import grpc
 import pytest
-from agenteval_collector.cli.app import command_line
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.model.runs import RunReport
 from starlette.applications import Starlette
 from typer.testing import CliRunner, Result

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 from agenteval_collector.api.wire import TOKEN_HEADER
-from agenteval_collector.api.writing import MAX_BODY_BYTES
+from agenteval_collector.api.write_guard import MAX_BODY_BYTES
 from agenteval_collector.model.labels import Label
 from agenteval_collector.runtime.clock import ManualClock
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.api.documents import SessionItem
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.trace_documents import SessionItem
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.running_traces import RunningTrace

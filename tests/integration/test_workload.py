@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from agenteval_collector.api.documents import TraceDocument
+from agenteval_collector.api.trace_documents import TraceDocument
 from agenteval_collector.config import Settings
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.stores.schema import run_reports

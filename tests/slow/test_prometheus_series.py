@@ -59,7 +59,7 @@ def test_the_first_burst_is_an_increase_and_histograms_lead_to_traces(tmp_path: 
         eventually(lambda: server.query("up == 1"), within=60)
         for number in range(4):
             play(replace(GOOD, session=f"first-{number}"), f"http://{addresses['grpc']}", lambda _seconds: None)
-        turns = 4 * len(GOOD.exchanges)
+        turns = 4 * len(GOOD.turns)
         judged = 'agenteval_evaluation_outcomes_total{gen_ai_evaluation_name="task_completion"}'
         for series in ("agenteval_agent_turn_duration_seconds_count", judged):
             eventually(partial(holds, server, series, turns), within=90)

@@ -171,7 +171,7 @@ class Story:
 
     def _on_the_second_collector(self, b: Place) -> None:
         play(STUCK, b.endpoint, lambda _: None)
-        patient = replace(STUCK, agent="patient", session="patient", exchanges=STUCK.exchanges[:2])
+        patient = replace(STUCK, agent="patient", session="patient", turns=STUCK.turns[:2])
         play(patient, b.endpoint, lambda _: None)
         for name, sessions, failing in (("failing", 6, 6), ("hasty", 3, 3), ("leaky", 50, 10), ("flaky", 90, 8)):
             with Agent(b.endpoint, name) as agent:

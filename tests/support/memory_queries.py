@@ -4,7 +4,18 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from agenteval_collector.api.documents import (
+from agenteval_collector.api.figure_documents import (
+    AgreementDocument,
+    ComparisonDocument,
+    DrawDocument,
+    DriftDocument,
+    ProblemDocument,
+    QualityDocument,
+    ReliabilityDocument,
+)
+from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.spans import SpanQueries
+from agenteval_collector.api.trace_documents import (
     CallDocument,
     ExchangeDocument,
     FindingDocument,
@@ -18,17 +29,6 @@ from agenteval_collector.api.documents import (
     TraceDocument,
     TurnDocument,
 )
-from agenteval_collector.api.figure_documents import (
-    AgreementDocument,
-    ComparisonDocument,
-    DrawDocument,
-    DriftDocument,
-    ProblemDocument,
-    QualityDocument,
-    ReliabilityDocument,
-)
-from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.deletions import Doomed, Receipt

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from agenteval_collector.emit.events import events_of
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.target import PushTarget
-from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import Event, News
 
 

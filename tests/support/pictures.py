@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agenteval_collector.cli.demo_running import demo_view, sample_traces
+from agenteval_collector.cli.run_demo import demo_view, sample_traces
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
 from rich.console import Console

@@ -1,6 +1,6 @@
 """The Prometheus page, as somebody sees it who only looks."""
 
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 
 
 def rendered(output: TelemetryOutput) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.agent_work import work_of
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.judge_jobs import BudgetLevel

@@ -1,6 +1,6 @@
 import pytest
 from agenteval_collector.emit.fanout import Fanout
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.news import News
 
 from tests.support.evaluations import committed

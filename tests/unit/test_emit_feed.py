@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.emit.feed import MAX_ALARMS, MAX_MISSED, Feed, FeedItem, Lost, Subscription
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable

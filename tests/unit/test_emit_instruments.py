@@ -2,8 +2,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.attributes import BoundedIdentities
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.logged_requests import LogLag
 from agenteval_collector.model.news import News, WorstFinding
@@ -19,8 +19,8 @@ from tests.support.sessions import Past, Sessions, level
 LOW = Score(value=0.2, reason="repeats itself")
 
 
-def output(labels: IdentityLabels | None = None) -> TelemetryOutput:
-    return TelemetryOutput(version="9.8.7", instance_id="i-1", labels=labels, is_on_duty=lambda: True)
+def output(labels: BoundedIdentities | None = None) -> TelemetryOutput:
+    return TelemetryOutput(version="9.8.7", instance_id="i-1", identities=labels, is_on_duty=lambda: True)
 
 
 def samples(telemetry: TelemetryOutput, name: str) -> dict[tuple[tuple[str, str], ...], float]:
@@ -186,7 +186,7 @@ def test_session_levels_are_read_at_each_scrape() -> None:
 
 
 def test_sessions_of_agents_past_the_bound_add_up() -> None:
-    telemetry = output(IdentityLabels(agents=1))
+    telemetry = output(BoundedIdentities(agents=1))
     telemetry.evaluations.observe_sessions(
         Sessions(*(level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c"))).session_levels, Past()
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from agenteval_collector.emit.judge import DURATION_BOUNDS, TOKEN_BOUNDS
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.judge_jobs import BudgetLevel, JudgeExchange
 from prometheus_client.parser import text_string_to_metric_families
 

@@ -4,7 +4,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from agenteval_collector.emit.meter import NEW_FOR, Meter, example_of
+from agenteval_collector.emit.meter import NEW_FOR, Meter, exemplar_span
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
@@ -17,7 +17,7 @@ class Meters:
     def __init__(self) -> None:
         self.now = 1_000_000_000
         self.meter = Meter(Resource({}), InstrumentationScope("test"), clock=lambda: self.now)
-        self.meter.level("level", "1", "A level.", self._levels)
+        self.meter.observable("level", "1", "A level.", self._levels)
         self.levels: list[tuple[float, dict[str, str]]] = [(1, {})]
         self.counter = self.meter.counter("failures", "1", "Failures.")
         self.times = self.meter.histogram("times", "s", "Times.", (1, 2.5))
@@ -111,7 +111,7 @@ def test_a_histogram_counts_by_bucket_and_begins_with_zero_too() -> None:
 
 def test_every_reader_gets_the_newest_example_of_each_bucket() -> None:
     meters = Meters()
-    older, newer = example_of("1" * 32, SPAN_ID), example_of(TRACE_ID, SPAN_ID)
+    older, newer = exemplar_span("1" * 32, SPAN_ID), exemplar_span(TRACE_ID, SPAN_ID)
     for value, example in ((0.5, older), (0.7, newer), (0.9, None), (9, older)):
         meters.times.record(value, {}, example)
     for reader in ("scrape", "push"):
@@ -123,7 +123,7 @@ def test_every_reader_gets_the_newest_example_of_each_bucket() -> None:
 
 @pytest.mark.parametrize("ids", [(None, SPAN_ID), (TRACE_ID, None), ("", "")])
 def test_what_is_on_no_span_has_no_example(ids: tuple[str | None, str | None]) -> None:
-    assert example_of(*ids) is None
+    assert exemplar_span(*ids) is None
 
 
 def test_a_series_is_new_until_it_was_shown() -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.attributes import BoundedIdentities
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.runs import VersionFigures
 
 from tests.support.rendering import rendered
@@ -25,8 +25,8 @@ class Runs:
         return self.versions
 
 
-def page(runs: Runs, labels: IdentityLabels | None = None) -> list[str]:
-    output = TelemetryOutput(version="1", instance_id="i", labels=labels, is_on_duty=lambda: True)
+def page(runs: Runs, labels: BoundedIdentities | None = None) -> list[str]:
+    output = TelemetryOutput(version="1", instance_id="i", identities=labels, is_on_duty=lambda: True)
     try:
         output.versions.observe_reliability(runs.figures)
         text = rendered(output)
@@ -51,8 +51,8 @@ def test_what_is_undefined_or_unknown_has_no_series_or_label() -> None:
 
 def test_agents_and_versions_past_the_bound_have_no_figures_rather_than_those_of_others() -> None:
     versions = [version(f"agent {number}", str(number)) for number in range(10)]
-    assert len(page(Runs(*versions), IdentityLabels(agents=3))) == 2 * 3
-    assert len(page(Runs(*versions), IdentityLabels(versions=4))) == 2 * 4
+    assert len(page(Runs(*versions), BoundedIdentities(agents=3))) == 2 * 3
+    assert len(page(Runs(*versions), BoundedIdentities(versions=4))) == 2 * 4
 
 
 def test_hostile_names_cannot_break_the_page() -> None:

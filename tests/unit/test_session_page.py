@@ -4,12 +4,12 @@ import re
 from typing import Any, cast
 
 import pytest
-from agenteval_collector.api.documents import SessionItem
+from agenteval_collector.api.trace_documents import SessionItem
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.web import sessions
 from agenteval_collector.web.sessions import FEWEST, folded
 from agenteval_collector.web.site import Site
-from agenteval_collector.web.timeline import LEAST, WIDTH, places
+from agenteval_collector.web.timeline import LEAST, WIDTH, placed_traces
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,7 +85,7 @@ def took(number: int, began: float, seconds: float) -> Any:
 
 
 def test_traces_lie_on_the_axis_and_long_pauses_are_cut_short() -> None:
-    found = places([took(1, 0, 10), took(2, 10, 10), took(3, 3600, 10)])
+    found = placed_traces([took(1, 0, 10), took(2, 10, 10), took(3, 3600, 10)])
     assert [each.pause for each in found] == [None, None, 3580]
     # Sixty seconds are shown: thirty of traces, and of the pause as long as three of these take.
     assert [each.x for each in found] == pytest.approx([0, WIDTH / 6, WIDTH * 5 / 6])
@@ -93,15 +93,15 @@ def test_traces_lie_on_the_axis_and_long_pauses_are_cut_short() -> None:
 
 
 def test_traces_that_take_no_time_and_none_at_all_can_be_placed() -> None:
-    assert places([]) == []
-    assert places([trace("1" * 32, "s", began=0, started_at=None)]) == []
-    [only] = places([took(1, 0, 0)])
+    assert placed_traces([]) == []
+    assert placed_traces([trace("1" * 32, "s", began=0, started_at=None)]) == []
+    [only] = placed_traces([took(1, 0, 0)])
     assert (only.x, only.width) == (0, LEAST)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e5), st.floats(0, 1e4)), min_size=1, max_size=50))
 def test_bars_stay_on_the_axis_in_order(spans: list[tuple[float, float]]) -> None:
-    found = places([took(number, *each) for number, each in enumerate(sorted(spans))])
+    found = placed_traces([took(number, *each) for number, each in enumerate(sorted(spans))])
     assert len(found) == len(spans)
     assert all(0 <= each.x <= WIDTH - LEAST for each in found)
     assert [each.x for each in found] == sorted(each.x for each in found)

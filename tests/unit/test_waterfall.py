@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from agenteval_collector.api.documents import FindingDocument
 from agenteval_collector.api.spans import SpanQueries, SpanTree
+from agenteval_collector.api.trace_documents import FindingDocument
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.waterfall import (
     BESIDE,

@@ -4,13 +4,13 @@ from functools import cache
 from html.parser import HTMLParser
 
 import pytest
-from agenteval_collector.api.documents import JUDGE_TROUBLE, FindingDocument
+from agenteval_collector.api.trace_documents import JUDGE_TROUBLE, FindingDocument
 from agenteval_collector.model.judge_jobs import PENDING_TRACES
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.web import formats, sessions
 from agenteval_collector.web.assets import asset
-from agenteval_collector.web.review import Asked, next_review
+from agenteval_collector.web.review import ReviewRequest, next_review
 from agenteval_collector.web.site import Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +52,7 @@ def trace_page(queries: MemoryQueries, trace_id: str, **more: str) -> str:
     return sessions.trace(site(queries), {"trace_id": trace_id, **more})
 
 
-def review_page(queries: MemoryQueries, asked: Asked) -> str:
+def review_page(queries: MemoryQueries, asked: ReviewRequest) -> str:
     shown = next_review(queries, asked)
     return site(queries).render("review.html", "/review", refresh=None, token="secret", review=shown)
 
@@ -142,8 +142,8 @@ def rendered(payload: str) -> list[str]:
         sessions.start(site(queries), {}),
         trace_page(queries, GOOD_TRACE),
         trace_page(queries, GOOD_TRACE, span=span_id(2).hex()),
-        review_page(queries, Asked(agent=payload, version=payload, by=payload, labelled=GOOD_TRACE)),
-        review_page(queries, Asked(name=payload, skip=(GOOD_TRACE,))),
+        review_page(queries, ReviewRequest(agent=payload, version=payload, by=payload, labelled=GOOD_TRACE)),
+        review_page(queries, ReviewRequest(name=payload, skip=(GOOD_TRACE,))),
         site(queries).error(404, payload),
         listed(MemoryQueries(), agent=asked),
     ]

@@ -6,7 +6,7 @@ import pytest
 from agenteval_collector.api.figure_documents import QualityDocument
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.labelling import about_rate, labels_worth
-from agenteval_collector.web.review import Asked, next_review
+from agenteval_collector.web.review import ReviewRequest, next_review
 
 from tests.support.memory_queries import GOOD_TRACE, REVIEWED, MemoryQueries, label, outcome, session, trace, turn
 
@@ -55,14 +55,14 @@ def queries(*, success: bool | None, said: float) -> MemoryQueries:
 
 
 def test_a_trace_that_was_forgotten_is_left_aside() -> None:
-    shown = next_review(queries(success=True, said=1.0), Asked())
+    shown = next_review(queries(success=True, said=1.0), ReviewRequest())
     assert shown.asked.name == REVIEWED
     assert shown.trace is not None
     assert shown.trace["trace_id"] == GOOD_TRACE
     assert [each["trace_id"] for each in shown.before] == ["1" * 32]
     gone = queries(success=True, said=1.0)
     gone.judged = ["0" * 32]
-    assert next_review(gone, Asked()).drawn is None
+    assert next_review(gone, ReviewRequest()).drawn is None
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_a_trace_that_was_forgotten_is_left_aside() -> None:
 )
 def test_who_labelled_hears_whether_the_judge_agrees(success: bool | None, said: float, agrees: bool | None) -> None:
     known = queries(success=success, said=said)
-    verdict = next_review(known, Asked(by="ann", labelled=GOOD_TRACE)).verdict
+    verdict = next_review(known, ReviewRequest(by="ann", labelled=GOOD_TRACE)).verdict
     assert verdict is not None
     assert verdict.agrees is agrees
-    assert next_review(known, Asked(by="bob", labelled=GOOD_TRACE)).verdict is None
+    assert next_review(known, ReviewRequest(by="bob", labelled=GOOD_TRACE)).verdict is None
 
 
 def test_the_address_asks_the_same_again() -> None:
-    asked = Asked("a b", "agent & co", "1.0", "ann", ("a" * 32, "b" * 32))
+    asked = ReviewRequest("a b", "agent & co", "1.0", "ann", ("a" * 32, "b" * 32))
     url = asked.url(labelled=GOOD_TRACE)
     assert url.startswith("/review?name=a+b&agent=agent+%26+co&version=1.0&by=ann&skip=aaa")
     assert url.endswith(f"&labelled={GOOD_TRACE}")
-    assert Asked.of({"name": "a b", "agent": "agent & co", "version": "1.0", "by": " ann ",
+    assert ReviewRequest.of({"name": "a b", "agent": "agent & co", "version": "1.0", "by": " ann ",
                      "skip": "A" * 32 + "," + "b" * 32}) == asked  # fmt: skip
     # The newest 500 stay aside: an address has an end.
     many = asked.url(skip=[f"{number:032x}" for number in range(501)])
     assert (f"{0:032x}" in many, f"{500:032x}" in many) == (False, True)
     for wrong in ({"skip": "x"}, {"labelled": "x"}, {"skip": ","}):
         with pytest.raises(InvalidRequest):
-            Asked.of(wrong)
+            ReviewRequest.of(wrong)

@@ -1,21 +1,20 @@
 """The addresses of the JSON API: which parameters each takes, and which document it answers with."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
-from agenteval_collector.api import documents, figure_documents, wire, writes
-from agenteval_collector.api.documents import Item, Listing
+from agenteval_collector.api import answers, figure_documents, trace_documents, wire, writes
+from agenteval_collector.api.answers import Item, Listing
 from agenteval_collector.api.filters import PROBLEM_PARAMETERS, SESSION_PARAMETERS, problem_filter, session_filter
 from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.wire import Parameters
 from agenteval_collector.model.agents import Range
 from agenteval_collector.model.callers import Scope
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.runtime.errors import InvalidRequest
 
-Asked: TypeAlias = Mapping[str, str]
-"""The parameters of a request, those in its path included; an empty text stands for none."""
 _PAGED: Final = ("limit", "cursor")
 """The parameters of every listing in pages."""
 
@@ -26,7 +25,7 @@ class Endpoint:
 
     path: str
     summary: str
-    read: Callable[[Queries, Asked], object]
+    read: Callable[[Queries, Parameters], object]
     parameters: Sequence[str] = ()
     required: Sequence[str] = ()
 
@@ -61,7 +60,7 @@ class WriteEndpoint:
 ENDPOINTS: Final[list[Endpoint]] = []
 """The endpoints that read, in the order in which addresses are tried: a session's id may hold anything."""
 
-Read = TypeVar("Read", bound=Callable[[Queries, Asked], object])
+Read = TypeVar("Read", bound=Callable[[Queries, Parameters], object])
 
 
 def _get(path: str, summary: str, *parameters: str, required: Sequence[str] = ()) -> Callable[[Read], Read]:
@@ -75,47 +74,47 @@ def _get(path: str, summary: str, *parameters: str, required: Sequence[str] = ()
 
 
 @_get("agents", "Agents over time", "range", *_PAGED)
-def read_agents(queries: Queries, asked: Asked) -> figure_documents.AgentPage:
+def read_agents(queries: Queries, asked: Parameters) -> figure_documents.AgentPage:
     """Return agents with their figures over time."""
     limit, cursor = _place(asked)
     return queries.agents(range_of(asked), limit=limit, cursor=cursor)
 
 
 @_get("agents/{agent}", "An agent over time", "range")
-def read_agent(queries: Queries, asked: Asked) -> figure_documents.AgentDocument:
+def read_agent(queries: Queries, asked: Parameters) -> figure_documents.AgentDocument:
     """Return the agent that is asked for."""
     agent = wire.id_of("agent", asked.get("agent", ""))
     return wire.found(queries.agent(agent, range_of(asked)), f"agent {agent!r}")
 
 
 @_get("arrivals", "What the newest traces of each service have")
-def read_arrivals(queries: Queries, asked: Asked) -> Listing[figure_documents.ArrivalDocument]:
+def read_arrivals(queries: Queries, asked: Parameters) -> Listing[figure_documents.ArrivalDocument]:
     """Return what has arrived of each service."""
     return _all(queries.arrivals())
 
 
 @_get("collector", "The collector's versions, and its judge")
-def read_collector(queries: Queries, asked: Asked) -> documents.CollectorDocument:
+def read_collector(queries: Queries, asked: Parameters) -> answers.CollectorDocument:
     """Return the collector's versions, and its judge."""
     return queries.collector()
 
 
 @_get("problems", "Problems", *PROBLEM_PARAMETERS, *_PAGED)
-def read_problems(queries: Queries, asked: Asked) -> Listing[figure_documents.ProblemDocument]:
+def read_problems(queries: Queries, asked: Parameters) -> Listing[figure_documents.ProblemDocument]:
     """Return the problems that are asked for."""
     limit, cursor = _place(asked)
     return _listing(queries.problems(problem_filter(asked), limit=limit, cursor=cursor))
 
 
 @_get("problems/{problem_id}", "A problem")
-def read_problem(queries: Queries, asked: Asked) -> figure_documents.ProblemDocument:
+def read_problem(queries: Queries, asked: Parameters) -> figure_documents.ProblemDocument:
     """Return the problem that is asked for."""
     problem_id = wire.hex_id("problem_id", asked.get("problem_id", ""), wire.PROBLEM_DIGITS)
     return wire.found(queries.problem(problem_id), f"problem {problem_id}")
 
 
 @_get("reliability", "Figures over runs, by agent and version", "agent", "version", "variant", *_PAGED)
-def read_reliability(queries: Queries, asked: Asked) -> Listing[figure_documents.ReliabilityDocument]:
+def read_reliability(queries: Queries, asked: Parameters) -> Listing[figure_documents.ReliabilityDocument]:
     """Return the reliability of the agents' versions that are asked for."""
     limit, cursor = _place(asked)
     return _listing(queries.reliability(limit=limit, cursor=cursor, **_texts(asked, "agent", "version", "variant")))
@@ -127,61 +126,61 @@ def read_reliability(queries: Queries, asked: Asked) -> Listing[figure_documents
     *("agent", "variant", "primary"),
     required=("before", "after"),
 )
-def read_comparison(queries: Queries, asked: Asked) -> figure_documents.ComparisonDocument:
+def read_comparison(queries: Queries, asked: Parameters) -> figure_documents.ComparisonDocument:
     """Return two versions of an agent side by side."""
     before, after = _required(asked, "before"), _required(asked, "after")
     return queries.reliability_comparison(before, after, **_texts(asked, "agent", "variant", "primary"))
 
 
 @_get("traces/{trace_id}", "A trace with its outcomes")
-def read_trace(queries: Queries, asked: Asked) -> documents.TraceDocument:
+def read_trace(queries: Queries, asked: Parameters) -> trace_documents.TraceDocument:
     """Return the trace that is asked for."""
     trace_id = wire.trace_id_of(asked.get("trace_id", ""))
     return wire.found(queries.trace(trace_id), f"trace {trace_id}")
 
 
 @_get("traces/{trace_id}/spans", "The spans of a trace", *_PAGED)
-def read_spans(queries: Queries, asked: Asked) -> documents.SpanPage:
+def read_spans(queries: Queries, asked: Parameters) -> trace_documents.SpanPage:
     """Return the spans of the trace that is asked for."""
     limit, cursor = _place(asked)
     return queries.spans.page(read_trace(queries, asked)["trace_id"], limit=limit, cursor=cursor)
 
 
 @_get("traces/{trace_id}/spans/{span_id}", "A span of a trace, with its attributes and messages")
-def read_span(queries: Queries, asked: Asked) -> documents.SpanDocument:
+def read_span(queries: Queries, asked: Parameters) -> trace_documents.SpanDocument:
     """Return the span that is asked for."""
     trace_id, span_id = wire.trace_id_of(asked["trace_id"]), wire.hex_id("span_id", asked["span_id"], 16)
     return wire.found(queries.spans.span(trace_id, span_id), f"span {span_id} of trace {trace_id}")
 
 
 @_get("traces/{trace_id}/judgements", "The judge's exchanges about a trace")
-def read_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
+def read_judgements(queries: Queries, asked: Parameters) -> Listing[trace_documents.ExchangeDocument]:
     """Return the judge's exchanges about the trace that is asked for."""
     trace_id = wire.trace_id_of(asked["trace_id"])
     return _all(wire.found(queries.judgements(trace_id), f"trace {trace_id}"))
 
 
 @_get("judgements", "The judge's exchanges about a session as a whole", required=("session_id",))
-def read_session_judgements(queries: Queries, asked: Asked) -> Listing[documents.ExchangeDocument]:
+def read_session_judgements(queries: Queries, asked: Parameters) -> Listing[trace_documents.ExchangeDocument]:
     """Return the judge's exchanges about the session that is asked for."""
     session_id = _required(asked, "session_id")
     return _all(wire.found(queries.session_judgements(session_id), f"session {session_id!r}"))
 
 
 @_get("agreement", "The agreement of scores with labels", "name")
-def read_agreement(queries: Queries, asked: Asked) -> Listing[figure_documents.AgreementDocument]:
+def read_agreement(queries: Queries, asked: Parameters) -> Listing[figure_documents.AgreementDocument]:
     """Return the agreement of scores with labels."""
     return _all(queries.agreement(name=asked.get("name") or None))
 
 
 @_get("judge", "Whether the judge says something else than before")
-def read_drift(queries: Queries, asked: Asked) -> Listing[figure_documents.DriftDocument]:
+def read_drift(queries: Queries, asked: Parameters) -> Listing[figure_documents.DriftDocument]:
     """Return whether the judge says something else than before."""
     return _all(queries.drifts())
 
 
 @_get("quality", "Rates of passing, by agent, version and evaluator", "agent", "version", "name", *_PAGED)
-def read_quality(queries: Queries, asked: Asked) -> Listing[figure_documents.QualityDocument]:
+def read_quality(queries: Queries, asked: Parameters) -> Listing[figure_documents.QualityDocument]:
     """Return the rates of passing that are asked for."""
     limit, cursor = _place(asked)
     return _listing(queries.quality(limit=limit, cursor=cursor, **_texts(asked, "agent", "version", "name")))
@@ -193,7 +192,7 @@ def read_quality(queries: Queries, asked: Asked) -> Listing[figure_documents.Qua
     *("agent", "version", "skip"),
     required=("name",),
 )
-def read_next_to_label(queries: Queries, asked: Asked) -> figure_documents.DrawDocument:
+def read_next_to_label(queries: Queries, asked: Parameters) -> figure_documents.DrawDocument:
     """Return the trace or session that is to be labelled next."""
     name = _required(asked, "name")
     ids_of, what = (wire.session_ids_of, "session") if name == GOAL_SUCCESS else (wire.trace_ids_of, "trace")
@@ -203,38 +202,38 @@ def read_next_to_label(queries: Queries, asked: Asked) -> figure_documents.DrawD
 
 
 @_get("sessions", "Sessions", *SESSION_PARAMETERS, *_PAGED)
-def read_sessions(queries: Queries, asked: Asked) -> documents.SessionPage:
+def read_sessions(queries: Queries, asked: Parameters) -> trace_documents.SessionPage:
     """Return the sessions that are asked for."""
     limit, cursor = _place(asked)
     page = queries.sessions(session_filter(asked), limit=limit, cursor=cursor)
-    answer: documents.SessionPage = {"items": page.items, "next_cursor": page.next_cursor}
+    answer: trace_documents.SessionPage = {"items": page.items, "next_cursor": page.next_cursor}
     if agent := asked.get("agent"):
         answer["hit_rate"] = queries.hit_rate(agent)
     return answer
 
 
 @_get("sessions/{session_id}", "A session with its traces")
-def read_session(queries: Queries, asked: Asked) -> documents.SessionDocument:
+def read_session(queries: Queries, asked: Parameters) -> trace_documents.SessionDocument:
     """Return the session that is asked for."""
     session_id = asked.get("session_id", "")
     return wire.found(queries.session(session_id), f"session {session_id!r}")
 
 
-def range_of(asked: Asked) -> Range:
+def range_of(asked: Parameters) -> Range:
     """Return the time that figures are to be about, a day where nothing is said. Raises InvalidRequest."""
     return wire.choice("range", asked.get("range") or Range.DAY, Range)
 
 
-def _place(asked: Asked) -> tuple[int, str | None]:
+def _place(asked: Parameters) -> tuple[int, str | None]:
     """Return the size of the page that is asked for, and the cursor that it begins at."""
     return wire.limit_of(asked.get("limit")), asked.get("cursor") or None
 
 
-def _texts(asked: Asked, *names: str) -> dict[str, str | None]:
+def _texts(asked: Parameters, *names: str) -> dict[str, str | None]:
     return {name: asked.get(name) or None for name in names}
 
 
-def _required(asked: Asked, name: str) -> str:
+def _required(asked: Parameters, name: str) -> str:
     if not (text := asked.get(name)):
         raise InvalidRequest(f"{name} is missing")
     return text
@@ -267,4 +266,4 @@ WRITE_ENDPOINTS: Final = (
         "/api/v1/judge/check", "Find out whether the judge's endpoint answers, for nothing", writes.write_check
     ),
 )
-"""Those that only requests with a token or a key may use (`api/writing.py`)."""
+"""Those that only requests with a token or a key may use (`api/write_guard.py`)."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from agenteval_collector.api import documents
+from agenteval_collector.api import trace_documents
 from agenteval_collector.model.judge_jobs import FAILED_TURN, GOAL, GOAL_SUCCESS, PROBABILITY
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Mode, Visibility
@@ -31,7 +31,7 @@ class Fact(NamedTuple):
     found_by_it: str
 
 
-_FACTS: Mapping[documents.FactName, tuple[str, str]] = {
+_FACTS: Mapping[trace_documents.FactName, tuple[str, str]] = {
     "answers": ("answers", "empty answers, tool calls written as text"),
     "arguments": ("arguments of tool calls", "arguments that do not fit, repeated calls"),
     "results": ("results of tool calls", "failures told in a result, repeated results"),
@@ -43,7 +43,7 @@ _HISTORY = {None: "nothing came before", Visibility.NONE: "the model's input doe
 
 
 _RECORD_CONTENT = "docs/content.md has the switch that records content, for each instrumentation."
-_CONTENT: tuple[documents.FactName, ...] = ("answers", "arguments", "results")
+_CONTENT: tuple[trace_documents.FactName, ...] = ("answers", "arguments", "results")
 
 
 _STATUS = {
@@ -123,14 +123,14 @@ _MEANING = {
 }
 
 
-def about_trace(trace: documents.TraceDocument) -> Iterator[Note]:
+def about_trace(trace: trace_documents.TraceDocument) -> Iterator[Note]:
     """Say what was found in the trace, what could be seen of it, and where it stands."""
     yield from map(about_finding, trace["findings"])
     yield about_visibility(trace)
     yield from about_standing(trace)
 
 
-def facts_of(trace: documents.TraceDocument) -> list[Fact]:
+def facts_of(trace: trace_documents.TraceDocument) -> list[Fact]:
     """Return each sort of fact with how much of it could be seen; empty while the trace is not complete."""
     if not trace["complete"]:
         return []
@@ -141,13 +141,13 @@ def facts_of(trace: documents.TraceDocument) -> list[Fact]:
     ]
 
 
-def _seen(key: documents.FactName, visible: str | None) -> str:
+def _seen(key: trace_documents.FactName, visible: str | None) -> str:
     if key == "history" and visible in _HISTORY:
         return _HISTORY[Visibility(visible) if visible else None]
     return "none in it" if visible is None else _SEEN[Visibility(visible)]
 
 
-def about_visibility(trace: documents.TraceDocument) -> Note:
+def about_visibility(trace: trace_documents.TraceDocument) -> Note:
     """Say whether anything was found, and what could not be looked for."""
     nothing = "" if trace["findings"] else "No finding. "
     facts = facts_of(trace)
@@ -161,7 +161,7 @@ def about_visibility(trace: documents.TraceDocument) -> Note:
     return Note(f"{nothing}Not looked for: {', '.join(missing)}.", _RECORD_CONTENT if content else None)
 
 
-def about_standing(trace: documents.TraceDocument) -> Iterator[Note]:
+def about_standing(trace: trace_documents.TraceDocument) -> Iterator[Note]:
     """Say where the trace stands: status, completeness, what is missing from it, its session."""
     reason, is_part_of_turn = trace["status_reason"], trace["continues_turn"] or trace["turn_goes_on"]
     yield Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}.")
@@ -192,7 +192,7 @@ def about_standing(trace: documents.TraceDocument) -> Iterator[Note]:
         yield Note(f"Its turn {begins} and {ends}: no span is around all of it.", _ADVICE_ON_PARTS)
 
 
-def about_finding(finding: documents.FindingDocument) -> Note:
+def about_finding(finding: trace_documents.FindingDocument) -> Note:
     """Tell one finding with its evidence, and how to change what it means."""
     observed = " (only observed)" if finding["mode"] == Mode.OBSERVE else ""
     places = [
@@ -209,7 +209,7 @@ def about_finding(finding: documents.FindingDocument) -> Note:
     )
 
 
-def about_outcomes(trace: documents.TraceDocument | documents.SessionDocument) -> Iterator[Note]:
+def about_outcomes(trace: trace_documents.TraceDocument | trace_documents.SessionDocument) -> Iterator[Note]:
     """Tell each outcome, followed by the labels of the same name; those that take a judge are told in one note."""
     unjudged = [outcome for outcome in trace["outcomes"] if outcome["status"] == Status.NO_JUDGE]
     for name, outcomes in groupby(trace["outcomes"], key=lambda outcome: outcome["name"]):
@@ -221,20 +221,20 @@ def about_outcomes(trace: documents.TraceDocument | documents.SessionDocument) -
 
 
 def unscored_labels(
-    outcomes: Sequence[documents.OutcomeDocument], labels: Sequence[documents.LabelDocument]
-) -> list[documents.LabelDocument]:
+    outcomes: Sequence[trace_documents.OutcomeDocument], labels: Sequence[trace_documents.LabelDocument]
+) -> list[trace_documents.LabelDocument]:
     """Return the labels that are shown beside no outcome: there is none of their name."""
     names = {outcome["name"] for outcome in outcomes}
     return [label for label in labels if label["name"] not in names]
 
 
-def about_unjudged(outcomes: Sequence[documents.OutcomeDocument]) -> Note:
+def about_unjudged(outcomes: Sequence[trace_documents.OutcomeDocument]) -> Note:
     """Tell the outcomes that only a judge can give, where there is none, in one note."""
     count = f"{len(outcomes)} scores need" if len(outcomes) > 1 else "1 score needs"
     return Note(f"{count} a judge: {', '.join(outcome['name'] for outcome in outcomes)}.", _GET_A_JUDGE)
 
 
-def about_label(label: documents.LabelDocument) -> Note:
+def about_label(label: trace_documents.LabelDocument) -> Note:
     """Tell a label: the score that somebody says is right."""
     note = f": {label['note']}" if label["note"] else "."
     author = label["author"]
@@ -248,7 +248,7 @@ def about_label(label: documents.LabelDocument) -> Note:
     return Note(f"{who} says that {label['name']} is {label['value']:.2f}{note}")
 
 
-def about_outcome(outcome: documents.OutcomeDocument) -> Note:
+def about_outcome(outcome: trace_documents.OutcomeDocument) -> Note:
     """Tell an outcome with its reason."""
     by = f" by {outcome['model']}" if outcome["model"] else ""
     who = f"{outcome['name']} ({outcome['method']}{by}, version {outcome['evaluator_version']})"
@@ -273,7 +273,7 @@ def about_outcome(outcome: documents.OutcomeDocument) -> Note:
     return Note(text, advice)
 
 
-def goal_words(outcome: documents.OutcomeDocument) -> str | None:
+def goal_words(outcome: trace_documents.OutcomeDocument) -> str | None:
     """Tell what the user wanted of the session, and where it failed first; None of an outcome that does not say."""
     goal, failed_turn = (outcome["metadata"].get(name) for name in (GOAL, FAILED_TURN))
     if outcome["name"] != GOAL_SUCCESS or not isinstance(goal, str):
@@ -282,15 +282,16 @@ def goal_words(outcome: documents.OutcomeDocument) -> str | None:
     return f"The user wanted: {goal.rstrip('.')}. {where}"
 
 
-def judge_trouble(sessions: Iterable[documents.SessionFields]) -> str | None:
+def judge_trouble(sessions: Iterable[trace_documents.SessionFields]) -> str | None:
     """Return what is wrong with the judge that a score of these waits for; None: nothing is, or none waits."""
     outcomes = (outcome["metadata"] for session in sessions for outcome in session["outcomes"])
     return next(
-        (metadata[documents.JUDGE_TROUBLE] for metadata in outcomes if documents.JUDGE_TROUBLE in metadata), None
+        (metadata[trace_documents.JUDGE_TROUBLE] for metadata in outcomes if trace_documents.JUDGE_TROUBLE in metadata),
+        None,
     )
 
 
-def _completeness(trace: documents.TraceDocument) -> Iterator[Note]:
+def _completeness(trace: trace_documents.TraceDocument) -> Iterator[Note]:
     closing = trace["closing"]
     if trace["complete"] and trace["status_reason"] is not None:
         yield Note(f"No more of it is expected than the {_spans(trace)} that came before.")
@@ -304,7 +305,7 @@ def _completeness(trace: documents.TraceDocument) -> Iterator[Note]:
         yield from (Note(f"It waits for {thing}.") for thing in trace["waits_for"])
 
 
-def _session(trace: documents.TraceDocument) -> Note:
+def _session(trace: trace_documents.TraceDocument) -> Note:
     session_id = trace["session_id"]
     if trace["names_session"]:
         return Note(
@@ -323,12 +324,12 @@ def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def _spans(trace: documents.TraceDocument) -> str:
+def _spans(trace: trace_documents.TraceDocument) -> str:
     count = trace["span_count"]
     return "1 span" if count == 1 else f"{count} spans"
 
 
-def _drawn(outcome: documents.OutcomeDocument) -> str:
+def _drawn(outcome: trace_documents.OutcomeDocument) -> str:
     """Say why the judge looked at it, where it does not look at everything."""
     probability = outcome["metadata"].get(PROBABILITY, 1.0)
     if outcome["part"] == JudgedPart.ESCALATED:
@@ -336,7 +337,7 @@ def _drawn(outcome: documents.OutcomeDocument) -> str:
     return f", drawn at random with probability {probability:g}" if probability < 1 else ""
 
 
-def _against_threshold(outcome: documents.OutcomeDocument) -> str:
+def _against_threshold(outcome: trace_documents.OutcomeDocument) -> str:
     if outcome["threshold"] is None:
         return ""
     relation = "at or above" if outcome["success"] else "below"

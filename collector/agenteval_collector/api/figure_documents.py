@@ -5,7 +5,8 @@ from typing import Literal
 # Pydantic makes the description of the API from these; before Python 3.12 it cannot from those of `typing`.
 from typing_extensions import TypedDict
 
-from agenteval_collector.api.documents import Interval, Listing, SessionDocument, TraceDocument
+from agenteval_collector.api.answers import Interval, Listing
+from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
 
 
 class RateDocument(TypedDict):
@@ -251,7 +252,7 @@ class ReliabilityDocument(TypedDict):
     safety: SafetyDocument
 
 
-class ComparedFigure(TypedDict):
+class ComparedFigureDocument(TypedDict):
     """A figure of two versions."""
 
     before: float | None
@@ -280,7 +281,7 @@ class ComparisonDocument(TypedDict):
     primary: str
     tasks: int
     runs: ComparedRuns
-    figures: dict[str, ComparedFigure]
+    figures: dict[str, ComparedFigureDocument]
 
 
 class FlipDocument(TypedDict):
@@ -307,7 +308,7 @@ class DriftDocument(TypedDict):
     flips: list[FlipDocument]
 
 
-class RunName(TypedDict):
+class RunNameDocument(TypedDict):
     """A run, by what names it."""
 
     task_id: str
@@ -321,7 +322,7 @@ class ReplayDocument(TypedDict):
     traces: list[TraceDocument]
     sessions: list[SessionDocument]
     reliability: list[ReliabilityDocument]
-    reports_without_traces: list[RunName]
+    reports_without_traces: list[RunNameDocument]
 
 
 class ArrivalDocument(TypedDict):

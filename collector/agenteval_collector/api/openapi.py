@@ -8,16 +8,16 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import TypeAdapter
 
-from agenteval_collector.api.documents import ErrorDocument
+from agenteval_collector.api.answers import ErrorDocument
 from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, Endpoint, WriteEndpoint
 from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
-from agenteval_collector.api.writing import TokenDocument
+from agenteval_collector.api.write_guard import TokenDocument
 
 DESCRIPTION_PATH: Final = "/api/v1/openapi.json"
 
 Schemas: TypeAlias = Mapping[Any, dict[str, Any]]
 """The schema of each type of document."""
-Parameters: TypeAlias = list[dict[str, Any]]
+ParameterList: TypeAlias = list[dict[str, Any]]
 
 
 @cache
@@ -50,7 +50,7 @@ def description() -> dict[str, Any]:
     }
 
 
-def _operation(summary: str, parameters: Parameters, answer: Any, schemas: Schemas, **more: Any) -> dict[str, Any]:
+def _operation(summary: str, parameters: ParameterList, answer: Any, schemas: Schemas, **more: Any) -> dict[str, Any]:
     return {
         "summary": summary,
         "parameters": parameters,
@@ -68,12 +68,12 @@ def _write_operation(endpoint: WriteEndpoint, schemas: Schemas) -> dict[str, Any
     return _operation(endpoint.summary, parameters, endpoint.answer, schemas, requestBody=body)
 
 
-def _asked(endpoint: Endpoint) -> Parameters:
+def _asked(endpoint: Endpoint) -> ParameterList:
     in_query = (_parameter(name, "query", name in endpoint.required) for name in endpoint.parameters)
     return [*_in_path(endpoint), *in_query]
 
 
-def _in_path(endpoint: Endpoint | WriteEndpoint) -> Parameters:
+def _in_path(endpoint: Endpoint | WriteEndpoint) -> ParameterList:
     return [_parameter(name, "path", True) for name in re.findall(r"{(\w+)}", endpoint.path)]
 
 

@@ -6,10 +6,11 @@ from importlib.metadata import version
 from itertools import chain
 from typing import Final
 
-from agenteval_collector.api import documents, figure_documents, figures, rendering
+from agenteval_collector.api import answers, figure_documents, figure_rendering, trace_documents, trace_rendering
+from agenteval_collector.api.document import document
 from agenteval_collector.api.ports import JudgeState, Records, RecordSnapshot, RunningTraces
-from agenteval_collector.api.rendering import document
 from agenteval_collector.api.spans import SpanQueries
+from agenteval_collector.api.trace_rendering import trace_document
 from agenteval_collector.findings.hit_rate import hit_rate
 from agenteval_collector.judge.quality import PassRates
 from agenteval_collector.model.agents import Range
@@ -64,7 +65,7 @@ class Queries:
         self.pass_rates = PassRates(records, clock)
         self.spans = spans or SpanQueries()
 
-    def collector(self) -> documents.CollectorDocument:
+    def collector(self) -> answers.CollectorDocument:
         """Return the versions of this process, and its judge."""
         model = self._judge_model
         return {
@@ -78,13 +79,13 @@ class Queries:
         """Return what has arrived of each service, among the newest traces."""
         running = self._running.traces()
         with self._records.snapshot() as records:
-            return figures.arrivals(records, running)
+            return figure_rendering.arrivals(records, running)
 
-    def trace(self, trace_id: str) -> documents.TraceDocument | None:
+    def trace(self, trace_id: str) -> trace_documents.TraceDocument | None:
         """Return a trace with its outcomes and labels; None where it is unknown."""
         return self.traces([trace_id]).get(trace_id)
 
-    def traces(self, trace_ids: Sequence[str]) -> dict[str, documents.TraceDocument]:
+    def traces(self, trace_ids: Sequence[str]) -> dict[str, trace_documents.TraceDocument]:
         """Return those of the traces that are known, with their outcomes and labels, in the given order."""
         # In this order: what is not running any more by the second look is stored by then.
         running = {trace_id: self._running.trace(trace_id) for trace_id in trace_ids}
@@ -94,7 +95,7 @@ class Queries:
         for trace_id, trace in found.items():
             open_spans, reason = going_on[trace_id]
             if open_spans:
-                trace |= {"open_spans": rendering.open_span_documents(open_spans), "status_reason": reason}
+                trace |= {"open_spans": trace_rendering.open_span_documents(open_spans), "status_reason": reason}
                 if reason is None:
                     # It was complete as far as was known, and goes on: until it is complete again its scores are
                     # provisional.
@@ -103,7 +104,7 @@ class Queries:
 
     def _traces(
         self, records: RecordSnapshot, running: Mapping[str, TraceView | None]
-    ) -> dict[str, documents.TraceDocument]:
+    ) -> dict[str, trace_documents.TraceDocument]:
         ids = list(running)
         stored, found = records.traces(ids), records.found_in_traces(ids)
         # Nothing else has them: who waits for a trace asks many times before it is stored.
@@ -113,30 +114,32 @@ class Queries:
         for trace_id, open_trace in running.items():
             kept, view = stored.get(trace_id), open_trace
             if kept is not None and (view is None or kept.revision >= view.revision):
-                shown[trace_id] = rendering.trace_document(kept, outcomes[trace_id], labels[trace_id], found[trace_id])
+                shown[trace_id] = trace_rendering.trace_document(
+                    kept, outcomes[trace_id], labels[trace_id], found[trace_id]
+                )
                 continue
             if view is None and (first := records.first_finding(trace_id)) is not None:
-                view = rendering.told_view(first)
+                view = trace_rendering.told_view(first)
             if view is not None:
-                shown[trace_id] = rendering.trace_document(view, found=found[trace_id])
+                shown[trace_id] = trace_document(view, found=found[trace_id])
         return shown
 
-    def judgements(self, trace_id: str) -> list[documents.ExchangeDocument] | None:
+    def judgements(self, trace_id: str) -> list[trace_documents.ExchangeDocument] | None:
         """Return the judge's exchanges about a trace, in the order of asking; None where the trace is unknown."""
         return self._exchanges(SubjectKind.TRACE, trace_id, self.trace)
 
-    def session_judgements(self, session_id: str) -> list[documents.ExchangeDocument] | None:
+    def session_judgements(self, session_id: str) -> list[trace_documents.ExchangeDocument] | None:
         """Return the judge's exchanges about a whole session, in the order of asking; None where it is unknown."""
         return self._exchanges(SubjectKind.SESSION, session_id, self.session)
 
     def _exchanges(
         self, subject: SubjectKind, subject_id: str, known: Callable[[str], object]
-    ) -> list[documents.ExchangeDocument] | None:
+    ) -> list[trace_documents.ExchangeDocument] | None:
         with self._records.snapshot() as records:
             exchanges = records.exchanges(subject, subject_id)
         if not exchanges and known(subject_id) is None:
             return None
-        return [document(documents.ExchangeDocument, exchange) for exchange in exchanges]
+        return [document(trace_documents.ExchangeDocument, exchange) for exchange in exchanges]
 
     def drifts(self) -> list[figure_documents.DriftDocument]:
         """Return what the judge says of its canaries now and said before, by evaluator."""
@@ -153,7 +156,7 @@ class Queries:
         """Return the agreement of scores with labels: by name, method, version and model of the evaluator."""
         with self._records.snapshot() as records:
             labelled = records.labelled(name)
-        return [figures.agreement_document(evaluator) for evaluator in labelled]
+        return [figure_rendering.agreement_document(evaluator) for evaluator in labelled]
 
     def quality(
         self, *, limit: int = 50, cursor: str | None = None, **wanted: str | None
@@ -161,7 +164,9 @@ class Queries:
         """Return rates of passing, those with the newest judgement first; `wanted` names agent, version and evaluator
         (`name`). Raises InvalidRequest for a cursor of another listing."""
         page = self.pass_rates.page(limit=limit, cursor=cursor, **wanted)
-        return Page(items=[figures.quality_document(each) for each in page.items], next_cursor=page.next_cursor)
+        return Page(
+            items=[figure_rendering.quality_document(each) for each in page.items], next_cursor=page.next_cursor
+        )
 
     def problems(
         self, wanted: ProblemFilter = EVERY_PROBLEM, *, limit: int = 50, cursor: str | None = None
@@ -170,13 +175,15 @@ class Queries:
         Raises InvalidRequest for a cursor of another listing."""
         with self._records.snapshot() as records:
             page = records.problems(wanted, now=self._clock.now(), limit=limit, cursor=cursor)
-        return Page(items=[figures.problem_document(each) for each in page.items], next_cursor=page.next_cursor)
+        return Page(
+            items=[figure_rendering.problem_document(each) for each in page.items], next_cursor=page.next_cursor
+        )
 
     def problem(self, problem_id: str) -> figure_documents.ProblemDocument | None:
         """Return a problem; None where it is unknown."""
         with self._records.snapshot() as records:
             found = records.problem(problem_id, self._clock.now())
-        return None if found is None else figures.problem_document(found)
+        return None if found is None else figure_rendering.problem_document(found)
 
     def problem_counts(self) -> list[ProblemCount]:
         """Return the number of problems by state, severity and agent."""
@@ -189,12 +196,12 @@ class Queries:
         """Return agents with their figures over time, those with the newest telemetry first. Raises InvalidRequest for
         a cursor of another listing."""
         with self._records.snapshot() as records:
-            return figures.agent_page(records, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
+            return figure_rendering.agent_page(records, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
 
     def agent(self, agent: str, chosen: Range = Range.DAY) -> figure_documents.AgentDocument | None:
         """Return an agent with its figures over time; None where it is unknown."""
         with self._records.snapshot() as records:
-            return figures.agent_document(records, agent, chosen, now=self._clock.now())
+            return figure_rendering.agent_document(records, agent, chosen, now=self._clock.now())
 
     def rated(self) -> Sequence[Rated]:
         """Return everything that has a rate of passing, that with the newest judgement first."""
@@ -208,16 +215,16 @@ class Queries:
         found = self.pass_rates.next_draw(name, agent=agent, version=version, skip=skip)
         return None if found is None else document(figure_documents.DrawDocument, found[1], **found[0]._asdict())
 
-    def session(self, session_id: str) -> documents.SessionDocument | None:
+    def session(self, session_id: str) -> trace_documents.SessionDocument | None:
         """Return a session by itself; None where it is unknown."""
-        running = rendering.by_session(self._running.traces()).get(session_id, [])
+        running = trace_rendering.by_session(self._running.traces()).get(session_id, [])
         with self._records.snapshot() as records:
             record = records.session(session_id)
-            found = records.found_in_sessions(rendering.trace_ids({session_id: running}))[session_id]
+            found = records.found_in_sessions(trace_rendering.trace_ids({session_id: running}))[session_id]
             if record is not None:
                 fields = self._fields(records, [record], {session_id: running}, {session_id: found})[0]
             elif running:
-                fields = rendering.running_fields(session_id, running, found, self._clock.now())
+                fields = trace_rendering.running_fields(session_id, running, found, self._clock.now())
             else:
                 return None
             members = records.members(session_id)
@@ -234,24 +241,24 @@ class Queries:
             "trace_ids": ids,
             "turn_traces": _by_turn(members),
             "signals": signals,
-            "labels": [document(documents.LabelDocument, label) for label in labels],
-            "trend": document(documents.TrendDocument, session_trend([completed.get(each) for each in ids]))
+            "labels": [document(trace_documents.LabelDocument, label) for label in labels],
+            "trend": document(trace_documents.TrendDocument, session_trend([completed.get(each) for each in ids]))
             if record
             else None,
-            "interactions": figures.interactions_document([correct[each] for each in ids if each in correct]),
+            "interactions": figure_rendering.interactions_document([correct[each] for each in ids if each in correct]),
         }
 
     def sessions(
         self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None
-    ) -> Page[documents.SessionItem]:
+    ) -> Page[trace_documents.SessionItem]:
         """Return the wanted sessions in the wanted order. Raises InvalidRequest for a cursor of another listing."""
-        running = rendering.by_session(self._running.traces())
+        running = trace_rendering.by_session(self._running.traces())
         with self._records.snapshot() as records:
             # They are newer than all others, and become those when their first trace is complete.
             new = self._unknown(records, wanted, running)[:limit] if cursor is None else []
             page = records.sessions(wanted, cursor, limit - len(new))
             own = {record.session_id: running.get(record.session_id, []) for record in page.items}
-            found = records.found_in_sessions(rendering.trace_ids(own), MAX_LISTED)
+            found = records.found_in_sessions(trace_rendering.trace_ids(own), MAX_LISTED)
             listed = self._fields(records, page.items, running, found)
         items = new + [
             {**fields, "trace_count": record.trace_count} for record, fields in zip(page.items, listed, strict=True)
@@ -260,12 +267,12 @@ class Queries:
             items.sort(key=lambda item: ATTENTION.index(item["worst"]), reverse=True)
         return Page(items=items, next_cursor=page.next_cursor)
 
-    def hit_rate(self, agent: str) -> documents.HitRateDocument | None:
+    def hit_rate(self, agent: str) -> trace_documents.HitRateDocument | None:
         """Return the failure rates of the agent's sessions with an error finding, and without one; None while the ends
         of too few are known."""
         with self._records.snapshot() as records:
             found = hit_rate(records.session_ends(agent))
-        return None if found is None else figures.hit_rate_document(found)
+        return None if found is None else figure_rendering.hit_rate_document(found)
 
     def reliability(
         self, *, limit: int = 50, cursor: str | None = None, **wanted: str | None
@@ -275,7 +282,9 @@ class Queries:
         Raises InvalidRequest for an unknown variant, and for a cursor that is none of ours.
         """
         page = self._reliability.page(limit=limit, cursor=cursor, **wanted)
-        return Page(items=[figures.reliability_document(each) for each in page.items], next_cursor=page.next_cursor)
+        return Page(
+            items=[figure_rendering.reliability_document(each) for each in page.items], next_cursor=page.next_cursor
+        )
 
     def reliability_comparison(
         self, before: str, after: str, **wanted: str | None
@@ -286,27 +295,27 @@ class Queries:
         Raises NotFound where one of them has no runs, InvalidRequest for an unknown variant or figure and where several
         agents have these versions.
         """
-        return figures.comparison_document(self._reliability.comparison(before, after, **wanted))
+        return figure_rendering.comparison_document(self._reliability.comparison(before, after, **wanted))
 
     def _unknown(
         self, records: RecordSnapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]
-    ) -> list[documents.SessionItem]:
+    ) -> list[trace_documents.SessionItem]:
         """Return the wanted sessions of which nothing is stored, as items of the listing, the newest first."""
-        candidates = {each for each, traces in running.items() if rendering.may_be_wanted(wanted, traces)}
+        candidates = {each for each, traces in running.items() if trace_rendering.may_be_wanted(wanted, traces)}
         ids = sorted(
             candidates - records.known_sessions(candidates), key=lambda each: running[each][0].started_at, reverse=True
         )
-        found = records.found_in_sessions(rendering.trace_ids({each: running[each] for each in ids}))
+        found = records.found_in_sessions(trace_rendering.trace_ids({each: running[each] for each in ids}))
         now = self._clock.now()
-        items = [rendering.running_fields(each, running[each], found[each], now) for each in ids]
-        return [{**fields, "trace_count": 0} for fields in items if rendering.shows(fields, wanted)]
+        items = [trace_rendering.running_fields(each, running[each], found[each], now) for each in ids]
+        return [{**fields, "trace_count": 0} for fields in items if trace_rendering.shows(fields, wanted)]
 
     def _outcomes(
         self, records: RecordSnapshot, subject: SubjectKind, ids: Sequence[str]
-    ) -> Mapping[str, list[documents.OutcomeDocument]]:
+    ) -> Mapping[str, list[trace_documents.OutcomeDocument]]:
         trouble = self._judge.trouble
         return {
-            subject_id: [rendering.outcome_document(evaluation, trouble) for evaluation in evaluations]
+            subject_id: [trace_rendering.outcome_document(evaluation, trouble) for evaluation in evaluations]
             for subject_id, evaluations in records.evaluations(subject, ids).items()
         }
 
@@ -316,14 +325,14 @@ class Queries:
         sessions: Sequence[SessionRecord],
         running: Mapping[str, Sequence[RunningTrace]],
         found: Mapping[str, ShownFindings],
-    ) -> list[documents.SessionFields]:
+    ) -> list[trace_documents.SessionFields]:
         """Return the fields of stored sessions that a listing has as well."""
         ids = [session.session_id for session in sessions]
-        deaths = rendering.death_reasons(records.deaths(ids), chain.from_iterable(running.values()))
+        deaths = trace_rendering.death_reasons(records.deaths(ids), chain.from_iterable(running.values()))
         outcomes = self._outcomes(records, SubjectKind.SESSION, ids)
         flagged, failures = records.flagged_traces(ids), records.judged_failures(ids)
         return [
-            rendering.session_fields(
+            trace_rendering.session_fields(
                 each,
                 running.get(each.session_id, ()),
                 found[each.session_id],
@@ -336,7 +345,7 @@ class Queries:
             for each in sessions
         ]
 
-    def _status(self, session: SessionRecord) -> documents.SessionStatus:
+    def _status(self, session: SessionRecord) -> trace_documents.SessionStatus:
         if session.ended_at is not None and session.ended_at >= session.last_seen_at:
             return "ended"
         return "idle" if self._clock.now() - session.last_seen_at >= self._idle else "active"

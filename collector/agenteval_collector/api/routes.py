@@ -15,7 +15,7 @@ from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.responses import json_response
 from agenteval_collector.api.threads import BoundedThreads
 from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH, encode
-from agenteval_collector.api.writing import Writers, parsed, read_body
+from agenteval_collector.api.write_guard import WriteGuard, parsed, read_body
 from agenteval_collector.model.callers import Caller
 from agenteval_collector.runtime.errors import InvalidRequest, NotAllowed
 
@@ -55,7 +55,7 @@ def _route(endpoint: Endpoint, queries: Queries, reads: BoundedThreads) -> Route
     return Route(path, answer)
 
 
-def write_routes(queries: Queries, reports: Reports, writers: Writers, writes: BoundedThreads) -> list[Route]:
+def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: BoundedThreads) -> list[Route]:
     """Return a route for each address that takes something, which writes in one of these threads, and one for the token
     that they want."""
 
@@ -66,7 +66,7 @@ def write_routes(queries: Queries, reports: Reports, writers: Writers, writes: B
             caller: Caller = request.state.caller
             if not caller.may(endpoint.scope):
                 raise NotAllowed(f"the key {caller.name!r} does not have the scope {endpoint.scope}")
-            writers.check(request.headers, request.headers.get(TOKEN_HEADER, ""))
+            guard.check(request.headers, request.headers.get(TOKEN_HEADER, ""))
             body = parsed(kind, await read_body(request, "application/json"))
             in_path = request.path_params
             return json_response(await writes.run(lambda: encode(endpoint.write(queries, reports, body, **in_path))))
@@ -74,7 +74,7 @@ def write_routes(queries: Queries, reports: Reports, writers: Writers, writes: B
         return Route(endpoint.path, answer, methods=["POST"])
 
     async def token(request: Request) -> Response:
-        return json_response(encode({"token": writers.token}))
+        return json_response(encode({"token": guard.token}))
 
     return [*map(route, WRITE_ENDPOINTS), Route(TOKEN_PATH, token)]
 

@@ -52,7 +52,7 @@ def scope_of(method: str) -> Scope:
     return Scope.READ if method in ("GET", "HEAD", "OPTIONS") else Scope.LABEL
 
 
-class Keys:
+class AccessControl:
     """Answers only callers that the ring knows and that have the scope; who it is goes on in `request.state.caller`.
 
     The key comes as `Authorization: Bearer KEY`, or as the password of Basic authentication under any user name, which

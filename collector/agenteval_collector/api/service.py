@@ -10,10 +10,9 @@ import grpc
 from google.protobuf.message import Message
 
 from agenteval_collector.api import endpoints, writes
-from agenteval_collector.api.endpoints import Asked
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.wire import LATEST, encode, hex_id, id_of, optional_id, trace_id_of
+from agenteval_collector.api.wire import LATEST, Parameters, encode, hex_id, id_of, optional_id, trace_id_of
 from agenteval_collector.doors.grpc_door import caller_of
 from agenteval_collector.doors.shares import SHARER, Shares
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
@@ -75,13 +74,13 @@ def _answering(method: Callable[["EvaluationService", Any], Response]) -> Method
     return answered
 
 
-def _document(read: Callable[[Queries, Asked], object]) -> Method[pb.Document]:
+def _document(read: Callable[[Queries, Parameters], object]) -> Method[pb.Document]:
     """Make a method that answers with the document that `read` returns."""
     return _answering(lambda service, request: pb.Document(json=encode(read(service.queries, _asked(request)))))
 
 
 def _listing(
-    read: Callable[[Queries, Asked], Mapping[str, Any]], response: Callable[..., Response]
+    read: Callable[[Queries, Parameters], Mapping[str, Any]], response: Callable[..., Response]
 ) -> Method[Response]:
     """Make a method that answers with the page that `read` returns."""
 
@@ -132,13 +131,13 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def LabelTrace(self, request: pb.LabelTraceRequest) -> pb.LabelTraceResponse:  # noqa: N802
-        label = Label(trace_id=trace_id_of(request.trace_id), drawn=request.drawn, **_said(request))
+        label = Label(trace_id=trace_id_of(request.trace_id), drawn=request.drawn, **_label_fields(request))
         writes.keep_label(self.queries, self._reports, label)
         return pb.LabelTraceResponse()
 
     @_answering
     def LabelSession(self, request: pb.LabelSessionRequest) -> pb.LabelSessionResponse:  # noqa: N802
-        label = Label(session_id=id_of("session_id", request.session_id), drawn=request.drawn, **_said(request))
+        label = Label(session_id=id_of("session_id", request.session_id), drawn=request.drawn, **_label_fields(request))
         writes.keep_label(self.queries, self._reports, label)
         return pb.LabelSessionResponse()
 
@@ -146,7 +145,9 @@ class EvaluationService(EvaluationServiceServicer):
     def ReportFeedback(self, request: pb.ReportFeedbackRequest) -> pb.ReportFeedbackResponse:  # noqa: N802
         trace_id = None if _is_about_session(request) else trace_id_of(request.trace_id)
         session_id = optional_id("session_id", request.session_id)
-        self._reports.label(Label(trace_id=trace_id, session_id=session_id, source=LabelSource.USER, **_said(request)))
+        self._reports.label(
+            Label(trace_id=trace_id, session_id=session_id, source=LabelSource.USER, **_label_fields(request))
+        )
         return pb.ReportFeedbackResponse()
 
     @_answering
@@ -343,11 +344,11 @@ def _is_about_session(request: pb.ReportFeedbackRequest | pb.GetJudgementsReques
     return bool(request.session_id)
 
 
-def _said(request: pb.LabelTraceRequest | pb.LabelSessionRequest | pb.ReportFeedbackRequest) -> dict[str, Any]:
-    return writes.said(request.name, _optional(request, "value"), request.author, request.note)
+def _label_fields(request: pb.LabelTraceRequest | pb.LabelSessionRequest | pb.ReportFeedbackRequest) -> dict[str, Any]:
+    return writes.label_fields(request.name, _optional(request, "value"), request.author, request.note)
 
 
-def _asked(request: Message) -> Asked:
+def _asked(request: Message) -> Parameters:
     """Return the fields that are set, as the parameters that they are over HTTP."""
     return {field.name: str(value) for field, value in request.ListFields()}
 

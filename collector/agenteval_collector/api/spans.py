@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.api import documents
+from agenteval_collector.api import trace_documents
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
 from agenteval_collector.model.logged_requests import Origin, resource_of
@@ -97,7 +97,7 @@ LoadSpans: TypeAlias = Callable[[str], AssembledTrace | None]
 Pricing: TypeAlias = Callable[[str | None, int, int], float | None]
 """Returns what input and output tokens of a model cost, in US dollars; None where that is not known."""
 
-FORGOTTEN: Final[documents.SpanPage] = {"items": [], "next_cursor": None, "span_count": None}
+FORGOTTEN: Final[trace_documents.SpanPage] = {"items": [], "next_cursor": None, "span_count": None}
 
 
 class SpanQueries:
@@ -114,7 +114,7 @@ class SpanQueries:
         assembled = self._load(trace_id)
         return None if assembled is None else SpanTree(assembled)
 
-    def page(self, trace_id: str, *, limit: int = 50, cursor: str | None = None) -> documents.SpanPage:
+    def page(self, trace_id: str, *, limit: int = 50, cursor: str | None = None) -> trace_documents.SpanPage:
         """Return spans of a trace, each before those under it. Raises InvalidRequest for a foreign cursor."""
         tree, start = self.tree(trace_id), 0 if cursor is None else _start(cursor)
         if tree is None:
@@ -127,17 +127,17 @@ class SpanQueries:
             "span_count": len(nodes),
         }
 
-    def span(self, trace_id: str, span_id: str) -> documents.SpanDocument | None:
+    def span(self, trace_id: str, span_id: str) -> trace_documents.SpanDocument | None:
         """Return a span with all that was recorded on it; None where it is unknown, or not kept any more."""
         tree = self.tree(trace_id)
         node = None if tree is None else tree.nodes.get(span_id)
         return None if tree is None or node is None else self.whole(tree, node)
 
-    def item(self, tree: SpanTree, node: Node) -> documents.SpanItem:
+    def item(self, tree: SpanTree, node: Node) -> trace_documents.SpanItem:
         """Return a span as a listing has it."""
-        return documents.SpanItem(**self._fields(tree, node, tree.read(node)))
+        return trace_documents.SpanItem(**self._fields(tree, node, tree.read(node)))
 
-    def whole(self, tree: SpanTree, node: Node) -> documents.SpanDocument:
+    def whole(self, tree: SpanTree, node: Node) -> trace_documents.SpanDocument:
         """Return a span with all that was recorded on it."""
         span = tree.read(node)
         record, facts = span.record, span.facts
@@ -152,12 +152,14 @@ class SpanQueries:
             "attributes": dict(record.attributes),
             "resource": dict(record.resource),
             "events": [
-                documents.EventDocument(name=event.name, time=rfc3339(event.time), attributes=dict(event.attributes))
+                trace_documents.EventDocument(
+                    name=event.name, time=rfc3339(event.time), attributes=dict(event.attributes)
+                )
                 for event in record.events
             ],
         }
 
-    def _fields(self, tree: SpanTree, node: Node, span: ReadSpan) -> documents.SpanFields:
+    def _fields(self, tree: SpanTree, node: Node, span: ReadSpan) -> trace_documents.SpanFields:
         record, facts = span.record, span.facts
         tokens = None if facts.usage is None else (facts.usage.input_tokens, facts.usage.output_tokens)
         failure = (record.status_message or "error") if has_failed(node) else None
@@ -184,16 +186,18 @@ class SpanQueries:
             return self._price(model, input_tokens, output_tokens)
 
 
-def _messages(content: Content | None) -> list[documents.MessageDocument] | None:
+def _messages(content: Content | None) -> list[trace_documents.MessageDocument] | None:
     return None if content is None else [_message(each) for each in content.messages]
 
 
-def _message(message: ChatMessage) -> documents.MessageDocument:
+def _message(message: ChatMessage) -> trace_documents.MessageDocument:
     return {
         "role": message.role,
         "text": message.text,
         "reasoning": message.reasoning,
-        "requests": [documents.RequestDocument(name=each.name, arguments=each.arguments) for each in message.requests],
+        "requests": [
+            trace_documents.RequestDocument(name=each.name, arguments=each.arguments) for each in message.requests
+        ],
         "results": [each.result for each in message.responses],
     }
 

@@ -3,9 +3,10 @@
 import json
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
@@ -23,6 +24,8 @@ PROBLEM_DIGITS = 16
 TOKEN_HEADER = "X-Agenteval-Token"
 TOKEN_PATH = "/api/v1/token"
 """Where a program asks for the token that requests to write carry in that header."""
+Parameters: TypeAlias = Mapping[str, str]
+"""The parameters of a request by name, those in its path included; an empty text stands for none."""
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -7,11 +7,12 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from agenteval_collector.api import wire
-from agenteval_collector.api.documents import DeletionDocument, JudgingDocument, SessionDocument, TraceDocument
+from agenteval_collector.api.answers import DeletionDocument, JudgingDocument
+from agenteval_collector.api.document import document
 from agenteval_collector.api.figure_documents import ProblemDocument
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.rendering import document
+from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
 from agenteval_collector.model.deletions import Doomed
 from agenteval_collector.model.judge_jobs import Rejudging
 from agenteval_collector.model.labels import Label
@@ -37,7 +38,7 @@ class LabelRequest(TypedDict):
     drawn: NotRequired[bool]
 
 
-def said(name: str, value: float | None, author: str, note: str) -> dict[str, Any]:
+def label_fields(name: str, value: float | None, author: str, note: str) -> dict[str, Any]:
     """Return the fields of a label that say what somebody said. Raises InvalidRequest naming what cannot be taken."""
     if value is None or not 0.0 <= value <= 1.0:
         raise InvalidRequest(f"value is {'absent' if value is None else value}, not a number from 0 to 1")
@@ -70,7 +71,7 @@ def write_label(queries: Queries, reports: Reports, body: LabelRequest) -> Trace
         trace_id=wire.trace_id_of(trace_id) if trace_id else None,
         session_id=wire.id_of("session_id", session_id) if session_id else None,
         drawn=body.get("drawn", False),
-        **said(body["name"], body["value"], body.get("author") or "", body.get("note") or ""),
+        **label_fields(body["name"], body["value"], body.get("author") or "", body.get("note") or ""),
     )
     keep_label(queries, reports, label)
     return _labelled(queries, label)
@@ -133,7 +134,7 @@ def _problem_id(text: str) -> str:
 
 
 @_strict
-class JudgeRequest(TypedDict):
+class JudgingRequest(TypedDict):
     """The traces and sessions that the judge is to score where it has not; or else all that failed, or had no budget,
     since a time in RFC 3339."""
 
@@ -166,7 +167,7 @@ def judge_again(
     return reports.judge_again(list(map(wire.trace_id_of, trace_ids)), list(session_ids), failed_since or 0)
 
 
-def write_judging(queries: Queries, reports: Reports, body: JudgeRequest) -> JudgingDocument:
+def write_judging(queries: Queries, reports: Reports, body: JudgingRequest) -> JudgingDocument:
     """Have the judge score what the request names."""
     since = body.get("failed_since")
     failed_since = wire.time_of("failed_since", since) if since else None

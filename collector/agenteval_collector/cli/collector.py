@@ -13,7 +13,7 @@ import typer
 
 from agenteval_collector.cli.settings import ConfigFile, effective
 from agenteval_collector.cli.terminal import fail, failing_on
-from agenteval_collector.config import ConfigError, Role
+from agenteval_collector.config import ConfigError, ProcessRole
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.runtime.machine import share_arenas
 
@@ -31,7 +31,8 @@ def collector(
     web_address: Annotated[str | None, typer.Option(help="API, metrics, page [127.0.0.1:4319].")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder for the log and the store.")] = None,
     role: Annotated[
-        Role | None, typer.Option(help="The part of the work that this process does, where several share it [all].")
+        ProcessRole | None,
+        typer.Option(help="The part of the work that this process does, where several share it [all]."),
     ] = None,
     file: ConfigFile = None,
 ) -> None:

@@ -16,6 +16,6 @@ def demo(
     Where OPENAI_BASE_URL or OPENAI_API_KEY is set, a judge scores them too.
     """
     # Here, so that `--help` is quick.
-    from agenteval_collector.cli.demo_running import run  # noqa: PLC0415
+    from agenteval_collector.cli.run_demo import run  # noqa: PLC0415
 
     run(once=once, as_json=as_json)

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import typer
 from rich.text import Text
 
-from agenteval_collector.api.documents import Listing
+from agenteval_collector.api.answers import Listing
 from agenteval_collector.api.figure_documents import ProblemDocument
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, tell
 from agenteval_collector.cli.tables import severity as severity_text

@@ -8,13 +8,13 @@ from urllib.parse import quote
 
 import typer
 
-from agenteval_collector.api.documents import Listing
+from agenteval_collector.api.answers import Listing
 from agenteval_collector.api.explanation import about_outcomes, about_trace
 from agenteval_collector.api.figure_documents import ReliabilityDocument
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch, time_of
-from agenteval_collector.cli.reliability_tables import show_agents, show_comparison, show_reliability
-from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements, show_quality
+from agenteval_collector.cli.show_reliability import show_agents, show_comparison, show_reliability
+from agenteval_collector.cli.show_traces import show_explanation, show_session, show_sessions, show_trace
 from agenteval_collector.cli.terminal import fail
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.web.formats import query

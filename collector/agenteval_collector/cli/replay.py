@@ -30,6 +30,6 @@ def replay(
 ) -> None:
     """Evaluate recorded telemetry in this process, or send it to a collector."""
     # Here, so that `--help` is quick.
-    from agenteval_collector.cli.replaying import run  # noqa: PLC0415
+    from agenteval_collector.cli.run_replay import run  # noqa: PLC0415
 
     run(files, file, endpoint=endpoint, dataset=dataset, fail_under=fail_under or (), as_json=as_json)

@@ -6,9 +6,10 @@ from urllib.parse import quote
 
 import typer
 
-from agenteval_collector.api.documents import Listing, OutcomeDocument, SessionDocument, TraceDocument
+from agenteval_collector.api.answers import Listing
 from agenteval_collector.api.figure_documents import DrawDocument, QualityDocument
-from agenteval_collector.cli.show import show_conversation
+from agenteval_collector.api.trace_documents import OutcomeDocument, SessionDocument, TraceDocument
+from agenteval_collector.cli.show_traces import show_conversation
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.web.formats import query
 from agenteval_collector.web.labelling import VALUES, about_rate, labels_worth, rate_of, traces_before

@@ -7,8 +7,9 @@ from typing import Literal, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.documents import ExchangeDocument, Interval, Listing, SessionDocument, TraceDocument
+from agenteval_collector.api.answers import Interval, Listing
 from agenteval_collector.api.figure_documents import AgreementDocument, DriftDocument, QualityDocument
+from agenteval_collector.api.trace_documents import ExchangeDocument, SessionDocument, TraceDocument
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.formats import believed, cost, moment, number, oneline, p_value, rate_notes, seconds
 

@@ -6,7 +6,7 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api import documents
+from agenteval_collector.api import trace_documents
 from agenteval_collector.cli.terminal import content, table
 from agenteval_collector.web.findings import counted, grouped, kind_words, worst_kinds
 from agenteval_collector.web.formats import ago, named, number, percent, tone
@@ -37,7 +37,7 @@ WIDE = 140
 
 
 def session_table(
-    sessions: Sequence[documents.SessionItem | documents.SessionDocument], *, now: int, width: int
+    sessions: Sequence[trace_documents.SessionItem | trace_documents.SessionDocument], *, now: int, width: int
 ) -> Table:
     """Return sessions with their worst findings and their scores, in the given order; `now` in ns since the Unix epoch.
 
@@ -56,7 +56,7 @@ def session_table(
     return listed
 
 
-def _cells(session: documents.SessionItem | documents.SessionDocument, now: int) -> dict[str, Text]:
+def _cells(session: trace_documents.SessionItem | trace_documents.SessionDocument, now: int) -> dict[str, Text]:
     """Return the session's cells, by the heading of their column."""
     reliability = named(session["outcomes"], "agent_reliability")
     # Nothing low is only said where somebody has judged.
@@ -76,7 +76,7 @@ def _cells(session: documents.SessionItem | documents.SessionDocument, now: int)
     }
 
 
-def worst(session: documents.SessionItem | documents.SessionDocument) -> Text:
+def worst(session: trace_documents.SessionItem | trace_documents.SessionDocument) -> Text:
     """Return the worst findings of a session: how many there are, and of which kinds."""
     severity = session["worst"]
     if severity == "none":
@@ -91,7 +91,7 @@ def severity(value: str) -> Text:
     return content(value, _SEVERITIES.get(value, ""))
 
 
-def finding_table(found: Mapping[str, Sequence[documents.FindingDocument]]) -> Table:
+def finding_table(found: Mapping[str, Sequence[trace_documents.FindingDocument]]) -> Table:
     """Return the findings of sessions by kind, each kind with how often it was found and the evidence of the first."""
     kinds = _cut_table("session", "severity", "finding")
     kinds.add_column("count", justify="right", no_wrap=True)
@@ -108,7 +108,7 @@ def finding_table(found: Mapping[str, Sequence[documents.FindingDocument]]) -> T
     return kinds
 
 
-def trace_table(traces: Sequence[documents.TraceDocument]) -> Table:
+def trace_table(traces: Sequence[trace_documents.TraceDocument]) -> Table:
     """Return traces with what was asked and the scores that any of them has, in the given order; long texts are cut."""
     listed = _cut_table()
     scored = {outcome["name"] for trace in traces for outcome in trace["outcomes"] if outcome["status"] in _SHOWN}
@@ -124,7 +124,7 @@ def trace_table(traces: Sequence[documents.TraceDocument]) -> Table:
     return listed
 
 
-def score(outcome: documents.OutcomeDocument | None) -> Text:
+def score(outcome: trace_documents.OutcomeDocument | None) -> Text:
     """Return a score, coloured by success; the status where there is none, a dash where none is to be expected."""
     if outcome is None or outcome["status"] == "not_applicable":
         return Text("–", "dim")
@@ -133,14 +133,14 @@ def score(outcome: documents.OutcomeDocument | None) -> Text:
     return Text(number(outcome["score"]), _STYLES[tone(outcome)])
 
 
-def _brief(outcome: documents.OutcomeDocument | None) -> Text:
+def _brief(outcome: trace_documents.OutcomeDocument | None) -> Text:
     """Return the same in four characters."""
     if outcome is not None and outcome["score"] is not None:
         return score(outcome)
     return Text(*_MARKS.get(outcome["status"] if outcome else "", ("–", "dim")))
 
 
-def _with_coverage(outcome: documents.OutcomeDocument | None) -> Text:
+def _with_coverage(outcome: trace_documents.OutcomeDocument | None) -> Text:
     if outcome is None or outcome["score"] is None:
         return score(outcome)
     return score(outcome).append(f" ({percent(outcome['coverage'])})", "dim")

@@ -16,7 +16,7 @@ from agenteval_collector.config.evaluators import (
 from agenteval_collector.config.findings import FindingConfig, FindingsConfig
 from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, RubricConfig
 from agenteval_collector.config.keys import KeyConfig, digest_of
-from agenteval_collector.config.settings import AssemblyConfig, Role, SenderConfig, ServerConfig, Settings
+from agenteval_collector.config.settings import AssemblyConfig, ProcessRole, SenderConfig, ServerConfig, Settings
 from agenteval_collector.config.sources import ConfigError, load, load_keys
 from agenteval_collector.config.values import PriceConfig, Section
 
@@ -35,7 +35,7 @@ __all__ = [
     "JudgedConfig",
     "KeyConfig",
     "PriceConfig",
-    "Role",
+    "ProcessRole",
     "RubricConfig",
     "SafetyConfig",
     "Section",

@@ -93,7 +93,7 @@ POSTGRESQL: Final = "postgresql+psycopg://"
 KAFKA: Final = "kafka://"
 
 
-class Role(StrEnum):
+class ProcessRole(StrEnum):
     """The part of the work that a process does (docs/scaling.md)."""
 
     ALL = "all"
@@ -102,9 +102,9 @@ class Role(StrEnum):
     EVALUATE = "evaluate"
     SERVE = "serve"
 
-    def does(self, part: "Role") -> bool:
+    def does(self, part: "ProcessRole") -> bool:
         """Return whether a process of this role does that part."""
-        return self in (Role.ALL, part)
+        return self in (ProcessRole.ALL, part)
 
 
 class ServerConfig(Section):
@@ -213,7 +213,7 @@ class Settings(Section):
     """All settings of the collector."""
 
     data_dir: Path = Field(default_factory=lambda: _data_home() / "otel-agenteval")
-    role: Role = Role.ALL
+    role: ProcessRole = ProcessRole.ALL
     """What this process does of the work; other than all of it takes `log.url`."""
     server: ServerConfig = ServerConfig()
     log: LogConfig = LogConfig()
@@ -241,7 +241,7 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _shares_what_others_need(self) -> Self:
-        if self.role is not Role.ALL and self.log.url is None:
+        if self.role is not ProcessRole.ALL and self.log.url is None:
             raise ValueError(f"role {self.role} needs log.url, by which it works with the other roles")
         if self.log.url is not None and self.store.url is None:
             raise ValueError("log.url needs store.url: the processes that share a log share a store")

@@ -1,1 +1,1 @@
-"""Sample agents, instrumented for real: nothing goes in, spans come out. `cli/demo.py` runs them with a collector."""
+"""Sample agents with real instrumentation: nothing goes in, spans come out. `cli/run_demo.py` runs them."""

@@ -20,7 +20,7 @@ MODEL = "sample-model"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptedCall:
     """One tool call: its arguments, and either its result or the error it raises."""
 
     tool: str
@@ -30,7 +30,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ScriptedTurn:
     """One turn of a script: the user's words, the agent's calls and its answer; a plan is said beside the first call.
 
     `finish`: why the model ended its answer. `error`: what the run raises where the answer should be.
@@ -38,7 +38,7 @@ class Exchange:
 
     user: str
     answer: str = ""
-    calls: Sequence[Call] = ()
+    calls: Sequence[ScriptedCall] = ()
     plan: str = ""
     finish: str = "stop"
     error: str | None = None
@@ -50,7 +50,7 @@ class Script:
 
     agent: str
     session: str
-    exchanges: Sequence[Exchange]
+    turns: Sequence[ScriptedTurn]
     tools: Mapping[str, Mapping[str, Any]]
     """The JSON schemas of the arguments of the agent's tools, by name."""
 
@@ -60,18 +60,18 @@ def play(script: Script, endpoint: str, pause: Callable[[float], object]) -> int
     seconds. Returns when the collector at `endpoint` has every span, or after a few seconds without it."""
     provider = TracerProvider(resource=Resource.create({"service.name": script.agent, "service.version": "1.0"}))
     provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(endpoint=endpoint))
-    conversation = _Conversation(script, provider.get_tracer("agenteval.samples"), pause)
+    conversation = _SampleAgent(script, provider.get_tracer("agenteval.samples"), pause)
     try:
         with otel_agenteval.session(script.session, user_id="demo"):
-            for exchange in script.exchanges:
-                conversation.hold(exchange)
+            for turn in script.turns:
+                conversation.hold(turn)
                 provider.force_flush(5_000)
     finally:
         provider.shutdown()
-    return len(script.exchanges)
+    return len(script.turns)
 
 
-class _Conversation:
+class _SampleAgent:
     """A sample agent, with all that was said to it and by it."""
 
     def __init__(self, script: Script, tracer: Tracer, pause: Callable[[float], object]) -> None:
@@ -80,26 +80,26 @@ class _Conversation:
         self._pause = pause
         self._said: list[dict[str, Any]] = []
 
-    def hold(self, exchange: Exchange) -> None:
+    def hold(self, turn: ScriptedTurn) -> None:
         """Make one trace: an agent run with its model calls and tool calls."""
-        asked = _message("user", {"type": "text", "content": exchange.user})
+        asked = _message("user", {"type": "text", "content": turn.user})
         self._said.append(asked)
         with self._tracer.start_as_current_span(f"invoke_agent {self._script.agent}") as run:
             _describe(run, "invoke_agent", {semconv.GEN_AI_AGENT_NAME: self._script.agent})
             run.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps([asked]))
-            for number, call in enumerate(exchange.calls):
+            for number, call in enumerate(turn.calls):
                 call_id = f"call_{number}"
                 request = {"type": "tool_call", "id": call_id, "name": call.tool, "arguments": call.arguments}
-                plan = [{"type": "text", "content": exchange.plan}] if exchange.plan and number == 0 else []
+                plan = [{"type": "text", "content": turn.plan}] if turn.plan and number == 0 else []
                 self._chat([*plan, request], "tool_call")
                 response = self._execute(call, call_id)
                 self._said.append(_message("tool", {"type": "tool_call_response", "id": call_id, "response": response}))
-            if exchange.error is not None:
+            if turn.error is not None:
                 with self._model_call() as asking:
-                    _fail(asking, exchange.error)
-                _fail(run, exchange.error)
+                    _fail(asking, turn.error)
+                _fail(run, turn.error)
                 return
-            answer = self._chat([{"type": "text", "content": exchange.answer}], exchange.finish)
+            answer = self._chat([{"type": "text", "content": turn.answer}], turn.finish)
             run.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([answer]))
 
     def _chat(self, parts: Sequence[dict[str, Any]], finish: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class _Conversation:
             span.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps(self._said))
             yield span
 
-    def _execute(self, call: Call, call_id: str) -> str:
+    def _execute(self, call: ScriptedCall, call_id: str) -> str:
         """Run a tool; return what the model gets to see of it."""
         with self._tracer.start_as_current_span(f"execute_tool {call.tool}") as span:
             _describe(span, "execute_tool", {semconv.GEN_AI_TOOL_NAME: call.tool, semconv.GEN_AI_TOOL_CALL_ID: call_id})

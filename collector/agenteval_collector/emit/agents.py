@@ -6,8 +6,8 @@ once, when it is complete for the first time.
 
 from typing import Final
 
-from agenteval_collector.emit.labels import IdentityLabels, NameLabels
-from agenteval_collector.emit.meter import Example, Meter, example_of
+from agenteval_collector.emit.attributes import BoundedIdentities, BoundedNames
+from agenteval_collector.emit.meter import ExemplarSpan, Meter, exemplar_span
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.news import News
 from otel_agenteval import semconv
@@ -19,10 +19,10 @@ SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10
 class AgentInstruments:
     """Counts and records what agents did in complete traces. Thread-safe."""
 
-    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
-        self._labels = labels
-        self._models = NameLabels("models", 50)
-        self._tools = NameLabels("tools", 100)
+    def __init__(self, meter: Meter, identities: BoundedIdentities) -> None:
+        self._identities = identities
+        self._models = BoundedNames("models", 50)
+        self._tools = BoundedNames("tools", 100)
         self._tokens = meter.counter(
             "agenteval.agent.tokens", "{token}", "Tokens that agents used, as their spans say."
         )
@@ -39,8 +39,8 @@ class AgentInstruments:
     def take_news(self, news: News) -> None:
         """Count and record the work that counts now."""
         for work in news.work:
-            whose = self._labels.identity(work.agent, work.service, work.version, work.environment).attributes
-            example = example_of(work.trace_id, work.span_id)
+            whose = self._identities.identity(work.agent, work.service, work.version, work.environment).attributes
+            example = exemplar_span(work.trace_id, work.span_id)
             self._take_models(work, whose, example)
             for loop in work.loops:
                 self._loops.add(loop.usd, {**whose, semconv.AGENTEVAL_LOOP_KIND: loop.kind})
@@ -48,7 +48,7 @@ class AgentInstruments:
             for turn in work.turns:
                 self._turns.record(turn.seconds, {**whose, **_status(turn.failed)}, example)
 
-    def _take_models(self, work: AgentWork, whose: dict[str, str], example: Example | None) -> None:
+    def _take_models(self, work: AgentWork, whose: dict[str, str], example: ExemplarSpan | None) -> None:
         for each in work.models:
             model = self._models.attribute(semconv.GEN_AI_REQUEST_MODEL, each.model)
             attributes = {**whose, **model}
@@ -60,7 +60,7 @@ class AgentInstruments:
             operation = {semconv.GEN_AI_OPERATION_NAME: "chat", **_status(each.failed)}
             self._operations.record(each.seconds, {**attributes, **operation}, example)
 
-    def _take_tools(self, work: AgentWork, whose: dict[str, str], example: Example | None) -> None:
+    def _take_tools(self, work: AgentWork, whose: dict[str, str], example: ExemplarSpan | None) -> None:
         for each in work.tools:
             tool = self._tools.attribute(semconv.GEN_AI_TOOL_NAME, each.tool)
             attributes = {**whose, **tool, **_status(each.failed)}

@@ -13,7 +13,7 @@ _QUEUE: Final = "agenteval.queue"
 _PREFIX: Final = "agenteval.collector."
 
 
-class _Counter(NamedTuple):
+class _CounterSpec(NamedTuple):
     """A counter of the collector's own work. `attribute` tells its sorts apart; empty: it has none."""
 
     unit: str
@@ -22,40 +22,42 @@ class _Counter(NamedTuple):
 
 
 _COUNTERS: Final = {
-    Counted.RECEIVED: _Counter("{span}", "Spans and log records that were acknowledged."),
-    Counted.REJECTED: _Counter("{span}", "Spans and log records that were refused one by one."),
-    Counted.LATE: _Counter("{span}", "Spans and log records that came after their trace was scored."),
-    Counted.OWN_SCOPE: _Counter("{span}", "Spans and log records of our own, dropped unread."),
-    Counted.REPLAYED: _Counter("{request}", "Requests read from the log again after a restart."),
-    Counted.RELEASED_EARLY: _Counter(
+    Counted.RECEIVED: _CounterSpec("{span}", "Spans and log records that were acknowledged."),
+    Counted.REJECTED: _CounterSpec("{span}", "Spans and log records that were refused one by one."),
+    Counted.LATE: _CounterSpec("{span}", "Spans and log records that came after their trace was scored."),
+    Counted.OWN_SCOPE: _CounterSpec("{span}", "Spans and log records of our own, dropped unread."),
+    Counted.REPLAYED: _CounterSpec("{request}", "Requests read from the log again after a restart."),
+    Counted.RELEASED_EARLY: _CounterSpec(
         "{trace}", "Traces scored before they were complete, because they held too much memory or grew too old."
     ),
-    Counted.PARTIAL: _Counter(
+    Counted.PARTIAL: _CounterSpec(
         "{trace}", "Traces that were scored without all of what was recorded of them.", "agenteval.reason"
     ),
-    Counted.ESCALATED: _Counter("{session}", "Sessions outside the judge's sample that are judged for their findings."),
-    Counted.NOT_ESCALATED: _Counter(
+    Counted.ESCALATED: _CounterSpec(
+        "{session}", "Sessions outside the judge's sample that are judged for their findings."
+    ),
+    Counted.NOT_ESCALATED: _CounterSpec(
         "{session}",
         "Sessions outside the judge's sample with findings for which judge.escalate left no place at first.",
     ),
-    Counted.REFUSED: _Counter(
+    Counted.REFUSED: _CounterSpec(
         "{request}",
         "Requests of which nothing was kept: malformed, too large, or no room for them now.",
         semconv.ERROR_TYPE,
     ),
-    Counted.UNREAD: _Counter(
+    Counted.UNREAD: _CounterSpec(
         "{value}",
         "Recorded values that no dialect could read; the trace is scored without them.",
         "agenteval.kind",
     ),
-    Counted.LEFT_OUT: _Counter(
+    Counted.LEFT_OUT: _CounterSpec(
         "{result}", "Results of other evaluators that could not be kept beside the scores.", "agenteval.reason"
     ),
-    Counted.FORGOTTEN: _Counter(
+    Counted.FORGOTTEN: _CounterSpec(
         "{trace}", "Traces that were deleted, or were too old: their content, or all of them.", "agenteval.reason"
     ),
-    Counted.DROPPED: _Counter("{item}", "Items that a full queue lost.", _QUEUE),
-    Counted.SINK_FAILED: _Counter("{call}", "Calls of an emitter that raised.", "agenteval.sink"),
+    Counted.DROPPED: _CounterSpec("{item}", "Items that a full queue lost.", _QUEUE),
+    Counted.SINK_FAILED: _CounterSpec("{call}", "Calls of an emitter that raised.", "agenteval.sink"),
 }
 
 
@@ -76,14 +78,14 @@ class CollectorTelemetry:
         for what, counter in _COUNTERS.items():
             if not counter.attribute:
                 self._counters[what].add(0)
-        meter.level(
+        meter.observable(
             "agenteval.collector.queue.size",
             "{item}",
             "Items waiting.",
             lambda: [(queue.waiting, {_QUEUE: name}) for name, queue in list(self._queues.items())],
         )
         about = "Always 1; the label says which collector this is."
-        meter.level("agenteval.collector.build_info", "", about, lambda: [(1, {semconv.SERVICE_VERSION: version})])
+        meter.observable("agenteval.collector.build_info", "", about, lambda: [(1, {semconv.SERVICE_VERSION: version})])
 
     def count(self, what: Counted, number: int = 1, which: str = "") -> None:
         attribute = _COUNTERS[what].attribute
@@ -104,7 +106,7 @@ class CollectorTelemetry:
 
     def observe_partitions(self, lags: Mapping[str, Callable[[], Mapping[int, int]]]) -> None:
         """Show how far this process is behind in each partition that it reads, by topic."""
-        self._meter.level(
+        self._meter.observable(
             "agenteval.collector.partition.lag",
             "{message}",
             "Messages of a partition of Kafka that are not done with.",
@@ -131,7 +133,7 @@ class CollectorTelemetry:
 
     def observe_pushes(self, failures: Callable[[], Mapping[str, int]]) -> None:
         """Show how many OTLP exports failed for good so far, by signal."""
-        self._meter.level(
+        self._meter.observable(
             "agenteval.collector.push.failures",
             "{request}",
             "Exports to the configured OTLP endpoint that failed for good.",
@@ -140,4 +142,4 @@ class CollectorTelemetry:
         )
 
     def _show(self, name: str, unit: str, description: str, read: Callable[[], float]) -> None:
-        self._meter.level(_PREFIX + name, unit, description, lambda: [(read(), {})])
+        self._meter.observable(_PREFIX + name, unit, description, lambda: [(read(), {})])

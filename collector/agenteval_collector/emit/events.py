@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Final
 
+from agenteval_collector.emit.attributes import clean, present, tenant_attributes
 from agenteval_collector.emit.instruments import score_label
-from agenteval_collector.emit.labels import clean, present, tenant_attributes
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.news import Event, News
 from otel_agenteval import semconv

@@ -36,8 +36,8 @@ class Lost:
     count: int
 
 
-Event: TypeAlias = Evaluation | Finding
-FeedItem: TypeAlias = Event | Lost
+FeedEntry: TypeAlias = Evaluation | Finding
+FeedItem: TypeAlias = FeedEntry | Lost
 _Participants: TypeAlias = Callable[[str], Container[str]]
 
 
@@ -53,7 +53,7 @@ class Interest:
     names: frozenset[str] = frozenset()
     process_id: str | None = None
 
-    def covers(self, event: Event, participants: _Participants) -> bool:
+    def covers(self, event: FeedEntry, participants: _Participants) -> bool:
         """Return whether the watcher wants the event."""
         session_id, name = event.session_id, _name(event)
         if self.session_id not in (None, session_id) or (self.names and name not in self.names):
@@ -63,13 +63,13 @@ class Interest:
         return is_alarm(event) and self.process_id in participants(session_id)
 
 
-def _name(event: Event) -> str:
+def _name(event: FeedEntry) -> str:
     if isinstance(event, Evaluation):
         return event.name
     return LOOP_EVALUATOR if event.kind in LOOP_KINDS else event.kind
 
 
-def is_alarm(event: Event) -> bool:
+def is_alarm(event: FeedEntry) -> bool:
     """Return whether the event says that something is wrong: a finding that is told live, or a judged score of a trace
     below its threshold."""
     if isinstance(event, Finding):
@@ -77,7 +77,7 @@ def is_alarm(event: Event) -> bool:
     return event.method is Method.LLM and event.subject is SubjectKind.TRACE and event.success is False
 
 
-def identity(event: Event) -> tuple[str | None, ...]:
+def alarm_key(event: FeedEntry) -> tuple[str | None, ...]:
     """Return what tells an alarm from others, however often it is told."""
     if isinstance(event, Finding):
         return event.trace_id, event.kind, event.span_id
@@ -145,7 +145,7 @@ class Subscription(AbstractContextManager["Subscription"]):
             self._closed = True
             self._changed.notify_all()
 
-    def _offer(self, events: Sequence[Event], participants: _Participants) -> int:
+    def _offer(self, events: Sequence[FeedEntry], participants: _Participants) -> int:
         """Add those that the watcher asked for; returns how many older ones were lost for them."""
         wanted = [event for event in events if self._interest.covers(event, participants)]
         if not wanted:
@@ -160,7 +160,7 @@ class Subscription(AbstractContextManager["Subscription"]):
             self._changed.notify_all()
         return lost
 
-    def _catch_up(self, missed: Sequence[Event], participants: _Participants) -> None:
+    def _catch_up(self, missed: Sequence[FeedEntry], participants: _Participants) -> None:
         """Put those of `missed`, the newest first, that the watcher wants before what it was told meanwhile."""
         wanted = islice((event for event in missed if self._interest.covers(event, participants)), MAX_MISSED)
         with self._changed:
@@ -197,7 +197,7 @@ class Feed:
         self._clock = clock
         self._capacity = capacity
         # Each once, with the time of its telling (ns).
-        self._alarms: LruMap[tuple[str | None, ...], tuple[int, Event]] = LruMap(MAX_ALARMS)
+        self._alarms: LruMap[tuple[str | None, ...], tuple[int, FeedEntry]] = LruMap(MAX_ALARMS)
         self._subscriptions: set[Subscription] = set()
         self._closed = False
         # Guards the set and the alarms against watchers that come and go while evaluations are handed out.
@@ -207,7 +207,7 @@ class Feed:
         """Remember findings of an earlier process, the oldest first, as told when they were found."""
         with self._lock:
             for finding in findings:
-                self._alarms.put(identity(finding), (finding.found_at, finding))
+                self._alarms.put(alarm_key(finding), (finding.found_at, finding))
 
     def forget(self, trace_ids: Collection[str]) -> None:
         """Forget the remembered alarms of these traces."""
@@ -216,7 +216,7 @@ class Feed:
             kept = [entry for entry in self._alarms.newest_first() if entry[1].trace_id not in doomed]
             self._alarms.clear()
             for told_at, event in reversed(kept):
-                self._alarms.put(identity(event), (told_at, event))
+                self._alarms.put(alarm_key(event), (told_at, event))
 
     def subscribe(
         self,
@@ -245,13 +245,13 @@ class Feed:
         """Give new findings and evaluations to all who asked for them, findings first: a loop may still be stopped."""
         # A final score was handed out when it was found.
         evaluations = [committed.evaluation for committed in news.evaluations if not committed.final]
-        events: list[Event] = [*news.told, *evaluations]
+        events: list[FeedEntry] = [*news.told, *evaluations]
         if not events:
             return
         with self._lock:
             now = self._clock.now()
             for event in filter(is_alarm, events):
-                self._alarms.put(identity(event), (now, event))
+                self._alarms.put(alarm_key(event), (now, event))
             subscriptions = list(self._subscriptions)
         # Asked once for each session, and only where a watcher is interested.
         participants = cache(self._participants.processes_in)

@@ -9,8 +9,8 @@ from collections import Counter as Tally
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final
 
-from agenteval_collector.emit.labels import Identity, IdentityLabels, present
-from agenteval_collector.emit.meter import Counter, Levels, Meter, example_of
+from agenteval_collector.emit.attributes import AgentIdentity, BoundedIdentities, present
+from agenteval_collector.emit.meter import Counter, Meter, Observations, exemplar_span
 from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.sessions import SessionLevel
@@ -28,9 +28,9 @@ SCORE_BOUNDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 class EvaluationInstruments:
     """Records scores and outcomes."""
 
-    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+    def __init__(self, meter: Meter, identities: BoundedIdentities) -> None:
         self._meter = meter
-        self._labels = labels
+        self._identities = identities
         self._scores = meter.histogram(
             "gen_ai.evaluation.score", "1", "Scores that evaluators gave, from 0 (bad) to 1 (good).", SCORE_BOUNDS
         )
@@ -60,14 +60,16 @@ class EvaluationInstruments:
     def _take(self, evaluations: Sequence[Evaluation]) -> None:
         """Record evaluations of one series."""
         first = evaluations[0]
-        whose = self._labels.identity(first.agent, first.service, first.service_version, first.environment).attributes
+        whose = self._identities.identity(
+            first.agent, first.service, first.service_version, first.environment
+        ).attributes
         attributes = {**whose, **_what(first)}
         for each in evaluations:
             if isinstance(each.outcome, Score):
-                self._scores.record(each.outcome.value, attributes, example_of(each.trace_id, each.span_id))
+                self._scores.record(each.outcome.value, attributes, exemplar_span(each.trace_id, each.span_id))
             if each.subject is SubjectKind.SESSION and each.outcome.coverage is not None:
                 about = {**whose, semconv.GEN_AI_EVALUATION_NAME: each.name}
-                self._coverage.record(each.outcome.coverage, about, example_of(each.trace_id, each.span_id))
+                self._coverage.record(each.outcome.coverage, about, exemplar_span(each.trace_id, each.span_id))
         came_of_it = {
             semconv.AGENTEVAL_STATUS: first.outcome.status.value,
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(first),
@@ -78,19 +80,19 @@ class EvaluationInstruments:
         """Show the levels of open sessions from now on, and what chance explains after `past`. They are read from any
         thread at each scrape and push. To be called once."""
 
-        self._meter.level(
+        self._meter.observable(
             "agenteval.sessions.active",
             "{session}",
             "Sessions that may still get traces; by evaluation those that were drawn at random for the judge.",
             lambda: self._sum_levels((level, level.active) for level in read()),
         )
-        self._meter.level(
+        self._meter.observable(
             "agenteval.sessions.low",
             "{session}",
             "Active sessions, drawn at random, that score below the threshold with enough coverage.",
             lambda: self._sum_levels((level, level.low) for level in read() if level.evaluator is not None),
         )
-        self._meter.level(
+        self._meter.observable(
             "agenteval.sessions.low.limit",
             "{session}",
             "The most of these active sessions that score low by chance, as the agent's own past sessions did.",
@@ -99,10 +101,10 @@ class EvaluationInstruments:
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> list[tuple[int, dict[str, str]]]:
         # Several agents may share the label `_other`, and of equal attributes only the last level is shown.
-        totals: Tally[tuple[Identity, str | None]] = Tally()
+        totals: Tally[tuple[AgentIdentity, str | None]] = Tally()
         for level, count in levels:
-            agent, service = self._labels.pair(level.agent, level.service)
-            totals[Identity(agent, service), level.evaluator] += count
+            agent, service = self._identities.pair(level.agent, level.service)
+            totals[AgentIdentity(agent, service), level.evaluator] += count
         return [
             (total, {**identity.attributes, **present({semconv.GEN_AI_EVALUATION_NAME: evaluator})})
             for (identity, evaluator), total in totals.items()
@@ -110,13 +112,13 @@ class EvaluationInstruments:
 
     def _low_limits(self, levels: Iterable[SessionLevel], past: PastSessionCounts) -> list[tuple[int, dict[str, str]]]:
         # As above: those that share a label have one limit, of all their sessions together.
-        active: Tally[tuple[Identity, str]] = Tally()
-        over: Tally[tuple[Identity, str]] = Tally()
-        over_low: Tally[tuple[Identity, str]] = Tally()
+        active: Tally[tuple[AgentIdentity, str]] = Tally()
+        over: Tally[tuple[AgentIdentity, str]] = Tally()
+        over_low: Tally[tuple[AgentIdentity, str]] = Tally()
         for level in levels:
             if level.evaluator is not None:
-                agent, service = self._labels.pair(level.agent, level.service)
-                whose = Identity(agent, service, None), level.evaluator
+                agent, service = self._identities.pair(level.agent, level.service)
+                whose = AgentIdentity(agent, service, None), level.evaluator
                 number, low = past.count(level.agent, level.service, level.evaluator)
                 active[whose] += level.active
                 over[whose] += number
@@ -158,9 +160,9 @@ def score_label(evaluation: Evaluation) -> str | None:
 class FindingInstruments:
     """The counters of findings, loops, traces and sessions. Thread-safe."""
 
-    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+    def __init__(self, meter: Meter, identities: BoundedIdentities) -> None:
         self._meter = meter
-        self._labels = labels
+        self._identities = identities
         self._findings = meter.counter(
             "agenteval.findings", "{finding}", "What was observed in traces, by kind and severity."
         )
@@ -168,7 +170,7 @@ class FindingInstruments:
             "agenteval.loops", "{loop}", "Loops that agents were found in, without the observed ones."
         )
         self._last_loops: dict[tuple[tuple[str, str], ...], float] = {}
-        meter.level(
+        meter.observable(
             "agenteval.loop.last",
             "s",
             "When the newest of them was found, in seconds of Unix time.",
@@ -198,18 +200,18 @@ class FindingInstruments:
         Every agent with a problem has all states, most of them 0: an alert on new ones must see them come and go.
         """
 
-        def levels() -> Levels:
+        def levels() -> Observations:
             counts: Tally[tuple[str | None, str, str]] = Tally()
             for each in read():
-                agent, _ = self._labels.pair(each.agent, None)
+                agent, _ = self._identities.pair(each.agent, None)
                 for state in ProblemState:
                     counts[agent, state, each.severity] += each.problems if state is each.state else 0
             for (agent, named, severity), count in counts.items():
                 sort = {semconv.AGENTEVAL_PROBLEM_STATE: named, semconv.AGENTEVAL_PROBLEM_SEVERITY: severity}
-                yield count, {**Identity(agent).attributes, **sort}
+                yield count, {**AgentIdentity(agent).attributes, **sort}
 
         about = "Failures that recur, each counted once, by their state."
-        self._meter.level("agenteval.problems", "{problem}", about, levels)
+        self._meter.observable("agenteval.problems", "{problem}", about, levels)
 
     def _count_worst(self, counter: Counter, subjects: Sequence[WorstFinding]) -> None:
         for each in subjects:
@@ -218,4 +220,6 @@ class FindingInstruments:
             counter.add(1, {semconv.AGENTEVAL_WORST: worst, **whose})
 
     def _identity(self, about: Finding | WorstFinding) -> dict[str, str]:
-        return self._labels.identity(about.agent, about.service, about.service_version, about.environment).attributes
+        return self._identities.identity(
+            about.agent, about.service, about.service_version, about.environment
+        ).attributes

@@ -7,7 +7,7 @@ conventions have them for any model client.
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from agenteval_collector.emit.labels import OTHER
+from agenteval_collector.emit.attributes import OTHER
 from agenteval_collector.emit.meter import Meter
 from agenteval_collector.emit.ports import JudgeQueue
 from agenteval_collector.model.drift import Drift
@@ -101,7 +101,7 @@ class JudgeInstruments:
 
     def observe_drift(self, read: Callable[[], Sequence[Drift]]) -> None:
         """Show of each evaluator whether its judge has drifted. To be called once."""
-        self._meter.level(
+        self._meter.observable(
             "agenteval.judge.drift",
             "",
             "1 where the judge says something else than before of the same traces, else 0.",
@@ -110,13 +110,13 @@ class JudgeInstruments:
 
     def observe_budget(self, read: Callable[[], Sequence[BudgetLevel]]) -> None:
         """Show each bound of the budget, and how much of it is used up. To be called once."""
-        self._meter.level(
+        self._meter.observable(
             "agenteval.judge.budget.used",
             "",
             "What the judge has used up in the present hour or day.",
             lambda: [(each.used, _bound(each)) for each in read()],
         )
-        self._meter.level(
+        self._meter.observable(
             "agenteval.judge.budget.limit",
             "",
             "What the judge may use up in an hour or a day.",
@@ -125,13 +125,13 @@ class JudgeInstruments:
 
     def observe_stage(self, stage: JudgeQueue) -> None:
         """Show how many traces wait for the judge, and whether it is away. To be called once."""
-        self._meter.level(
+        self._meter.observable(
             "agenteval.judge.paused",
             "",
             "1 while the judge does not answer and requests are held back, else 0.",
             lambda: [(float(stage.paused), {})],
         )
-        self._meter.level(
+        self._meter.observable(
             "gen_ai.evaluation.client.queue.size",
             "{trace}",
             "Traces that wait for the judge.",

@@ -30,22 +30,22 @@ NEW_FOR: Final = 300 * 10**9
 """Nanoseconds for which a series begins with 0 to a reader that has never read before."""
 
 
-Levels: TypeAlias = Iterable[tuple[float, Mapping[str, str]]]
+Observations: TypeAlias = Iterable[tuple[float, Mapping[str, str]]]
 """Values with their attributes. Of two with equal attributes the last one is shown."""
 
 _logger = logging.getLogger(__name__)
 
 
-class Example(NamedTuple):
+class ExemplarSpan(NamedTuple):
     """The span that a recorded value is about."""
 
     trace_id: int
     span_id: int
 
 
-def example_of(trace_id: str | None, span_id: str | None) -> Example | None:
+def exemplar_span(trace_id: str | None, span_id: str | None) -> ExemplarSpan | None:
     """Return the span with these ids, in hex, as an example. None where one of them is not known."""
-    return Example(int(trace_id, 16), int(span_id, 16)) if trace_id and span_id else None
+    return ExemplarSpan(int(trace_id, 16), int(span_id, 16)) if trace_id and span_id else None
 
 
 class _Instrument(ABC, Generic[_Value]):
@@ -130,7 +130,7 @@ class Histogram(_Instrument[_Buckets]):
         super().__init__(clock)
         self._bounds = bounds
 
-    def record(self, value: float, attributes: Mapping[str, str], example: Example | None = None) -> None:
+    def record(self, value: float, attributes: Mapping[str, str], example: ExemplarSpan | None = None) -> None:
         """Add a value to the series with these attributes."""
         key, bucket = _key(attributes), bisect_left(self._bounds, value)
         with self._lock:
@@ -170,10 +170,10 @@ class Histogram(_Instrument[_Buckets]):
         return sdk.Histogram(points, _CUMULATIVE)
 
 
-class _Level:
+class _Observable:
     """A gauge of what `read` returns at each look; a counter where that only `rises`."""
 
-    def __init__(self, name: str, read: Callable[[], Levels], rises: bool) -> None:
+    def __init__(self, name: str, read: Callable[[], Observations], rises: bool) -> None:
         self._name = name
         self._read = read
         self._rises = rises
@@ -194,7 +194,7 @@ class _Level:
         return sdk.Sum(points, _CUMULATIVE, is_monotonic=True) if self._rises else sdk.Gauge(points)
 
 
-_Made = TypeVar("_Made", Counter, Histogram, _Level)
+_Made = TypeVar("_Made", Counter, Histogram, _Observable)
 
 
 class Meter:
@@ -216,7 +216,7 @@ class Meter:
         self._whose = whose or {}
         self._clock = clock
         self._since = clock()
-        self._instruments: list[tuple[tuple[str, str, str], Counter | Histogram | _Level]] = []
+        self._instruments: list[tuple[tuple[str, str, str], Counter | Histogram | _Observable]] = []
         # Sources of levels are not asked by several threads at once: some share what they have read.
         self._reading = Lock()
 
@@ -228,9 +228,11 @@ class Meter:
         """Make a histogram with these bounds."""
         return self._add(name, unit, description, Histogram(self._clock, bounds))
 
-    def level(self, name: str, unit: str, description: str, read: Callable[[], Levels], *, rises: bool = False) -> None:
+    def observable(
+        self, name: str, unit: str, description: str, read: Callable[[], Observations], *, rises: bool = False
+    ) -> None:
         """Show what `read` returns, asked anew at each scrape and push. To be called once of each name."""
-        self._add(name, unit, description, _Level(name, read, rises))
+        self._add(name, unit, description, _Observable(name, read, rises))
 
     def _add(self, name: str, unit: str, description: str, made: _Made) -> _Made:
         self._instruments.append(((name, description, unit), made))

@@ -46,7 +46,7 @@ class ProcessesIn(Protocol):
     def processes_in(self, session_id: str) -> frozenset[str]: ...
 
 
-class Outbox(Protocol):
+class EventOutbox(Protocol):
     """The events that have not arrived yet. Raises RetryableError."""
 
     def oldest(self, limit: int) -> Sequence[Event]:

@@ -17,7 +17,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from agenteval_collector.emit.meter import Meter
-from agenteval_collector.emit.ports import Outbox
+from agenteval_collector.emit.ports import EventOutbox
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import Event
 from agenteval_collector.runtime.component import Component
@@ -118,7 +118,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
     def __init__(
         self,
         exporter: Exporter[Sequence[ReadableLogRecord]],
-        outbox: Outbox,
+        outbox: EventOutbox,
         telemetry: Telemetry,
         *,
         resource: Resource,

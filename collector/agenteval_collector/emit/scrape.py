@@ -27,10 +27,10 @@ def page(collected: Sequence[sdk.MetricsData], headers: Mapping[str, str]) -> tu
     """Return the page with all of this, under the first one's resource, and its content type, for a request with these
     headers, by lower-case names."""
     encode, content_type = exposition.choose_encoder(headers.get("accept", ""))
-    return encode(_Page([*_families(collected)])), content_type
+    return encode(_MetricsPage([*_families(collected)])), content_type
 
 
-class _Page(Collector):
+class _MetricsPage(Collector):
     def __init__(self, families: Sequence[core.Metric]) -> None:
         self._families = families
 

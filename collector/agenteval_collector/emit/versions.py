@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from agenteval_collector.emit.labels import IdentityLabels, present
-from agenteval_collector.emit.meter import Levels, Meter
+from agenteval_collector.emit.attributes import BoundedIdentities, present
+from agenteval_collector.emit.meter import Meter, Observations
 from agenteval_collector.model.pass_rates import VersionRate
 from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.runs import VersionFigures
@@ -19,19 +19,19 @@ class VersionGauges:
     Every `observe_*` is called once.
     """
 
-    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+    def __init__(self, meter: Meter, identities: BoundedIdentities) -> None:
         self._meter = meter
-        self._labels = labels
+        self._identities = identities
 
     def observe_reliability(self, read: Callable[[], Iterable[VersionFigures]]) -> None:
         """Show every defined figure over runs, and the runs that they rest on."""
 
         def labelled() -> Iterable[tuple[dict[str, str], VersionFigures]]:
             for each in read():
-                if (whose := self._labels.agent_version(each.agent, each.version)) is not None:
+                if (whose := self._identities.agent_version(each.agent, each.version)) is not None:
                     yield whose, each
 
-        self._meter.level(
+        self._meter.observable(
             "agenteval.reliability",
             "{score}",
             "Published figures of reliability over runs, from 0 (bad) to 1 (good).",
@@ -41,7 +41,7 @@ class VersionGauges:
                 for name, value in each.figures.items()
             ),
         )
-        self._meter.level(
+        self._meter.observable(
             "agenteval.reliability.runs",
             "{run}",
             "Runs that the figures of reliability rest on.",
@@ -51,13 +51,13 @@ class VersionGauges:
     def observe_regressions(self, read: Callable[[], Iterable[Regression]]) -> None:
         """Show the evidence that a version is worse than the one before it."""
 
-        def shown() -> Levels:
+        def shown() -> Observations:
             for each in read():
-                if (whose := self._labels.agent_version(each.agent, each.version)) is not None:
+                if (whose := self._identities.agent_version(each.agent, each.version)) is not None:
                     about = {semconv.GEN_AI_EVALUATION_NAME: each.evaluator, semconv.AGENTEVAL_FINDING_KIND: each.kind}
                     yield each.evidence, {**whose, **present(about)}
 
-        self._meter.level(
+        self._meter.observable(
             "agenteval.regression",
             "{evidence}",
             "Evidence that a version of an agent is worse than the one before it. Where nothing got worse, any series "
@@ -71,19 +71,19 @@ class VersionGauges:
 
         def labelled() -> Iterable[tuple[dict[str, str], PassRate]]:
             for each in read():
-                if (whose := self._labels.agent_version(each.rated.agent, each.rated.version)) is not None:
+                if (whose := self._identities.agent_version(each.rated.agent, each.rated.version)) is not None:
                     evaluator = {
                         semconv.GEN_AI_EVALUATION_NAME: each.rated.name,
                         semconv.AGENTEVAL_ESTIMATOR: each.rate.estimator,
                     }
                     yield {**whose, **evaluator}, each.rate
 
-        def estimates() -> Levels:
+        def estimates() -> Observations:
             # Shown first: the bounds are those of the same moment, and cost nothing more.
             rates[:] = labelled()
             return [(rate.estimate, whose) for whose, rate in rates if rate.estimate is not None]
 
-        def bound(at: int) -> Levels:
+        def bound(at: int) -> Observations:
             return [(rate.interval[at], whose) for whose, rate in rates if rate.interval is not None]
 
         for name, description, levels in (
@@ -91,4 +91,4 @@ class VersionGauges:
             (".low", "The lower bound of the 95 % interval.", lambda: bound(0)),
             (".high", "The upper bound of the 95 % interval.", lambda: bound(1)),
         ):
-            self._meter.level(f"agenteval.pass_rate{name}", "{score}", description, levels)
+            self._meter.observable(f"agenteval.pass_rate{name}", "{score}", description, levels)

@@ -34,7 +34,7 @@ class Dataset:
         return self.expected.get((run.task_id, run.run_id), self.expected.get((run.task_id, None)))
 
 
-class _Line(BaseModel):
+class _DatasetLine(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     task_id: str = Field(min_length=1)
@@ -47,7 +47,7 @@ class _Line(BaseModel):
     expected_tools: list[Any] | None = None
 
     @model_validator(mode="after")
-    def _consistent(self) -> "_Line":
+    def _consistent(self) -> "_DatasetLine":
         if self.condition not in CONDITIONS:
             raise ValueError(f"condition is {self.condition!r}, not one of {', '.join(CONDITIONS)}")
         if self.run_id is None and (self.success is not None or self.confidence is not None):
@@ -70,12 +70,12 @@ def read_dataset(path: Path) -> Dataset:
     return dataset
 
 
-def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
+def _lines(path: Path) -> Iterator[tuple[int, _DatasetLine]]:
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
         try:
-            yield number, _Line.model_validate(_object(line))
+            yield number, _DatasetLine.model_validate(_object(line))
         except ValidationError as error:
             raise InvalidRequest(f"{path}, line {number}: {_explain(error)}") from error
         except ValueError as error:

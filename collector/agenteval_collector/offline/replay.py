@@ -7,9 +7,9 @@ from pathlib import Path
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.api.figure_documents import ReplayDocument, RunName
-from agenteval_collector.api.figures import reliability_document
-from agenteval_collector.api.rendering import document
+from agenteval_collector.api.document import document
+from agenteval_collector.api.figure_documents import ReplayDocument, RunNameDocument
+from agenteval_collector.api.figure_rendering import reliability_document
 from agenteval_collector.api.wire import found
 from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.config import AssemblyConfig, Settings
@@ -78,11 +78,11 @@ def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -
     return newest | {trace.trace_id: trace for trace in assembler.complete_all()}
 
 
-def _without_traces(dataset: Dataset, collector: OfflineCollector) -> list[RunName]:
+def _without_traces(dataset: Dataset, collector: OfflineCollector) -> list[RunNameDocument]:
     """Return the runs that the dataset speaks of and no trace belongs to: most likely another spelling of their ids."""
     known = collector.runs()
     return [
-        document(RunName, report)
+        document(RunNameDocument, report)
         for report in dataset.reports
         if (report.task_id, report.run_id, report.condition) not in known
     ]

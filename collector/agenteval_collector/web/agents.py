@@ -5,12 +5,12 @@ from typing import Final, NamedTuple
 
 from agenteval_collector.api.endpoints import range_of
 from agenteval_collector.api.figure_documents import AgentDocument, AgentItem, AgentVersionDocument, RateDocument
-from agenteval_collector.api.wire import found
+from agenteval_collector.api.wire import Parameters, found
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.runtime.errors import NotFound
 from agenteval_collector.web.charts import Spark, Unit, charts_of, evaluators, main_evaluator, spark
-from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Given, Site, page_links
+from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Site, page_links
 from otel_agenteval.metrics import difference_interval
 
 SHOWN: Final = 5
@@ -54,7 +54,7 @@ class Comparison(NamedTuple):
     rows: list[ComparedRow]
 
 
-def agents(site: Site, given: Given) -> str:
+def agents(site: Site, given: Parameters) -> str:
     """Return the agents, those with the newest telemetry first."""
     time, cursor = range_of(given), given.get("cursor") or None
     page = site.queries.agents(time, cursor=cursor)
@@ -68,7 +68,7 @@ def agents(site: Site, given: Given) -> str:
     )
 
 
-def agent(site: Site, given: Given) -> str:
+def agent(site: Site, given: Parameters) -> str:
     """Return an agent; two of its versions are compared: `before` and `after`, or the newest two."""
     name = given["agent"]
     agent = found(site.queries.agent(name, range_of(given)), f"agent {name!r}")

@@ -17,10 +17,10 @@ from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.responses import SECURITY_HEADERS, Refusals, error_response, json_response
 from agenteval_collector.api.routes import api_routes, write_routes
-from agenteval_collector.api.security import Keys, LoopbackHost, SecurityHeaders
+from agenteval_collector.api.security import AccessControl, LoopbackHost, SecurityHeaders
 from agenteval_collector.api.threads import BoundedThreads, WebThreads
-from agenteval_collector.api.wire import encode
-from agenteval_collector.api.writing import Writers, read_body
+from agenteval_collector.api.wire import Parameters, encode
+from agenteval_collector.api.write_guard import WriteGuard, read_body
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.shares import Shares
@@ -29,14 +29,14 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.web import agents, problems, quality, reliability, review, sessions
 from agenteval_collector.web.assets import asset_routes
-from agenteval_collector.web.site import Given, Site
+from agenteval_collector.web.site import Site
 
 _OWN_ORIGIN = {"Referrer-Policy": "same-origin"}
 """For pages with a form: with no-referrer, browsers send it without an origin."""
 _SCRIPTED = {"Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"] + "; script-src 'self'"}
 """For pages with a script of ours."""
 
-PAGES: Sequence[tuple[str, Callable[[Site, Given], str], Mapping[str, str]]] = (
+PAGES: Sequence[tuple[str, Callable[[Site, Parameters], str], Mapping[str, str]]] = (
     ("/", sessions.start, {}),
     ("/sessions", sessions.sessions, {}),
     ("/sessions/{session_id:anytext}", sessions.session, {}),
@@ -76,7 +76,9 @@ def make_app(
         threads.close()
 
     middleware = [Middleware(SecurityHeaders), *([Middleware(LoopbackHost)] if loopback else [])]
-    middleware.append(Middleware(Keys, ring=ring, audit=audit, places=places, open_paths=("/healthz", "/readyz")))
+    middleware.append(
+        Middleware(AccessControl, ring=ring, audit=audit, places=places, open_paths=("/healthz", "/readyz"))
+    )
     port = Starlette(routes=_health_routes(health), middleware=middleware, lifespan=lifespan)
     # Not as a mount, whose pattern does not match every id.
     port.router.default, port.router.redirect_slashes = app, False
@@ -99,8 +101,8 @@ def tenant_app(
     written goes to `reports`. `keyed`: each caller has shown a key. `grpc_endpoint` is what the page tells users to
     send spans to.
     """
-    writers = Writers(keyed=keyed)
-    site = Site(queries=queries, clock=clock, grpc_endpoint=grpc_endpoint, token=writers.token)
+    guard = WriteGuard(keyed=keyed)
+    site = Site(queries=queries, clock=clock, grpc_endpoint=grpc_endpoint, token=guard.token)
     forms = {
         "/problems/{problem_id}": partial(problems.mark, reports, clock),
         "/review": partial(review.keep, queries, reports),
@@ -109,9 +111,9 @@ def tenant_app(
     app = Starlette(
         routes=[
             *api_routes(queries, threads.reads),
-            *write_routes(queries, reports, writers, threads.writes),
+            *write_routes(queries, reports, guard, threads.writes),
             *(_page_route(path, partial(make, site), headers, threads.reads) for path, make, headers in PAGES),
-            *(_form_route(path, keep, writers, threads.writes) for path, keep in forms.items()),
+            *(_form_route(path, keep, guard, threads.writes) for path, keep in forms.items()),
             *asset_routes(),
             _metrics_route(metrics, threads.scrapes),
         ],
@@ -146,7 +148,9 @@ def _metrics_route(metrics: Callable[[Mapping[str, str], Caller], tuple[bytes, s
     return Route("/metrics", scrape, middleware=[Middleware(GZipMiddleware)])
 
 
-def _page_route(path: str, make: Callable[[Given], str], headers: Mapping[str, str], reads: BoundedThreads) -> Route:
+def _page_route(
+    path: str, make: Callable[[Parameters], str], headers: Mapping[str, str], reads: BoundedThreads
+) -> Route:
     async def answer(request: Request) -> Response:
         given = {**request.query_params, **request.path_params}
         return HTMLResponse(await reads.run(partial(make, given)), headers=headers)
@@ -154,12 +158,12 @@ def _page_route(path: str, make: Callable[[Given], str], headers: Mapping[str, s
     return Route(path, answer)
 
 
-def _form_route(path: str, keep: Callable[[Given], str], writers: Writers, writes: BoundedThreads) -> Route:
+def _form_route(path: str, keep: Callable[[Parameters], str], guard: WriteGuard, writes: BoundedThreads) -> Route:
     """Return the route that takes a page's form, and leads to the address that `keep` returns."""
 
     async def answer(request: Request) -> Response:
         form = review.form_fields(await read_body(request, "application/x-www-form-urlencoded"))
-        writers.check(request.headers, form.get("token", ""))
+        guard.check(request.headers, form.get("token", ""))
         # See other: a reload of the page that follows sends nothing a second time.
         return RedirectResponse(await writes.run(partial(keep, {**form, **request.path_params})), 303)
 

@@ -15,7 +15,7 @@ HEIGHT: Final = 24.0
 """The size of a small chart, in units of its own."""
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """A line of a chart, with a value for each point: None where there is none. `low` and `high` are its interval."""
 
     label: str
@@ -31,7 +31,7 @@ class Chart(NamedTuple):
     about: str
     unit: Unit
     at: Sequence[str]
-    lines: Sequence[Line]
+    lines: Sequence[ChartLine]
     marks: Sequence[tuple[str, str]] = ()
     """Times at which something began, each with its name."""
     bars: bool = False
@@ -75,12 +75,12 @@ def charts_of(agent: AgentItem, main: str | None) -> list[Chart]:
     )  # fmt: skip
     others = [
         Chart("Sessions", "sessions with a trace that began then", "count", at,
-              [Line("sessions", [each["sessions"] for each in points])], marks, bars=True),
+              [ChartLine("sessions", [each["sessions"] for each in points])], marks, bars=True),
         Chart("Cost per session", "model calls whose price is known", "usd", at,
-              [Line("cost", [each["usd_per_session"] for each in points])], marks, bars=True),
+              [ChartLine("cost", [each["usd_per_session"] for each in points])], marks, bars=True),
         Chart("Time in the turns of a trace", "half of the traces, and 95 % of them, took no longer", "seconds", at,
-              [Line("p50", [each["seconds"]["p50"] for each in points]),
-               Line("p95", [each["seconds"]["p95"] for each in points])], marks),
+              [ChartLine("p50", [each["seconds"]["p50"] for each in points]),
+               ChartLine("p95", [each["seconds"]["p95"] for each in points])], marks),
     ]  # fmt: skip
     return [each for each in (*rates[:1], errors, *others, *rates[1:]) if each.known]
 
@@ -120,9 +120,9 @@ def _bands(placed: Sequence[tuple[float, RateDocument | None]]) -> Iterator[str]
             yield f"M{'L'.join([*up, *down])}Z"
 
 
-def _rate_line(label: str, rates: Sequence[RateDocument | None]) -> Line:
+def _rate_line(label: str, rates: Sequence[RateDocument | None]) -> ChartLine:
     intervals = [None if each is None else each["interval"] for each in rates]
-    return Line(
+    return ChartLine(
         label,
         [None if each is None else each["rate"] for each in rates],
         [None if each is None else each[0] for each in intervals],

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agenteval_collector.api.documents import FindingDocument, FoundDocument, TraceDocument
+from agenteval_collector.api.trace_documents import FindingDocument, FoundDocument, TraceDocument
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 

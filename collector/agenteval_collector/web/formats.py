@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from agenteval_collector.api.documents import FailureRateDocument, HitRateDocument, OutcomeDocument
 from agenteval_collector.api.figure_documents import QualityDocument
+from agenteval_collector.api.trace_documents import FailureRateDocument, HitRateDocument, OutcomeDocument
 from agenteval_collector.web.findings import counted, grouped, kind_words, unshown, worst_first, worst_kinds
 from otel_agenteval.outcome import Method
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
 from typing import Final
 
-from agenteval_collector.api.documents import SessionDocument
 from agenteval_collector.api.figure_documents import DrawDocument, QualityDocument
+from agenteval_collector.api.trace_documents import SessionDocument
 from agenteval_collector.web.formats import believed, number
 
 BEFORE: Final = 5

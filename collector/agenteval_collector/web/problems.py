@@ -3,24 +3,24 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from agenteval_collector.api.documents import TraceDocument
 from agenteval_collector.api.figure_documents import ProblemDocument
 from agenteval_collector.api.filters import PROBLEM_PARAMETERS, problem_filter
 from agenteval_collector.api.ports import Reports
-from agenteval_collector.api.wire import found
+from agenteval_collector.api.trace_documents import TraceDocument
+from agenteval_collector.api.wire import Parameters, found
 from agenteval_collector.api.writes import mute_problem, resolve_problem
 from agenteval_collector.problems import ProblemState
 from agenteval_collector.problems.problem import problem_of_finding
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web import formats
-from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Given, Site, chosen, page_links
+from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Site, chosen, page_links
 
 MUTED_FOR: Final = 7 * 24 * 3600 * 1_000_000_000
 """Nanoseconds for which the page mutes a problem."""
 
 
-class Example(NamedTuple):
+class ProblemExample(NamedTuple):
     """A trace in which a problem occurred. `trace` and `happened` are None where they are not known any more."""
 
     trace_id: str
@@ -28,7 +28,7 @@ class Example(NamedTuple):
     happened: str | None
 
 
-def problems(site: Site, given: Given) -> str:
+def problems(site: Site, given: Parameters) -> str:
     """Return the problems that are asked for."""
     asked, cursor = chosen(given, PROBLEM_PARAMETERS), given.get("cursor") or None
     page = site.queries.problems(problem_filter(asked), cursor=cursor)
@@ -44,7 +44,7 @@ def problems(site: Site, given: Given) -> str:
     )
 
 
-def problem(site: Site, given: Given) -> str:
+def problem(site: Site, given: Parameters) -> str:
     """Return a problem, with what may be said of it by whoever has the token."""
     problem_id = given["problem_id"].lower()
     problem = found(site.queries.problem(problem_id), f"problem {problem_id}")
@@ -52,10 +52,10 @@ def problem(site: Site, given: Given) -> str:
     return site.render("problem.html", "/problems", refresh=None, problem=problem, examples=shown, token=site.token)
 
 
-def _examples(problem: ProblemDocument, traces: Mapping[str, TraceDocument]) -> Sequence[Example]:
+def _examples(problem: ProblemDocument, traces: Mapping[str, TraceDocument]) -> Sequence[ProblemExample]:
     """Return the examples of a problem, each with the words of its finding, or of the judge."""
     found = ((trace_id, traces.get(trace_id)) for trace_id in problem["examples"])
-    return [Example(trace_id, trace, trace and _happened(problem, trace)) for trace_id, trace in found]
+    return [ProblemExample(trace_id, trace, trace and _happened(problem, trace)) for trace_id, trace in found]
 
 
 def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
@@ -70,7 +70,7 @@ def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
     return next(iter(reasons), None)
 
 
-def mark(reports: Reports, clock: Clock, form: Given) -> str:
+def mark(reports: Reports, clock: Clock, form: Parameters) -> str:
     """Mark a problem as the form says; return the address of its page. Raises NotFound, and InvalidRequest."""
     problem_id = form["problem_id"]
     match form.get("say"):

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agenteval_collector.api.figure_documents import AgreementDocument, DriftDocument, QualityDocument
-from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Given, Site, page_links
+from agenteval_collector.api.wire import Parameters
+from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Site, page_links
 
 
 class Card(NamedTuple):
@@ -16,7 +17,7 @@ class Card(NamedTuple):
     drifts: Sequence[DriftDocument]
 
 
-def quality(site: Site, given: Given) -> str:
+def quality(site: Site, given: Parameters) -> str:
     """Return the rates of passing, by evaluator."""
     cursor = given.get("cursor") or None
     page = site.queries.quality(cursor=cursor)

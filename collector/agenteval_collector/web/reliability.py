@@ -5,9 +5,19 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from agenteval_collector.api.figure_documents import ReliabilityDocument
+from agenteval_collector.api.wire import Parameters
 from agenteval_collector.web import formats
-from agenteval_collector.web.figures import LABELS, SHOWN_K, figure_words, notes, remarks, shown_figures, verdict, whose
-from agenteval_collector.web.site import Given, Site, chosen, page_links
+from agenteval_collector.web.reliability_text import (
+    LABELS,
+    SHOWN_K,
+    comparison_result,
+    figure_words,
+    notes,
+    remarks,
+    shown_figures,
+    whose,
+)
+from agenteval_collector.web.site import Site, chosen, page_links
 
 PER_PAGE: Final = 5
 """Versions of agents: a report that is not known yet takes a tenth of a second."""
@@ -25,7 +35,7 @@ class FigureRow(NamedTuple):
     reason: str | None
 
 
-def reliability(site: Site, given: Given) -> str:
+def reliability(site: Site, given: Parameters) -> str:
     """Return the figures of agents' versions, or two versions side by side where both are named."""
     asked, cursor = chosen(given, PARAMETERS), given.get("cursor") or None
     if "before" in asked and "after" in asked:
@@ -48,7 +58,7 @@ def reliability(site: Site, given: Given) -> str:
     )
 
 
-def _comparison(site: Site, asked: Given) -> str:
+def _comparison(site: Site, asked: Parameters) -> str:
     compared = site.queries.reliability_comparison(asked["before"], asked["after"], agent=asked.get("agent"))
     shown = shown_figures(compared)
     reasons = {name: reason for name in shown if (reason := compared["figures"][name]["reason"])}
@@ -57,7 +67,7 @@ def _comparison(site: Site, asked: Given) -> str:
         "/reliability",
         refresh=None,
         compared=compared,
-        verdict=verdict(compared),
+        verdict=comparison_result(compared),
         rows=[(name, figure_words(name), compared["figures"][name]) for name in shown],
         notes=notes(reasons, {}),
         query=formats.query(asked),

@@ -4,19 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qsl
 
-from agenteval_collector.api.documents import OutcomeDocument, TraceDocument
 from agenteval_collector.api.figure_documents import DrawDocument, QualityDocument
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import COMPLETED, Queries
-from agenteval_collector.api.wire import MAX_LIMIT, trace_id_of, trace_ids_of
-from agenteval_collector.api.writes import keep_label, said
+from agenteval_collector.api.trace_documents import OutcomeDocument, TraceDocument
+from agenteval_collector.api.wire import MAX_LIMIT, Parameters, trace_id_of, trace_ids_of
+from agenteval_collector.api.writes import keep_label, label_fields
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.formats import named, query
 from agenteval_collector.web.labelling import VALUES, rate_of, traces_before
-from agenteval_collector.web.site import Given, Site
+from agenteval_collector.web.site import Site
 
 _FIELDS: Final = 20
 """Fields of a form at most; ours has nine."""
@@ -24,7 +24,7 @@ _FORGOTTEN: Final = 10
 """Drawn traces that may be forgotten before they are shown."""
 
 
-class Asked(NamedTuple):
+class ReviewRequest(NamedTuple):
     """The choices of the person who labels (`by`): the evaluator, an agent and a version or any, the last traces to
     leave aside (`skip`), and the trace that was labelled before."""
 
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     labelled: str = ""
 
     @classmethod
-    def of(cls, given: Given) -> Self:
+    def of(cls, given: Parameters) -> Self:
         """Read the parameters of an address, or the fields of a form. Raises InvalidRequest."""
         plain = {field: given.get(field, "") for field in ("name", "agent", "version")}
         trace_ids_of(skip := given.get("skip", ""))
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
         return "/review" + query(values)
 
 
-class Verdict(NamedTuple):
+class GivenLabel(NamedTuple):
     """A person's label of a trace beside the judge's `outcome`, None where it has none any more."""
 
     trace_id: str
@@ -76,22 +76,22 @@ class Verdict(NamedTuple):
 class Review(NamedTuple):
     """The content of the page; `trace` is None where nothing is left to be labelled."""
 
-    asked: Asked
+    asked: ReviewRequest
     choices: Mapping[str, Sequence[str]]
     drawn: DrawDocument | None
     trace: TraceDocument | None
     before: Sequence[TraceDocument]
     rate: QualityDocument | None
-    verdict: Verdict | None
+    verdict: GivenLabel | None
 
 
-def review(site: Site, given: Given) -> str:
+def review(site: Site, given: Parameters) -> str:
     """Return the next trace to be labelled, in a form that carries the token which writing takes."""
-    next_one = next_review(site.queries, Asked.of(given))
+    next_one = next_review(site.queries, ReviewRequest.of(given))
     return site.render("review.html", "/review", refresh=None, token=site.token, review=next_one)
 
 
-def next_review(queries: Queries, asked: Asked) -> Review:
+def next_review(queries: Queries, asked: ReviewRequest) -> Review:
     """Draw the trace that is to be labelled next, and look at what belongs to it."""
     rated = queries.rated()
     choices = _choices(rated)
@@ -113,11 +113,11 @@ def next_review(queries: Queries, asked: Asked) -> Review:
     )
 
 
-def keep(queries: Queries, reports: Reports, form: Given) -> str:
+def keep(queries: Queries, reports: Reports, form: Parameters) -> str:
     """Keep the label that the page's form gives; return the address of the page that goes on from it."""
-    asked, trace_id = Asked.of(form), trace_id_of(form.get("trace_id", ""))
+    asked, trace_id = ReviewRequest.of(form), trace_id_of(form.get("trace_id", ""))
     note = form.get("note", "").replace("\r\n", "\n").strip()
-    told = said(asked.name, VALUES.get(form.get("value", "")), asked.by, note)
+    told = label_fields(asked.name, VALUES.get(form.get("value", "")), asked.by, note)
     keep_label(queries, reports, Label(trace_id=trace_id, drawn=True, **told))
     return asked.url(labelled=trace_id)
 
@@ -130,7 +130,7 @@ def form_fields(body: bytes) -> dict[str, str]:
         raise InvalidRequest(f"the body is not a form: {error}") from error
 
 
-def _next(queries: Queries, asked: Asked) -> tuple[DrawDocument | None, TraceDocument | None]:
+def _next(queries: Queries, asked: ReviewRequest) -> tuple[DrawDocument | None, TraceDocument | None]:
     """Return the draw with its trace; one that was forgotten in between is left aside."""
     skip = set(asked.skip)
     for _ in range(_FORGOTTEN):
@@ -151,7 +151,7 @@ def _before(queries: Queries, trace: TraceDocument) -> list[TraceDocument]:
     return [each for each in found if each is not None]
 
 
-def _verdict(queries: Queries, asked: Asked) -> Verdict | None:
+def _verdict(queries: Queries, asked: ReviewRequest) -> GivenLabel | None:
     """Return what was said of the trace that was labelled before; None unless this person has labelled it."""
     trace = queries.trace(asked.labelled) if asked.labelled else None
     if trace is None:
@@ -162,7 +162,7 @@ def _verdict(queries: Queries, asked: Asked) -> Verdict | None:
         return None
     outcome = named(trace["outcomes"], asked.name)
     threshold = outcome["threshold"] if outcome is not None else None
-    return Verdict(trace["trace_id"], value >= (0.5 if threshold is None else threshold), outcome)
+    return GivenLabel(trace["trace_id"], value >= (0.5 if threshold is None else threshold), outcome)
 
 
 def _choices(rated: Iterable[Rated]) -> Mapping[str, Sequence[str]]:

@@ -5,17 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from agenteval_collector.api.documents import SessionDocument, SessionItem, TraceDocument
 from agenteval_collector.api.explanation import about_standing, judge_trouble
 from agenteval_collector.api.filters import SESSION_PARAMETERS, session_filter
-from agenteval_collector.api.wire import found, trace_id_of
+from agenteval_collector.api.trace_documents import SessionDocument, SessionItem, TraceDocument
+from agenteval_collector.api.wire import Parameters, found, trace_id_of
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.problems import ProblemState
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web import formats
 from agenteval_collector.web.findings import KINDS, kind_words, placed
-from agenteval_collector.web.site import REFRESH_SECONDS, Given, Site, chosen, page_links
-from agenteval_collector.web.timeline import places
+from agenteval_collector.web.site import REFRESH_SECONDS, Site, chosen, page_links
+from agenteval_collector.web.timeline import placed_traces
 from agenteval_collector.web.waterfall import WHOLE, focus_of, waterfall
 
 TRACES_PER_PAGE: Final = 50
@@ -30,7 +30,7 @@ _PUT_OFF = (ProblemState.MUTED, ProblemState.RESOLVED)
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
-class _Signal(NamedTuple):
+class _SignalCell(NamedTuple):
     """A signal of a session score, and the tone in which it is shown."""
 
     value: float
@@ -43,11 +43,11 @@ class _TraceRow(NamedTuple):
     number: int
     trace_id: str
     trace: TraceDocument | None
-    signals: Mapping[str, _Signal]
+    signals: Mapping[str, _SignalCell]
     flagged: bool
 
 
-def start(site: Site, given: Given) -> str:
+def start(site: Site, given: Parameters) -> str:
     """Return the first view: open problems, then the sessions to look at first."""
     page = site.queries.sessions(SessionFilter(order=Order.ATTENTION), limit=SESSIONS_AT_START)
     # Those that are put off are listed behind all open ones.
@@ -62,7 +62,7 @@ def start(site: Site, given: Given) -> str:
     )
 
 
-def sessions(site: Site, given: Given) -> str:
+def sessions(site: Site, given: Parameters) -> str:
     """Return the sessions that are asked for, those to look at first unless the order is said."""
     asked, cursor = chosen(given, SESSION_PARAMETERS), given.get("cursor") or None
     wanted = session_filter({"order": Order.ATTENTION, **asked})
@@ -81,7 +81,7 @@ def sessions(site: Site, given: Given) -> str:
     )
 
 
-def session(site: Site, given: Given) -> str:
+def session(site: Site, given: Parameters) -> str:
     """Return a session with its newest traces; with those before trace number `older_than` where it is given."""
     session_id, older_than = given["session_id"], given.get("older_than") or None
     session = found(site.queries.session(session_id), f"session {session_id!r}")
@@ -97,7 +97,7 @@ def session(site: Site, given: Given) -> str:
         session=session,
         traces=traces,
         numbers=numbers,
-        places={place.trace["trace_id"]: place for place in places([*shown.values()])},
+        places={place.trace["trace_id"]: place for place in placed_traces([*shown.values()])},
         running=site.queries.traces(session["running_traces"][:RUNNING]),
         signal_names=sorted({name for row in traces for name in row.signals}),
         older=f"/sessions/{formats.path(session_id)}?older_than={start + 1}" if start else None,
@@ -106,7 +106,7 @@ def session(site: Site, given: Given) -> str:
     )
 
 
-def trace(site: Site, given: Given) -> str:
+def trace(site: Site, given: Parameters) -> str:
     """Return a trace as a waterfall of its spans and as a conversation, with what was found about it."""
     trace_id, focus = trace_id_of(given["trace_id"]), focus_of(given)
     trace = found(site.queries.trace(trace_id), f"trace {trace_id}")
@@ -174,6 +174,6 @@ def _trace_row(session: SessionDocument, number: int, trace_id: str, trace: Trac
         number=number,
         trace_id=trace_id,
         trace=trace,
-        signals={name: _Signal(value, tones.get(name, "plain")) for name, value in signals.items()},
+        signals={name: _SignalCell(value, tones.get(name, "plain")) for name, value in signals.items()},
         flagged=trace_id in session["flagged_traces"],
     )

@@ -4,26 +4,24 @@ Pages are made from the documents of the API. Whatever these hold is hostile: te
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from agenteval_collector.api import explanation
 from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.wire import Parameters
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.web import formats
 from agenteval_collector.web.assets import address
 from agenteval_collector.web.labelling import GOALS, about_rate, labels_worth
-from agenteval_collector.web.meanings import MEANINGS, questions
+from agenteval_collector.web.score_meanings import MEANINGS, questions
 from otel_agenteval.text import storable
-
-Given: TypeAlias = Mapping[str, str]
-"""The parameters of a request, those in its path included."""
 
 REFRESH_SECONDS: Final = 5
 SLOW_REFRESH_SECONDS: Final = 30
@@ -59,12 +57,12 @@ class Site:
         return self.render("error.html", None, refresh=None, status=status, message=message)
 
 
-def chosen(given: Given, names: Iterable[str]) -> dict[str, str]:
+def chosen(given: Parameters, names: Iterable[str]) -> dict[str, str]:
     """Return those of the parameters that have a value."""
     return {name: given[name] for name in names if given.get(name)}
 
 
-def page_links(path: str, asked: Given, cursor: str | None, next_cursor: str | None) -> dict[str, str | None]:
+def page_links(path: str, asked: Parameters, cursor: str | None, next_cursor: str | None) -> dict[str, str | None]:
     """Return the addresses of a listing's `first` page, None on that one, and of its `next`, None on the last."""
     return {
         "first": path + formats.query(asked) if cursor else None,

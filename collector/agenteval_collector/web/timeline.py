@@ -5,7 +5,7 @@ from datetime import datetime
 from statistics import median
 from typing import Final, NamedTuple
 
-from agenteval_collector.api.documents import TraceDocument
+from agenteval_collector.api.trace_documents import TraceDocument
 
 WIDTH: Final = 1000.0
 """Of the axis, in its own units."""
@@ -15,7 +15,7 @@ PAUSE: Final = 3.0
 """A pause that lasts longer than so many traces take is cut to that."""
 
 
-class Place(NamedTuple):
+class PlacedTrace(NamedTuple):
     """A trace on the time axis. `pause` is the time in seconds without a trace before it where that is cut short, else
     None."""
 
@@ -25,7 +25,7 @@ class Place(NamedTuple):
     width: float
 
 
-def places(traces: Sequence[TraceDocument]) -> list[Place]:
+def placed_traces(traces: Sequence[TraceDocument]) -> list[PlacedTrace]:
     """Place the traces, given by their start, on the axis; those without a time are left out."""
     spans = [(trace, *span) for trace in traces if (span := _span(trace)) is not None]
     if not spans:
@@ -41,7 +41,7 @@ def places(traces: Sequence[TraceDocument]) -> list[Place]:
         until = max(until, ended)
     scale = WIDTH / max(until - begun - cut, 1e-3)
     return [
-        Place(trace, pause, min(x * scale, WIDTH - LEAST), min(max(width * scale, LEAST), WIDTH))
+        PlacedTrace(trace, pause, min(x * scale, WIDTH - LEAST), min(max(width * scale, LEAST), WIDTH))
         for trace, pause, x, width in found
     ]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
-from agenteval_collector.api.documents import FindingDocument, SpanItem
 from agenteval_collector.api.spans import SpanQueries, SpanTree, has_failed
+from agenteval_collector.api.trace_documents import FindingDocument, SpanItem
 from agenteval_collector.api.wire import hex_id
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.conventions.tree import Node

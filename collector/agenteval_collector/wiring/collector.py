@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from starlette.types import ASGIApp
 
-from agenteval_collector.api.security import Keys, LoopbackHost
+from agenteval_collector.api.security import AccessControl, LoopbackHost
 from agenteval_collector.api.service import SCOPES as SERVICE_SCOPES
 from agenteval_collector.api.threads import WebThreads
 from agenteval_collector.config import Settings
@@ -131,7 +131,9 @@ class Collector:
         bodies = Bodies(under_way_bytes(self._config), self._clock)
         tenants = TenantApps(self.pipelines, lambda pipeline: otlp_app(pipeline.ingest, bodies))
         places = Shares(http_connections())
-        app = Keys(tenants, ring=self._ring, audit=self._audit, places=places, needs=lambda _method: Scope.WRITE)
+        app = AccessControl(
+            tenants, ring=self._ring, audit=self._audit, places=places, needs=lambda _method: Scope.WRITE
+        )
         # A page in a browser on this machine must not be able to feed us through a name of its own.
         return LoopbackHost(app) if is_loopback(split_address(self._config.http_address)[0]) else app
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from agenteval_collector.config import ConfigError, Role, Settings
+from agenteval_collector.config import ConfigError, ProcessRole, Settings
 from agenteval_collector.emit.fanout import Fanout
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.target import PushTarget
-from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.log.ports import Requests
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.sessions import PastSessions
@@ -56,7 +56,7 @@ def _push_target(settings: Settings) -> PushTarget | None:
             headers={name: value.get_secret_value() for name, value in export.headers.items()},
             certificate=export.certificate,
             # One process pushes events, and only those that serve can have the duty.
-            events=export.events and settings.role.does(Role.SERVE),
+            events=export.events and settings.role.does(ProcessRole.SERVE),
             interval=export.interval,
         )
     except (ValueError, OSError) as error:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.assembly import Progress
-from agenteval_collector.config import Role, Settings
+from agenteval_collector.config import ProcessRole, Settings
 from agenteval_collector.emit.feed import Feed, Participants
 from agenteval_collector.evaluation import SessionKey
 from agenteval_collector.findings.loops import LoopStage
@@ -81,7 +81,7 @@ def pipeline_in_a_fleet(settings: Settings, clock: Clock, tenant: str, memory: M
     producer = KafkaProducer("log", cluster, max_bytes=settings.log.max_pending_bytes)
     storage = Storage(settings, clock, tenant, open_log=lambda _: KafkaLog(cluster, tenant))
     with storage.closed_on_error():
-        watch = StoreWatch(storage.store, clock, may_have_duty=settings.role.does(Role.SERVE))
+        watch = StoreWatch(storage.store, clock, may_have_duty=settings.role.does(ProcessRole.SERVE))
         output = make_output(settings, storage, watch.is_on_duty)
         base = Foundation(settings, clock, memory, storage, output, watch.is_on_duty)
         return _connect(base, _Topics(cluster, producer, Offsets(), Offsets(), DeletedTraces()), watch)
@@ -203,17 +203,17 @@ class _Stages:
     news: NewsReader
     producer: KafkaProducer
 
-    def of(self, role: Role) -> Sequence[Component]:
+    def of(self, role: ProcessRole) -> Sequence[Component]:
         """Return those of a role, on the way of a span."""
         assemble, evaluate = self.assemble, self.evaluate
         assembling = (assemble.reader, assemble.assembly.stage, self.loops, assemble.handing_over)
         evaluating = (evaluate.reader, *evaluate.evaluation.components)
         return (
             # A process that only receives goes on without the store.
-            *((self.watch,) if role is not Role.RECEIVE else ()),
-            *((self.retention,) if role.does(Role.SERVE) else ()),
-            *(assembling if role.does(Role.ASSEMBLE) else ()),
-            *(evaluating if role.does(Role.EVALUATE) else ()),
+            *((self.watch,) if role is not ProcessRole.RECEIVE else ()),
+            *((self.retention,) if role.does(ProcessRole.SERVE) else ()),
+            *(assembling if role.does(ProcessRole.ASSEMBLE) else ()),
+            *(evaluating if role.does(ProcessRole.EVALUATE) else ()),
             self.news,
             self.producer,
         )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval_collector.config import Role
+from agenteval_collector.config import ProcessRole
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.trace_messages import TraceMessageHandler
@@ -19,7 +19,7 @@ from agenteval_collector.wiring.stages import Assembly, Evaluation, LiveFindings
 class NewsHandler:
     """Takes what the reader of news hears; each process does the part that its role has to do with."""
 
-    role: Role
+    role: ProcessRole
     found: LiveFindings
     assembly: Assembly
     evaluation: Evaluation
@@ -32,25 +32,25 @@ class NewsHandler:
 
     def take_starts(self, report: StartsReport) -> None:
         """Take note of the spans that are open in a process; what it has found on them, those tell that assemble."""
-        if self.role.does(Role.ASSEMBLE):
+        if self.role.does(ProcessRole.ASSEMBLE):
             self.found.take_starts(report)
         else:
             self.found.open_spans.take_starts(report)
 
     def wake_retention(self) -> None:
         """Look for a deletion that another process was asked for."""
-        if self.role.does(Role.SERVE):
+        if self.role.does(ProcessRole.SERVE):
             self.retention.wake()
 
     def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
         """Forget what was deleted, wherever this process has it."""
         self.feed.forget(trace_ids)
         self.evaluation.judge.forget({*trace_ids, *session_ids})
-        if self.role.does(Role.EVALUATE):
+        if self.role.does(ProcessRole.EVALUATE):
             self.taken.forget(trace_ids, self.clock.now(), Errand(lambda: self._erase_again(trace_ids, session_ids)))
         else:
             self.erased.add(trace_ids, self.clock.now())
-        if self.role.does(Role.ASSEMBLE):
+        if self.role.does(ProcessRole.ASSEMBLE):
             self.assembly.stage.run_errand(Errand(lambda: self.assembly.assembler.forget(trace_ids)))
             self.found.stage.forget(trace_ids)
 

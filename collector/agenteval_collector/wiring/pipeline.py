@@ -7,7 +7,7 @@ from typing import Final
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.emit.feed import MAX_ALARMS, Feed
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.retention import RetentionStage
 from agenteval_collector.runtime.component import Component, health_of

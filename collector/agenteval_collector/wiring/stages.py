@@ -10,8 +10,8 @@ from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders
 from agenteval_collector.assembly.ports import AssemblyStore, TraceTaker
 from agenteval_collector.config import Settings
+from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.ports import PastSessionCounts
-from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, OwnSessions, RunningTraceReader, SessionKey
 from agenteval_collector.evaluation.ports import ScoredTaker
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans

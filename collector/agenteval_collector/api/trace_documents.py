@@ -3,28 +3,19 @@
 Times are RFC 3339 in UTC. None is null, and means that there is none or that it is not known.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final, Generic, Literal, NotRequired, TypeAlias, TypeVar, final
+from typing import Any, Final, Literal, NotRequired, TypeAlias, final
 
 # Pydantic makes the description of the API from these; before Python 3.12 it cannot from those of `typing`.
 from typing_extensions import TypedDict
 
+from agenteval_collector.api.answers import Interval, Listing
+
 JUDGE_TROUBLE: Final = "judge_trouble"
 """The key, in the metadata of an outcome that waits for the judge, of what is wrong with the judge now."""
 
-Item = TypeVar("Item")
-Interval: TypeAlias = Sequence[float]
-"""The lower and the upper bound, of 95 %."""
 Worst: TypeAlias = Literal["error", "warning", "info", "none"]
 TraceStatus: TypeAlias = Literal["running", "pending", "scored", "failed", "unscored"]
 SessionStatus: TypeAlias = Literal["running", "active", "idle", "ended"]
-
-
-class Listing(TypedDict, Generic[Item]):
-    """A page of a listing; `next_cursor` leads to the next one, and is null on the last."""
-
-    items: list[Item]
-    next_cursor: str | None
 
 
 class CallDocument(TypedDict):
@@ -305,55 +296,6 @@ class SessionPage(Listing[SessionItem]):
     """A page of sessions; `hit_rate` is there where one agent was asked for."""
 
     hit_rate: NotRequired[HitRateDocument | None]
-
-
-class ErrorDetail(TypedDict):
-    """The code of an error, and a sentence."""
-
-    code: str
-    message: str
-
-
-class ErrorDocument(TypedDict):
-    """An error."""
-
-    error: ErrorDetail
-
-
-class JudgingDocument(TypedDict):
-    """The traces and sessions that wait for the judge by this request; `more`: there was no room for others."""
-
-    traces: int
-    more: bool
-
-
-class DeletionDocument(TypedDict):
-    """The sums of a deletion so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
-
-    `done_at` is null while it goes on.
-    """
-
-    deletion_id: str
-    asked_by: str | None
-    asked_at: str
-    done_at: str | None
-    removed: dict[str, int]
-
-
-class JudgeDocument(TypedDict):
-    """The judge: its model, and why traces wait for it; null where nothing is wrong."""
-
-    model: str
-    trouble: str | None
-
-
-class CollectorDocument(TypedDict):
-    """A running collector. `judge` is null where none is configured."""
-
-    version: str
-    python: str
-    opentelemetry: str
-    judge: JudgeDocument | None
 
 
 RoleName: TypeAlias = Literal["agent", "workflow", "chain", "model", "tool", "plan", "retrieval"]

@@ -27,7 +27,7 @@ class TokenDocument(TypedDict):
     token: str
 
 
-class Writers:
+class WriteGuard:
     """Tells requests of our own pages, and of callers with a key, from those that another site makes a browser send.
 
     A page of ours carries `token`, new with each process, and a program asks for it at `TOKEN_PATH`; no page of another

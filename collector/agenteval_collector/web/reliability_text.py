@@ -75,25 +75,25 @@ def remarks(item: ReliabilityDocument) -> list[str]:
     return said
 
 
-class Verdict(NamedTuple):
+class ComparisonResult(NamedTuple):
     """The result of a comparison in a sentence, with the tone to show it in."""
 
     text: str
     tone: Literal["good", "bad", "plain", "warning"]
 
 
-def verdict(comparison: ComparisonDocument) -> Verdict:
+def comparison_result(comparison: ComparisonDocument) -> ComparisonResult:
     """Say whether the primary figure differs."""
     name, versions = comparison["primary"], f"{comparison['before']} and {comparison['after']}"
     figure = comparison["figures"][name]
     before, after, p_value = figure["before"], figure["after"], figure["p_value"]
     if before is None or after is None or p_value is None:
-        return Verdict(f"{versions} cannot be compared by {name}: {figure['reason']}", "warning")
+        return ComparisonResult(f"{versions} cannot be compared by {name}: {figure['reason']}", "warning")
     said = f"{name} {number(before)} -> {number(after)}, p = {p_value:.3f}"
     if not figure["decided"]:
-        return Verdict(f"{versions} cannot be told apart on {comparison['tasks']} tasks: {said}", "plain")
+        return ComparisonResult(f"{versions} cannot be told apart on {comparison['tasks']} tasks: {said}", "plain")
     is_better = after > before
-    return Verdict(
+    return ComparisonResult(
         f"{comparison['after']} is {'better' if is_better else 'worse'}: {said}", "good" if is_better else "bad"
     )
 

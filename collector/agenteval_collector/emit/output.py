@@ -10,12 +10,12 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from agenteval_collector.emit.agents import AgentInstruments
+from agenteval_collector.emit.attributes import BoundedIdentities, tenant_attributes
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.emit.instruments import EvaluationInstruments, FindingInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
-from agenteval_collector.emit.labels import IdentityLabels, tenant_attributes
 from agenteval_collector.emit.meter import Meter
-from agenteval_collector.emit.ports import Outbox
+from agenteval_collector.emit.ports import EventOutbox
 from agenteval_collector.emit.push import EVENTS, EventPush, MetricPush
 from agenteval_collector.emit.scrape import SCRAPER_HEADER, page
 from agenteval_collector.emit.target import PushTarget
@@ -44,18 +44,18 @@ class TelemetryOutput:
         instance_id: str,
         tenant: str = DEFAULT_TENANT,
         push: PushTarget | None = None,
-        outbox: Outbox | None = None,
+        outbox: EventOutbox | None = None,
         is_on_duty: Callable[[], bool],
-        labels: IdentityLabels | None = None,
+        identities: BoundedIdentities | None = None,
     ) -> None:
-        labels = labels or IdentityLabels()
+        identities = identities or BoundedIdentities()
         resource = Resource({"service.name": _SERVICE, "service.version": version, "service.instance.id": instance_id})
         scope = InstrumentationScope(_SCOPE, version)
         meter = self._meter = Meter(resource, scope, tenant_attributes(tenant))
-        self.evaluations = EvaluationInstruments(meter, labels)
-        self.findings = FindingInstruments(meter, labels)
-        self.agents = AgentInstruments(meter, labels)
-        self.versions = VersionGauges(meter, labels)
+        self.evaluations = EvaluationInstruments(meter, identities)
+        self.findings = FindingInstruments(meter, identities)
+        self.agents = AgentInstruments(meter, identities)
+        self.versions = VersionGauges(meter, identities)
         self.collector = CollectorTelemetry(meter, version)
         self._pushes: dict[str, MetricPush | EventPush] = {}
         if push is None:

@@ -11,8 +11,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from agenteval_collector.api.figure_documents import ReplayDocument
-from agenteval_collector.cli.reliability_tables import show_reliability
 from agenteval_collector.cli.settings import effective
+from agenteval_collector.cli.show_reliability import show_reliability
 from agenteval_collector.cli.tables import session_table, trace_table
 from agenteval_collector.cli.terminal import clean, console, content, fail, failing_on, table
 from agenteval_collector.config import ConfigError, Settings

@@ -44,7 +44,7 @@ def tenant_attributes(tenant: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class AgentIdentity:
     """The agent, service, version and environment that a measurement is about; None where one was not recorded."""
 
     agent: str | None = None
@@ -65,7 +65,7 @@ class Identity:
         )
 
 
-class _Admission:
+class _CardinalityLimit:
     """The first `limit` different values. Logs once that there were more."""
 
     def __init__(self, what: str, limit: int) -> None:
@@ -93,11 +93,11 @@ class _Admission:
         return False
 
 
-class NameLabels:
+class BoundedNames:
     """Names out of telemetry as values of a label: the first `limit` different ones, then `_other`. Thread-safe."""
 
     def __init__(self, what: str, limit: int) -> None:
-        self._admission = _Admission(what, limit)
+        self._admission = _CardinalityLimit(what, limit)
         self._lock = RLock()
 
     def attribute(self, key: str, name: str | None) -> dict[str, str]:
@@ -107,7 +107,7 @@ class NameLabels:
         return present({key: value})
 
 
-class IdentityLabels:
+class BoundedIdentities:
     """Maps whatever spans say of agent, service, version and environment to a bounded number of identities.
 
     `agents` and `services` bound how many of each have a name of their own, `pairs` how many (agent, service)
@@ -127,13 +127,13 @@ class IdentityLabels:
         environments: int = 10,
         placed: int = 800,
     ) -> None:
-        self._agents = _Admission("agents", agents)
-        self._services = _Admission("services", services)
-        self._pairs = _Admission("pairs of agent and service", pairs)
-        self._versions = _Admission("versions of agents", versions)
-        self._agent_versions = _Admission("versions of agents with runs", versions)
-        self._environments = _Admission("environments", environments)
-        self._placed = _Admission("versions of agents in environments", placed)
+        self._agents = _CardinalityLimit("agents", agents)
+        self._services = _CardinalityLimit("services", services)
+        self._pairs = _CardinalityLimit("pairs of agent and service", pairs)
+        self._versions = _CardinalityLimit("versions of agents", versions)
+        self._agent_versions = _CardinalityLimit("versions of agents with runs", versions)
+        self._environments = _CardinalityLimit("environments", environments)
+        self._placed = _CardinalityLimit("versions of agents in environments", placed)
         # Of each service, in the order in which they appeared.
         self._known_versions: dict[str | None, list[str]] = {}
         # Evaluations come from one thread, session levels are read by every scrape and push.
@@ -141,13 +141,13 @@ class IdentityLabels:
 
     def identity(
         self, agent: str | None, service: str | None, version: str | None, environment: str | None = None
-    ) -> Identity:
+    ) -> AgentIdentity:
         """Return the identity that instruments may use for a measurement about these."""
         with self._lock:
             agent, service = self.pair(agent, service)
             version = self._version(agent, service, version)
             environment = _admitted(environment, self._environments)
-            placed = Identity(agent, service, version, environment)
+            placed = AgentIdentity(agent, service, version, environment)
             if environment is None or self._placed.admits(placed):
                 return placed
             return replace(placed, environment=OTHER)
@@ -166,7 +166,7 @@ class IdentityLabels:
             agent = _admitted(agent, self._agents)
             version = clean(version, _LABEL_LENGTH) if version else None
             is_own = agent != OTHER and (version is None or self._agent_versions.admits((agent, version)))
-        return Identity(agent, version=version).attributes if is_own else None
+        return AgentIdentity(agent, version=version).attributes if is_own else None
 
     def _version(self, agent: str | None, service: str | None, version: str | None) -> str | None:
         if not version:
@@ -182,7 +182,7 @@ class IdentityLabels:
         return version
 
 
-def _admitted(value: str | None, admission: _Admission) -> str | None:
+def _admitted(value: str | None, admission: _CardinalityLimit) -> str | None:
     # Prometheus cannot tell an empty label from an absent one: two such series would fail the whole scrape.
     if not value:
         return None

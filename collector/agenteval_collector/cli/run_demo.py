@@ -20,8 +20,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from agenteval_collector.api.documents import FindingDocument, SessionDocument, TraceDocument
 from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.trace_documents import FindingDocument, SessionDocument, TraceDocument
 from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.tables import finding_table, session_table, trace_table
 from agenteval_collector.cli.terminal import console, fail, failing_on

@@ -1,10 +1,10 @@
 """Make the documents of traces and sessions: of what is stored, and of what runs and is not complete."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
-from agenteval_collector.api import documents
+from agenteval_collector.api import trace_documents
+from agenteval_collector.api.document import document
 from agenteval_collector.model.judge_jobs import waits_for_judge
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
@@ -12,73 +12,44 @@ from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.shown_findings import ShownFindings
 from agenteval_collector.model.trace_view import TraceView
-from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.outcome import Evaluation, Failure, Score, Status
 
 NOTHING_FOUND: Final = ShownFindings((), dict.fromkeys(Severity, 0))
 
-_PLAIN: Final = frozenset((str, int, float, bool))
-
-Document = TypeVar("Document")
-
-
-def document(kind: type[Document], source: object, /, **said: Any) -> Document:
-    """Return the document of this kind: each of its fields is the attribute of `source` of the same name, unless it is
-    said here. What ends in `_at` is a time, and written as one."""
-    fields = {
-        name: said[name] if name in said else written(getattr(source, name))
-        for name, written in _written(cast("Any", kind))
-    }
-    return cast("Document", fields)
-
-
-@cache
-def _written(kind: Any) -> list[tuple[str, Callable[[Any], Any]]]:
-    return [(name, rfc3339 if name.endswith("_at") else _plain) for name in kind.__annotations__]
-
-
-def _plain(value: Any) -> Any:
-    # Most values are: asking whether one is a mapping takes longer than all the rest.
-    if value is None or value.__class__ in _PLAIN:
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    return list(value) if isinstance(value, tuple) else value
-
 
 def trace_document(
     view: TraceView,
-    outcomes: Sequence[documents.OutcomeDocument] = (),
+    outcomes: Sequence[trace_documents.OutcomeDocument] = (),
     labels: Sequence[Label] = (),
     found: ShownFindings = NOTHING_FOUND,
-) -> documents.TraceDocument:
+) -> trace_documents.TraceDocument:
     """Return a trace; its status follows from its outcomes once it is complete."""
-    calls = [[document(documents.CallDocument, call) for call in turn.tool_calls] for turn in view.turns]
+    calls = [[document(trace_documents.CallDocument, call) for call in turn.tool_calls] for turn in view.turns]
     return document(
-        documents.TraceDocument,
+        trace_documents.TraceDocument,
         view,
         agent=view.agents[0] if view.agents else None,
         input=view.turns[0].input if view.turns else None,
         output=view.turns[-1].output if view.turns else None,
         turns=[
-            document(documents.TurnDocument, turn, tools_called=called)
+            document(trace_documents.TurnDocument, turn, tools_called=called)
             for turn, called in zip(view.turns, calls, strict=True)
         ],
-        closing=None if view.closing is None else document(documents.ClosingDocument, view.closing),
+        closing=None if view.closing is None else document(trace_documents.ClosingDocument, view.closing),
         status=trace_status(outcome["status"] for outcome in outcomes) if view.complete else "running",
         tools_called=[call for called in calls for call in called],
-        effort=None if view.effort is None else document(documents.EffortDocument, view.effort.rounded),
+        effort=None if view.effort is None else document(trace_documents.EffortDocument, view.effort.rounded),
         available_tools=[{"name": name} for name in view.available_tools],
         outcomes=list(outcomes),
-        labels=[document(documents.LabelDocument, label) for label in labels],
-        seen=document(documents.SeenDocument, view.seen),
+        labels=[document(trace_documents.LabelDocument, label) for label in labels],
+        seen=document(trace_documents.SeenDocument, view.seen),
         open_spans=open_span_documents(view.open_spans),
         **found_document(found),
     )
 
 
-def trace_status(statuses: Iterable[str]) -> documents.TraceStatus:
+def trace_status(statuses: Iterable[str]) -> trace_documents.TraceStatus:
     """Return the status of a complete trace: pending while an outcome is, else the best that any outcome reached."""
     seen = set(statuses)
     if Status.PENDING in seen:
@@ -88,14 +59,14 @@ def trace_status(statuses: Iterable[str]) -> documents.TraceStatus:
     return "failed" if Status.FAILED in seen else "unscored"
 
 
-def outcome_document(evaluation: Evaluation, trouble: str | None = None) -> documents.OutcomeDocument:
+def outcome_document(evaluation: Evaluation, trouble: str | None = None) -> trace_documents.OutcomeDocument:
     """Return an outcome; one that waits for the judge, or rests on traces that do, says what is wrong with it now."""
     outcome = evaluation.outcome
     reason, metadata = outcome.reason, outcome.metadata
     if trouble is not None and waits_for_judge(outcome):
-        reason, metadata = f"{reason}; {trouble}", {**metadata, documents.JUDGE_TROUBLE: trouble}
+        reason, metadata = f"{reason}; {trouble}", {**metadata, trace_documents.JUDGE_TROUBLE: trouble}
     return document(
-        documents.OutcomeDocument,
+        trace_documents.OutcomeDocument,
         evaluation,
         status=outcome.status,
         score=outcome.value if isinstance(outcome, Score) else None,
@@ -107,10 +78,10 @@ def outcome_document(evaluation: Evaluation, trouble: str | None = None) -> docu
     )
 
 
-def found_document(found: ShownFindings) -> documents.FoundDocument:
+def found_document(found: ShownFindings) -> trace_documents.FoundDocument:
     """Return the fields that say what was found in a trace or a session."""
     return {
-        "findings": [document(documents.FindingDocument, finding) for finding in found.findings],
+        "findings": [document(trace_documents.FindingDocument, finding) for finding in found.findings],
         "findings_count": {
             "error": found.counts[Severity.ERROR],
             "warning": found.counts[Severity.WARNING],
@@ -120,9 +91,9 @@ def found_document(found: ShownFindings) -> documents.FoundDocument:
     }
 
 
-def open_span_documents(spans: Iterable[UnendedSpan]) -> list[documents.OpenSpanDocument]:
+def open_span_documents(spans: Iterable[UnendedSpan]) -> list[trace_documents.OpenSpanDocument]:
     """Return spans that have begun and not ended."""
-    return [document(documents.OpenSpanDocument, span) for span in spans]
+    return [document(trace_documents.OpenSpanDocument, span) for span in spans]
 
 
 NOT_TOLD_AGAIN = "no process has told of it since this collector was started, and none of its spans has arrived"
@@ -144,7 +115,7 @@ def trace_ids(running: Mapping[str, Sequence[RunningTrace]]) -> dict[str, list[s
 
 def running_fields(
     session_id: str, running: Sequence[RunningTrace], found: ShownFindings, now: int
-) -> documents.SessionFields:
+) -> trace_documents.SessionFields:
     """Return the fields of a session none of whose traces is complete."""
     as_if_stored = SessionRecord(
         session_id=session_id,
@@ -164,23 +135,23 @@ def session_fields(
     running: Sequence[RunningTrace],
     found: ShownFindings,
     *,
-    status: documents.SessionStatus = "running",
+    status: trace_documents.SessionStatus = "running",
     death: str | None = None,
-    outcomes: Sequence[documents.OutcomeDocument] = (),
+    outcomes: Sequence[trace_documents.OutcomeDocument] = (),
     flagged_traces: Sequence[str] = (),
     judged_failures: int = 0,
-) -> documents.SessionFields:
+) -> trace_documents.SessionFields:
     """Return the fields that a session has in a listing and by itself. `status` is its own while none of its traces
     runs, `death` says why its agent has ended."""
     stopped = (f"trace {trace.trace_id}: {trace.stopped}" for trace in running if trace.stopped)
     return document(
-        documents.SessionFields,
+        trace_documents.SessionFields,
         session,
         # The spans that have arrived may name no agent, while those that still run do.
         agent=session.agent or next((trace.agent for trace in running if trace.agent), None),
         status="running" if running else status,
         status_reason=next(stopped, death),
-        effort=document(documents.EffortDocument, session.effort.rounded),
+        effort=document(trace_documents.EffortDocument, session.effort.rounded),
         blind=session.is_blind,
         running_traces=[trace.trace_id for trace in running],
         outcomes=list(outcomes),
@@ -226,7 +197,7 @@ def may_be_wanted(wanted: SessionFilter, running: Sequence[RunningTrace]) -> boo
     )
 
 
-def shows(item: documents.SessionFields, wanted: SessionFilter) -> bool:
+def shows(item: trace_documents.SessionFields, wanted: SessionFilter) -> bool:
     """Return whether a session of which nothing is stored shows the wanted finding."""
     if wanted.finding is None and wanted.severity is None:
         return True

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agenteval_collector.api.documents import ExchangeDocument
+from agenteval_collector.api.trace_documents import ExchangeDocument
 
 MEANINGS: Final[Mapping[str, str]] = {
     "task_completion": "Whether the user got what they asked for.",

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from agenteval_collector.api import writing
-from agenteval_collector.api.writing import Writers, read_body
+from agenteval_collector.api import write_guard
+from agenteval_collector.api.write_guard import WriteGuard, read_body
 from agenteval_collector.runtime.errors import Forbidden, InvalidRequest, Unavailable
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -26,11 +26,11 @@ OURS = {**HERE, "Origin": "http://127.0.0.1:4319", "Sec-Fetch-Site": "same-origi
     ],
 )
 def test_the_token_lets_our_own_pages_and_programs_write(headers: dict[str, str]) -> None:
-    writers = Writers(keyed=False)
-    writers.check(Headers(headers), writers.token)
-    for token, says in (("", "is missing"), (writers.token[:-1], "not the one"), ("\ud800é", "not the one")):
+    guard = WriteGuard(keyed=False)
+    guard.check(Headers(headers), guard.token)
+    for token, says in (("", "is missing"), (guard.token[:-1], "not the one"), ("\ud800é", "not the one")):
         with pytest.raises(Forbidden, match=says):
-            writers.check(Headers(headers), token)
+            guard.check(Headers(headers), token)
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def test_the_token_lets_our_own_pages_and_programs_write(headers: dict[str, str]
 )
 @pytest.mark.parametrize("keyed", [False, True])
 def test_other_sites_never_write_whatever_they_have(headers: dict[str, str], keyed: bool) -> None:
-    writers = Writers(keyed=keyed)
+    guard = WriteGuard(keyed=keyed)
     with pytest.raises(Forbidden):
-        writers.check(Headers({**headers, "Authorization": "Bearer key"}), writers.token)
+        guard.check(Headers({**headers, "Authorization": "Bearer key"}), guard.token)
 
 
 def test_without_keys_nothing_is_written_under_a_name_that_anybody_could_point_here() -> None:
-    writers = Writers(keyed=False)
+    guard = WriteGuard(keyed=False)
     with pytest.raises(Forbidden, match="use the address"):
-        writers.check(Headers({"Host": "evil.example:4319", "Origin": "http://evil.example:4319"}), writers.token)
+        guard.check(Headers({"Host": "evil.example:4319", "Origin": "http://evil.example:4319"}), guard.token)
 
 
 @pytest.mark.parametrize(
@@ -69,22 +69,22 @@ def test_without_keys_nothing_is_written_under_a_name_that_anybody_could_point_h
     ],
 )
 def test_where_there_are_keys_a_bearer_needs_no_token(authorization: str, token: bool, may: bool) -> None:
-    writers = Writers(keyed=True)
+    guard = WriteGuard(keyed=True)
     headers = Headers({"Host": "evals.example", "Origin": "https://evals.example", "Authorization": authorization})
     if may:
-        writers.check(headers, writers.token if token else "")
+        guard.check(headers, guard.token if token else "")
     else:
         with pytest.raises(Forbidden, match="token is missing"):
-            writers.check(headers, "")
+            guard.check(headers, "")
 
 
 def test_without_keys_a_bearer_is_worth_nothing() -> None:
     with pytest.raises(Forbidden, match="token is missing"):
-        Writers(keyed=False).check(Headers({**HERE, "Authorization": "Bearer anything"}), "")
+        WriteGuard(keyed=False).check(Headers({**HERE, "Authorization": "Bearer anything"}), "")
 
 
 def test_each_process_has_a_token_of_its_own() -> None:
-    assert len({Writers(keyed=False).token for _ in range(100)}) == 100
+    assert len({WriteGuard(keyed=False).token for _ in range(100)}) == 100
 
 
 def posted(*messages: dict[str, Any]) -> bytes:
@@ -108,6 +108,6 @@ def test_a_body_comes_whole_or_is_refused_in_time(monkeypatch: pytest.MonkeyPatc
     assert posted(begun, {"type": "http.request", "body": b"2]", "more_body": False}) == b"[1,2]"
     with pytest.raises(InvalidRequest, match="broke off"):
         posted(begun, {"type": "http.disconnect"})
-    monkeypatch.setattr(writing, "BODY_SECONDS", 0.01)
+    monkeypatch.setattr(write_guard, "BODY_SECONDS", 0.01)
     with pytest.raises(Unavailable, match=r"within 0.01 s"):
         posted(begun)

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
-from agenteval_collector.api import documents, figure_documents
+from agenteval_collector.api import figure_documents, trace_documents
+from agenteval_collector.api.document import document
 from agenteval_collector.api.ports import RecordSnapshot
-from agenteval_collector.api.rendering import document
 from agenteval_collector.findings.hit_rate import HitRate
 from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, Range, SeenAgent, quantile
 from agenteval_collector.model.labels import LabelledEvaluator
@@ -39,7 +39,7 @@ _DIGITS: Final = 6
 ESTIMATORS: Final[tuple[Estimator, ...]] = ("plugin", "unbiased")
 
 
-def interactions_document(correctness: Sequence[float]) -> documents.InteractionsDocument | None:
+def interactions_document(correctness: Sequence[float]) -> trace_documents.InteractionsDocument | None:
     """Return pass@k and pass^k over the interactions of a session, by both estimators and by the Beta posterior; None
     where there is no interaction.
 
@@ -56,15 +56,17 @@ def interactions_document(correctness: Sequence[float]) -> documents.Interaction
         "conversation_correct": metrics.conversation_correctness(correctness).score == 1.0,
         "pass_at_k": {each: {str(k): metrics.pass_at_k(n, c, k, each) for k in ks} for each in ESTIMATORS},
         "pass_hat_k": {each: {str(k): metrics.pass_hat_k(n, c, k, each) for k in ks} for each in ESTIMATORS},
-        "posterior": {str(k): document(documents.PosteriorDocument, metrics.pass_k_posterior(n, c, k)) for k in ks},
+        "posterior": {
+            str(k): document(trace_documents.PosteriorDocument, metrics.pass_k_posterior(n, c, k)) for k in ks
+        },
     }
 
 
-def hit_rate_document(found: HitRate) -> documents.HitRateDocument:
+def hit_rate_document(found: HitRate) -> trace_documents.HitRateDocument:
     """Return the failures among an agent's sessions with an error finding, and among those without one."""
     return {
-        "with_error": document(documents.FailureRateDocument, found.with_error),
-        "without_error": document(documents.FailureRateDocument, found.without_error),
+        "with_error": document(trace_documents.FailureRateDocument, found.with_error),
+        "without_error": document(trace_documents.FailureRateDocument, found.without_error),
     }
 
 
@@ -139,7 +141,9 @@ def comparison_document(compared: VersionComparison) -> figure_documents.Compari
         primary=comparison.primary,
         tasks=comparison.tasks,
         runs={"before": comparison.runs_before, "after": comparison.runs_after},
-        figures={name: document(figure_documents.ComparedFigure, each) for name, each in comparison.figures.items()},
+        figures={
+            name: document(figure_documents.ComparedFigureDocument, each) for name, each in comparison.figures.items()
+        },
     )
 
 

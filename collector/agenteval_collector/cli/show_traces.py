@@ -6,7 +6,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api import documents, explanation
+from agenteval_collector.api import explanation, trace_documents
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.model.labels import LabelSource
@@ -15,7 +15,7 @@ from agenteval_collector.web.formats import between, hit_rate_words, moment, num
 from otel_agenteval.outcome import Status
 
 
-def show_sessions(page: documents.SessionPage, *, now: int, filtered: bool = False) -> None:
+def show_sessions(page: trace_documents.SessionPage, *, now: int, filtered: bool = False) -> None:
     """Print a page of sessions; `now` in nanoseconds since the Unix epoch. `filtered`: not all were asked for."""
     out = console()
     if not page["items"]:
@@ -37,7 +37,7 @@ def _no_sessions(filtered: bool) -> str:
     return "No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`."
 
 
-def show_session(session: documents.SessionDocument, *, now: int) -> None:
+def show_session(session: trace_documents.SessionDocument, *, now: int) -> None:
     """Print the scores of a session, and its traces with their signals; `now` in nanoseconds since the Unix epoch."""
     out = console()
     out.print(session_table([session], now=now, width=out.width))
@@ -64,7 +64,7 @@ def show_session(session: documents.SessionDocument, *, now: int) -> None:
         out.print(Text(red, "dim"))
 
 
-def show_trace(trace: documents.TraceDocument) -> None:
+def show_trace(trace: trace_documents.TraceDocument) -> None:
     """Show what was found, said and done in a trace, and its outcomes."""
     out = console()
     facts = Table.grid(padding=(0, 2))
@@ -99,7 +99,7 @@ def show_trace(trace: documents.TraceDocument) -> None:
     _show_outcomes(trace["outcomes"], trace["labels"])
 
 
-def show_conversation(trace: documents.TraceDocument) -> None:
+def show_conversation(trace: trace_documents.TraceDocument) -> None:
     """Print what was said in a trace, and which tools were called; nothing that anybody thinks of it."""
     for turn in trace["turns"]:
         console().print()
@@ -123,7 +123,7 @@ def show_explanation(notes: Sequence[explanation.Note]) -> None:
             out.print(Padding(content(note.advice, "dim"), (0, 0, 0, 2)))
 
 
-def _show_course(session: documents.SessionDocument) -> None:
+def _show_course(session: trace_documents.SessionDocument) -> None:
     """Print whether the session gets anywhere, and how often it was correct by ground truth."""
     trend, interactions = session["trend"], session["interactions"]
     # A session of which no trace is complete has neither.
@@ -141,7 +141,7 @@ def _show_course(session: documents.SessionDocument) -> None:
         console().print(Text(f"{correct} by ground truth: {chances} (plug-in)", "dim"))
 
 
-def _show_groups(session: documents.SessionDocument) -> None:
+def _show_groups(session: trace_documents.SessionDocument) -> None:
     """Print the findings of a session by kind, the worst first, with the traces that have them."""
     out = console()
     if not session["findings"]:
@@ -161,7 +161,7 @@ def _show_groups(session: documents.SessionDocument) -> None:
     _show_more(session)
 
 
-def _show_finding(finding: documents.FindingDocument) -> None:
+def _show_finding(finding: trace_documents.FindingDocument) -> None:
     places = [
         *([f"turn {finding['turn'] + 1}"] if finding["turn"] is not None else []),
         *([finding["tool"]] if finding["tool"] is not None else []),
@@ -173,7 +173,7 @@ def _show_finding(finding: documents.FindingDocument) -> None:
     console().print(severity(finding["severity"]).append_text(text))
 
 
-def _show_more(document: documents.FoundDocument) -> None:
+def _show_more(document: trace_documents.FoundDocument) -> None:
     rest = unshown(document)
     if rest > 0:
         console().print(Text(f"{rest} more findings are kept, but not shown.", "dim"))
@@ -184,7 +184,7 @@ def _show_said(who: str, text: str | None, style: str = "") -> None:
     _show_columns((7, None), (Text(who, "dim"), said))
 
 
-def _show_call(call: documents.CallDocument) -> None:
+def _show_call(call: trace_documents.CallDocument) -> None:
     said = [(name, call[name]) for name in ("arguments", "error", "result") if call[name] is not None]
     _show_columns(
         (7, 9, None),
@@ -204,7 +204,7 @@ def _show_columns(widths: Sequence[int | None], *rows: Sequence[Text | str]) -> 
 
 
 def _show_outcomes(
-    outcomes: Sequence[documents.OutcomeDocument], labels: Sequence[documents.LabelDocument] = ()
+    outcomes: Sequence[trace_documents.OutcomeDocument], labels: Sequence[trace_documents.LabelDocument] = ()
 ) -> None:
     for label in explanation.unscored_labels(outcomes, labels):
         console().print(content(explanation.about_label(label).text))
@@ -233,12 +233,12 @@ def _show_outcomes(
         console().print(content(f"{note.text} {note.advice}", "dim"))
 
 
-def _said(name: str, labels: Sequence[documents.LabelDocument]) -> Text:
+def _said(name: str, labels: Sequence[trace_documents.LabelDocument]) -> Text:
     """Return the labels of this score."""
     said = (f"{_author(label)} {number(label['value'])}".strip() for label in labels if label["name"] == name)
     return content("\n".join(said))
 
 
-def _author(label: documents.LabelDocument) -> str:
+def _author(label: trace_documents.LabelDocument) -> str:
     """Return the name of the author; where none is given, the sort of author, unless it is a person."""
     return label["author"] or ("" if label["source"] == LabelSource.PERSON else label["source"])

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.figure_documents import ComparedFigure, ComparisonDocument, ReliabilityDocument
+from agenteval_collector.api.figure_documents import ComparedFigureDocument, ComparisonDocument, ReliabilityDocument
 from agenteval_collector.cli.terminal import clean, console, content, table
-from agenteval_collector.web import figures
+from agenteval_collector.web import reliability_text
 from agenteval_collector.web.formats import number, percent
 
 
@@ -22,10 +22,10 @@ def show_reliability(items: Sequence[ReliabilityDocument]) -> None:
         if place:
             out.print()
         out.print(_heading(item))
-        for remark in figures.remarks(item):
+        for remark in reliability_text.remarks(item):
             out.print(content(remark, "dim"))
         out.print(_figures(item))
-        for note in figures.notes(item["reasons"], item["parts"]):
+        for note in reliability_text.notes(item["reasons"], item["parts"]):
             out.print(content(note, "dim"))
         if any(item["worst_tasks"].values()):
             out.print()
@@ -45,18 +45,18 @@ def show_comparison(comparison: ComparisonDocument) -> None:
     out.print(
         content(f"{comparison['tasks']} tasks in common, {runs['before']} and {runs['after']} runs of them", "dim")
     )
-    text, tone = figures.verdict(comparison)
+    text, tone = reliability_text.comparison_result(comparison)
     out.print(
         content(text, {"good": _style(better=True), "bad": _style(better=False), "plain": "bold"}.get(tone, "yellow"))
     )
     columns = (clean(before), clean(after), "change", "95 %", "p")
     rows = table("figure", *map(Text, columns), right=columns, whole=("figure",))
     compared = comparison["figures"]
-    shown = figures.shown_figures(comparison)
+    shown = reliability_text.shown_figures(comparison)
     for name in shown:
         figure = compared[name]
         rows.add_row(
-            figures.figure_words(name),
+            reliability_text.figure_words(name),
             _number(figure["before"]),
             _number(figure["after"]),
             "–" if figure["difference"] is None else f"{figure['difference']:+.2f}",
@@ -65,15 +65,18 @@ def show_comparison(comparison: ComparisonDocument) -> None:
         )
     out.print(rows)
     reasons = {name: reason for name in shown if (reason := compared[name]["reason"])}
-    for note in figures.notes(reasons, {}):
+    for note in reliability_text.notes(reasons, {}):
         out.print(content(note, "dim"))
     out.print(
         Text("p: how often two equal versions would be as far apart. The first figure decides; the p of the", "dim")
     )
     out.print(Text("others is corrected for their number and never below that one. Below 0.05 they differ.", "dim"))
-    if comparison["tasks"] < figures.DECIDABLE_TASKS:
+    if comparison["tasks"] < reliability_text.DECIDABLE_TASKS:
         out.print(
-            Text(f"Fewer than {figures.DECIDABLE_TASKS} tasks in common cannot tell any two versions apart.", "yellow")
+            Text(
+                f"Fewer than {reliability_text.DECIDABLE_TASKS} tasks in common cannot tell any two versions apart.",
+                "yellow",
+            )
         )
 
 
@@ -85,11 +88,11 @@ def show_agents(items: Sequence[ReliabilityDocument]) -> None:
     out = console()
     out.print("No runs of this agent and version. There are runs of:")
     for item in items:
-        out.print(content(f"  {figures.whose(item)}"))
+        out.print(content(f"  {reliability_text.whose(item)}"))
 
 
 def _heading(item: ReliabilityDocument) -> Text:
-    heading = content(figures.whose(item), "bold")
+    heading = content(reliability_text.whose(item), "bold")
     heading.append(f"  {item['runs']} runs of {item['tasks']} tasks", "not bold dim")
     if item["estimated"]["outcomes"]:
         share = percent(item["estimated"]["outcomes"] / item["runs"])
@@ -101,14 +104,14 @@ def _figures(item: ReliabilityDocument) -> Table:
     numbers = ("value", "95 %", "tasks", "rests on")
     rows = table("figure", "", *numbers, right=numbers, whole=("figure", ""))
     rows.columns[1].style = "dim"
-    for k, chance in list(item["pass_hat_k"].items())[: figures.SHOWN_K]:
+    for k, chance in list(item["pass_hat_k"].items())[: reliability_text.SHOWN_K]:
         name = f"pass^{k}"
-        rows.add_row(figures.figure_words(name), name, number(chance), _interval(item["intervals"][name]),
+        rows.add_row(reliability_text.figure_words(name), name, number(chance), _interval(item["intervals"][name]),
                       str(item["tasks_used"][name]), "")  # fmt: skip
-    for name in figures.LABELS:
+    for name in reliability_text.LABELS:
         value = item["metrics"][name]
         rows.add_row(
-            figures.figure_words(name),
+            reliability_text.figure_words(name),
             name,
             Text("undefined", "dim") if value is None else Text(number(value), "bold" if name == "R" else ""),
             _interval(item["intervals"][name]),
@@ -123,7 +126,7 @@ def _worst_tasks(item: ReliabilityDocument) -> Table:
     for name, tasks in item["worst_tasks"].items():
         if tasks:
             said = ", ".join(f'"{each["task_id"]}" {number(each["value"])} ({each["runs"]} runs)' for each in tasks)
-            worst.add_row(figures.figure_words(name).strip(), content(said))
+            worst.add_row(reliability_text.figure_words(name).strip(), content(said))
     return worst
 
 
@@ -147,7 +150,7 @@ def _interval(interval: Sequence[float] | None) -> str:
     return "–" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
-def _p_value(figure: ComparedFigure) -> Text:
+def _p_value(figure: ComparedFigureDocument) -> Text:
     if figure["p_value"] is None:
         return Text("–", "dim")
     style = _style(better=(figure["difference"] or 0.0) > 0) if figure["decided"] else ""

@@ -14,7 +14,9 @@ _MODULES: Final = {
     "read": ("sessions", "session", "trace", "why", "quality", "agreement", "reliability"),
     "agents": ("agents",),
     "problems": ("problems", "resolve", "mute"),
-    "tell": ("label", "judge", "delete"),
+    "label": ("label",),
+    "judge": ("judge",),
+    "delete": ("delete",),
     "data": ("backup", "check", "repair"),
     "settings": ("config", "key"),
 }

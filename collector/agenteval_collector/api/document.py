@@ -1,0 +1,35 @@
+"""Fill JSON documents from the attributes of objects."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final, TypeVar, cast
+
+from agenteval_collector.runtime.times import rfc3339
+
+_PLAIN: Final = frozenset((str, int, float, bool))
+
+Document = TypeVar("Document")
+
+
+def document(kind: type[Document], source: object, /, **said: Any) -> Document:
+    """Return the document of this kind: each of its fields is the attribute of `source` of the same name, unless it is
+    said here. What ends in `_at` is a time, and written as one."""
+    fields = {
+        name: said[name] if name in said else written(getattr(source, name))
+        for name, written in _written(cast("Any", kind))
+    }
+    return cast("Document", fields)
+
+
+@cache
+def _written(kind: Any) -> list[tuple[str, Callable[[Any], Any]]]:
+    return [(name, rfc3339 if name.endswith("_at") else _plain) for name in kind.__annotations__]
+
+
+def _plain(value: Any) -> Any:
+    # Most values are: asking whether one is a mapping takes longer than all the rest.
+    if value is None or value.__class__ in _PLAIN:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,78 @@
+"""`agenteval delete`."""
+
+import json
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from agenteval_collector.api.answers import DeletionDocument
+from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, tell, time_of
+from agenteval_collector.cli.terminal import clean, console, content, fail, table
+
+DELETE_PATH = "/api/v1/delete"
+
+
+def delete(
+    session_id: Annotated[str | None, typer.Option("--session", metavar="ID", help="This session.")] = None,
+    user_id: Annotated[
+        str | None, typer.Option("--user", metavar="ID", help="All sessions in which a trace names this user.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="TIME", help="All traces scored before 2026-01-31T00:00:00Z, or 90d ago.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(metavar="PERSON", help="Who wants it; stands in the receipt.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether that is meant.")] = False,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete for good, from the store, the log and memory, and print a receipt.
+
+    What was said, found, scored, labelled and asked. Backups, and what has left for other systems, are not reached.
+    """
+    given = {name: value for name, value in (("session", session_id), ("user", user_id), ("before", before)) if value}
+    if len(given) != 1:
+        fail("give one of --session, --user and --before")
+    [(name, value)] = given.items()
+    _confirm(f"{name} {value}", confirmed=yes)
+    asked = {"session_id": session_id, "user_id": user_id, "before": time_of(before), "author": by}
+    document: DeletionDocument = tell(url, DELETE_PATH, {key: each for key, each in asked.items() if each}, api_key)
+    document = _done(document, url, api_key)
+    if as_json:
+        typer.echo(json.dumps(document))
+        return
+    out = console()
+    done = f"{document['deletion_id']}, done {document['done_at']}"
+    if not any(document["removed"].values()):
+        out.print(content(f"Nothing of {name} {value} was found: {done}"))
+        return
+    out.print(content(f"Deleted {name} {value}: {done}"))
+    listed = table("removed", "count")
+    for what, count in document["removed"].items():
+        listed.add_row(what, str(count))
+    out.print(listed)
+
+
+def _done(document: DeletionDocument, url: str, api_key: str | None) -> DeletionDocument:
+    """Return the receipt once it is complete; says on stderr for how long it takes."""
+    began = time.monotonic()
+    with console(stderr=True).status("") as shown:
+        while document["done_at"] is None:
+            shown.update(
+                f"The collector deletes, for {time.monotonic() - began:.0f} s now ({document['deletion_id']}). It goes "
+                "on if you stop here; where it takes long, its log says what holds it up."
+            )
+            # No pause: the collector answers when the deletion is done, or after a few seconds.
+            document = tell(url, DELETE_PATH, {"deletion_id": document["deletion_id"]}, api_key)
+    return document
+
+
+def _confirm(what: str, *, confirmed: bool) -> None:
+    if confirmed:
+        return
+    if not sys.stdin.isatty():
+        fail("nobody is there to agree: give --yes")
+    if not typer.confirm(f"Delete {clean(what)}? Nothing brings it back.", err=True):
+        fail("nothing was deleted")

@@ -1,0 +1,84 @@
+"""`agenteval judge`: have the judge score what it has not, and look at how it scores."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agenteval_collector.api.answers import JudgingDocument
+from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, tell
+from agenteval_collector.cli.settings import ConfigFile
+from agenteval_collector.cli.show_judging import show_drifts
+from agenteval_collector.cli.terminal import clean, fail
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.times import rfc3339
+from otel_agenteval.loops.setting_values import seconds
+
+
+def judge(
+    trace_ids: Annotated[list[str] | None, typer.Argument(metavar="TRACE...", help="Trace ids.")] = None,
+    session_ids: Annotated[
+        list[str] | None,
+        typer.Option("--session", metavar="ID", help="Whether a session reached its goal; may be given several times."),
+    ] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="All whose outcomes failed, or had no budget, instead of single traces.")
+    ] = False,
+    since: Annotated[str, typer.Option(metavar="TIME", help="How far back --failed goes, such as 30m or 2d.")] = "1h",
+    check: Annotated[
+        bool, typer.Option("--check", help="Ask again about changed traces, in this process: is the judge biased?")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="With --check: at most so many traces.")] = 30,
+    seed: Annotated[int, typer.Option(help="With --check: another one draws other traces.")] = 0,
+    yes: Annotated[bool, typer.Option("--yes", help="With --check: do not ask before it costs something.")] = False,
+    file: ConfigFile = None,
+    data_dir: Annotated[Path | None, typer.Option(help="With --check: the collector's folder.")] = None,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have the judge score what it has not: what failed, had no budget, or was sampled out (named ones only).
+
+    Without traces or sessions, show whether the judge says something else than before of the same ones. With --check,
+    find out whether it looks at what must not matter.
+    """
+    named = bool(trace_ids or session_ids)
+    if named + failed + check > 1:
+        fail("give the ids of traces or sessions, --failed, or --check")
+    if check:
+        # Here, so that the other commands are quick.
+        from agenteval_collector.cli.check_judge import check_judge  # noqa: PLC0415
+
+        check_judge(file, data_dir, limit=limit, seed=seed, confirmed=yes, as_json=as_json)
+        return
+    if not named and not failed:
+        answer(lambda page: show_drifts(page["items"]), "/api/v1/judge", url, api_key, as_json)
+        return
+    if as_json:
+        fail("--json is for the judge's drift and for --check: give no traces")
+    back = rfc3339(_before(since)) if failed else None
+    asked = {"trace_ids": trace_ids or [], "session_ids": session_ids or [], "failed_since": back}
+    waiting: JudgingDocument = tell(url, "/api/v1/judge", asked, api_key)
+    if failed or (trace_ids and session_ids):
+        _say_what_waits(waiting, "trace or session", "traces and sessions")
+    else:
+        _say_what_waits(waiting, *(("session", "sessions") if session_ids else ("trace", "traces")))
+
+
+def _say_what_waits(waiting: JudgingDocument, one: str, several: str) -> None:
+    if not (count := waiting["traces"]):
+        there_is = "there is no room (judge.backlog)" if waiting["more"] else "the judge has left out nothing there"
+        typer.echo(f"No {one} waits for the judge by that: {there_is}.")
+        return
+    typer.echo(f"{count} {f'{one} waits' if count == 1 else f'{several} wait'} for the judge.")
+    if waiting["more"]:
+        typer.echo("There are more: call it again when these are judged.")
+
+
+def _before(text: str) -> int:
+    """Return the time so long ago (ns)."""
+    try:
+        ago = seconds(text)
+    except ValueError:
+        fail(f"--since is {clean(text)!r}, not a time such as 30m, 1h or 2d")
+    return max(1, SystemClock().now() - round(ago * 1e9))

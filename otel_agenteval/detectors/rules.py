@@ -72,6 +72,12 @@ class Rules:
     budget: BudgetRule = BudgetRule()
 
     @property
+    def fewest_repeats(self) -> int:
+        """The fewest repetitions that make a loop."""
+        repetitions = (self.identical_call, self.cycle, self.no_progress, self.error_storm, self.repeated_output)
+        return min(each.repeats for each in repetitions)
+
+    @property
     def are_off(self) -> bool:
         """True where nothing is looked for."""
         return all(getattr(self, kind).mode is Mode.OFF for kind in LoopKind)
@@ -88,6 +94,17 @@ class RuleBook:
     def are_off(self) -> bool:
         """True where nothing is looked for in any agent."""
         return self.default.are_off and all(rules.are_off for rules in self.agents.values())
+
+    @property
+    def has_budgets(self) -> bool:
+        """True where some agent has a budget."""
+        return any(rules.budget.mode is not Mode.OFF for rules in (self.default, *self.agents.values()))
+
+    @property
+    def fewest_calls(self) -> int:
+        """The fewest calls of tools, or the fewest of models, among which there can be a loop. A budget may be exceeded
+        by one; a cycle has twice its `repeats`, of either kind together."""
+        return 1 if self.has_budgets else min(rules.fewest_repeats for rules in (self.default, *self.agents.values()))
 
     def of(self, agent: str | None) -> Rules:
         """Return the rules for `agent`. None is an agent whose name was not recorded."""

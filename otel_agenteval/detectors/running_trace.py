@@ -129,7 +129,7 @@ class Detectors:
         self._trace_id = trace_id
         self._rules = rules
         self._runs = AgentRuns(rules)
-        self._has_budgets = any(each.budget.mode is not Mode.OFF for each in (rules.default, *rules.agents.values()))
+        self._has_budgets = rules.has_budgets
         self._spending: LruMap[str | None, BudgetTracker] = LruMap(MAX_AGENTS)
         self._open = SilenceTracker()
         self._circles = Circles(rules)

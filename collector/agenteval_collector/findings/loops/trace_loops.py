@@ -36,6 +36,7 @@ class TraceLoops:
 
     def __init__(self, rules: RuleBook, repeated_answer: Mode, clock: Clock) -> None:
         self._rules = rules
+        self._fewest = rules.fewest_calls
         self._repeated_answer = repeated_answer
         self._clock = clock
 
@@ -44,6 +45,14 @@ class TraceLoops:
 
         Steps that our processor has watched in the agent are not looked at again: their spans carry what it found.
         """
+        # Most traces have fewer calls than any rule has repetitions.
+        found = self._repeated(trace, session_id, assembled) if _most_calls(trace) >= self._fewest else []
+        found += self._carried(assembled, session_id)
+        origins = _origins(assembled) if found else {}
+        return [self._whole(each, trace, origins) for each in found]
+
+    def _repeated(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[Finding]:
+        """Run the detectors over the steps of a trace."""
         watched = {Span.FromString(raw).span_id.hex() for raw, origin in assembled.spans if _is_watched(raw, origin)}
         # Calls without a span of their own have their turn's span id; the processor does not see them.
         watched.difference_update(turn.span_id for turn in trace.turns)
@@ -55,10 +64,7 @@ class TraceLoops:
         if self._rules.agents and any(step.agent is None for step in steps) and _misses_its_root(assembled):
             # The root may name an agent that has rules of its own: then this is not the last revision.
             steps = [step for step in steps if step.agent is not None]
-        found = [each for step in steps for each in detectors.observe(step)]
-        found += self._carried(assembled, session_id)
-        origins = _origins(assembled) if found else {}
-        return [self._whole(each, trace, origins) for each in found]
+        return [each for step in steps for each in detectors.observe(step)]
 
     def in_answers(
         self, compared: Evaluation, previous: Sequence[TurnSummary], said: Sequence[TurnSummary]
@@ -118,6 +124,12 @@ class TraceLoops:
             environment=environment_of(resource) or trace.environment,
             found_at=self._clock.now(),
         )
+
+
+def _most_calls(trace: Trace) -> int:
+    """Return the number of calls of tools that a trace makes or is told of, or of its model calls if these are more."""
+    tools = len(trace.told) + sum(len(turn.tool_calls) for turn in trace.turns)
+    return max(tools, sum(len(turn.model_calls) for turn in trace.turns))
 
 
 def _is_watched(span: bytes, origin: Origin) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,11 @@ UnitVector: TypeAlias = npt.NDArray[np.float64]
 """A vector of length 1, or of zeros where the embedding had no direction."""
 
 
+_SMALL: Final = 1e-100
+_LARGE: Final = 1e100
+"""The squares of numbers between these two, added up, stay within the range of a double."""
+
+
 def unit_vector(vector: Vector | None, name: str) -> UnitVector:
     """Return `vector` at length 1, in double precision. A vector of zeros stays as it is.
 
@@ -27,12 +32,14 @@ def unit_vector(vector: Vector | None, name: str) -> UnitVector:
         raise ValueError(f"{name} is not a sequence of numbers: {error}") from error
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name} has shape {array.shape}, expected one dimension and at least one number")
-    # Squares of very large or very small numbers would leave the range of a double: bring the largest to 1 first.
-    largest = float(np.abs(array).max())
+    largest = float(np.maximum.reduce(np.abs(array)))
+    if _SMALL < largest < _LARGE:
+        return array / math.sqrt(array.dot(array))
     if not math.isfinite(largest):
         raise ValueError(f"{name} has NaN or infinity at index {int(np.argmin(np.isfinite(array)))}")
     if largest == 0.0:
         return np.zeros_like(array)
+    # Its squares would leave the range of a double: bring the largest number to 1 first.
     scaled = array / largest
     return scaled / math.sqrt(scaled.dot(scaled))
 

@@ -18,7 +18,6 @@ _LONGEST_WORD = 32
 """Longer words, in characters, are rare, and are not remembered."""
 _SPACE = "\u2581"
 """Stands for a space in the model's vocabulary."""
-_WORD = re.compile(f"{_SPACE}+[^{_SPACE}]*")
 
 
 class EmbeddedEmbedder:
@@ -37,7 +36,8 @@ class EmbeddedEmbedder:
         # Lone surrogates can stand in recorded JSON, but not in the UTF-8 that the tokeniser takes.
         clean = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
         tokens = self._token_ids(clean)
-        total: npt.NDArray[np.float32] = self._tokens[tokens].sum(axis=0, dtype=np.float32)
+        rows = self._tokens.take(np.fromiter(tokens, np.intp, len(tokens)), axis=0)
+        total: npt.NDArray[np.float32] = np.add.reduce(rows, axis=0)
         return total / np.float32(max(len(tokens), 1))
 
 
@@ -68,9 +68,9 @@ def _token_ids() -> Callable[[str], Sequence[int]]:
     def token_ids(text: str) -> Sequence[int]:
         if not text or special.search(text):
             return tokenize(text)
-        words = text.split(" ")
-        if "" in words or _SPACE in text:  # Spaces in a row belong to the word behind them.
-            words = [word[1:] for word in _WORD.findall(_SPACE + text.replace(" ", _SPACE))]
+        words = text.replace(_SPACE, " ").split(" ")
+        if "" in words:
+            words = _with_spaces(words)
         if max(map(len, words)) <= _LONGEST_WORD:
             return list(chain.from_iterable(map(remembered, words)))
         return list(
@@ -78,6 +78,20 @@ def _token_ids() -> Callable[[str], Sequence[int]]:
         )
 
     return token_ids
+
+
+def _with_spaces(parts: Sequence[str]) -> list[str]:
+    """Return the words among the parts of a text between single spaces. Further spaces in a row belong to the word
+    behind them."""
+    words: list[str] = []
+    before = ""
+    for part in parts:
+        if part:
+            words.append(before + part)
+            before = ""
+        else:
+            before += _SPACE
+    return [*words, before[1:]] if before else words
 
 
 @cache

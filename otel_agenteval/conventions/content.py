@@ -176,11 +176,12 @@ class Content:
         return filter(None, map(self._message, positions))
 
     def _message(self, position: int) -> ChatMessage | None:
-        made = self._decode().made
+        recording = self._decode()
+        made = recording.made
         if position in made:
             message = made[position]
         else:
-            item = self._decode().items[position]
+            item = recording.items[position]
             message = made[position] = item if isinstance(item, ChatMessage) else read_message(item)
         if message is None:
             self._strange.add(position)

@@ -7,6 +7,8 @@ from typing import Final
 from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, ToolRequest
 
 _SIZE: Final = 16
+# Made once: `json.dumps` makes one for each text.
+_json: Final = json.JSONEncoder(sort_keys=True).encode
 
 
 class ConversationDigest:
@@ -36,7 +38,7 @@ class ConversationDigest:
         if message.texts:
             self._say("" if message.role == USER else message.role, "".join(message.texts))
         for response in message.responses:
-            self._say("result", json.dumps(response.result, sort_keys=True))
+            self._say("result", _json(response.result))
 
     def digest(self) -> bytes:
         """Return the digest of all that was said up to now."""
@@ -56,7 +58,7 @@ class ConversationDigest:
 
 
 def _written(request: ToolRequest) -> str:
-    return json.dumps([request.call_id, request.name, request.arguments or None], sort_keys=True)
+    return _json([request.call_id, request.name, request.arguments or None])
 
 
 def digest_of(*parts: str) -> bytes:

@@ -32,6 +32,7 @@ def known_text(text: Any) -> str | None:
 MAX_DEPTH = 64
 """Levels of arrays and objects that a value we pass on may have: whoever writes it as JSON recurses."""
 
+_BEGIN_STRUCTURE: Final = frozenset('[{"')
 _ESCAPED_SURROGATES = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[dD][89a-fA-F]\w\w")
 _BEGINNING = re.compile(r'\{\s*(?:["}]|\Z)|\[\s*(?:[\[\]{"\d-]|\Z)')
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
@@ -103,7 +104,8 @@ def decode_structure(value: Json) -> Json:
     nested deeper than `MAX_DEPTH` is None, and stays text where it came as text."""
     decoded = value
     for _ in range(2):
-        if not isinstance(decoded, str):
+        # Anything else, such as most results of tools, is not worth the attempt and its error.
+        if not isinstance(decoded, str) or decoded.lstrip()[:1] not in _BEGIN_STRUCTURE:
             break
         try:
             decoded = decode_json(decoded)

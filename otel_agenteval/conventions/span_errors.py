@@ -21,7 +21,7 @@ def span_error(span: SpanRecord) -> str | None:
     An exception event alone may have been handled, and makes no failure, but `error.type` does. Exceptions by which a
     framework hands over or waits for a person are no failures.
     """
-    if _ended_by(span, _STEERING):
+    if _says_nothing(span) or _ended_by(span, _STEERING):
         return None
     kind = known_text(span.attributes.get(semconv.ERROR_TYPE))
     if span.status != STATUS_ERROR and (kind is None or span.status == STATUS_OK):
@@ -33,7 +33,12 @@ def span_error(span: SpanRecord) -> str | None:
 
 def is_cancelled(span: SpanRecord) -> bool:
     """Return whether a span ended because whoever waited for it went away."""
-    return _ended_by(span, _CANCELLED)
+    return not _says_nothing(span) and _ended_by(span, _CANCELLED)
+
+
+def _says_nothing(span: SpanRecord) -> bool:
+    """Return whether a span has nothing that could tell of a failure, as most have not."""
+    return span.status != STATUS_ERROR and not span.events and semconv.ERROR_TYPE not in span.attributes
 
 
 def _ended_by(span: SpanRecord, exceptions: frozenset[str]) -> bool:

@@ -129,10 +129,12 @@ def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> di
     return matches
 
 
+# Made once: `json.dumps` makes one for each call.
+_json = json.JSONEncoder(sort_keys=True).encode
 _JOINED_BY: tuple[Callable[[ToolRequest | ToolCall], str], ...] = (
     # Without an id a record stands alone: an object's own identity equals no other's.
     lambda call: call.call_id or f"without id {id(call)}",
-    lambda call: json.dumps([call.name, call.arguments], sort_keys=True),
+    lambda call: _json([call.name, call.arguments]),
     lambda call: call.name,
 )
 

@@ -99,14 +99,15 @@ def _names(
 ) -> dict[str, Any]:
     """Return whatever the spans and log records of a trace name it by, the first before the others."""
     carriers = [node.span.attributes for node in nodes] + [log.attributes for log in logs]
-    resources = [node.span.resource for node in nodes]
-    service = _resource(nodes, semconv.SERVICE_NAME)
+    # Spans share their resources.
+    resources = [*{id(node.span.resource): node.span.resource for node in nodes}.values()]
+    service = _first_text(resources, semconv.SERVICE_NAME)
     session_id = identity.session_id(carriers) or naming.session_id(carriers + resources, service)
     return {
         "session_id": session_id,
         "user_id": identity.user_id(carriers),
         "service": service,
-        "service_version": _resource(nodes, semconv.SERVICE_VERSION),
+        "service_version": _first_text(resources, semconv.SERVICE_VERSION),
         "service_versions": _service_versions(resources),
         "environment": next(filter(None, map(identity.environment_of, resources)), None),
         "run": run_attributes.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
@@ -209,8 +210,8 @@ def _goes_on_elsewhere(nodes: TurnNodes, turn: Turn, agents: Sequence[str]) -> b
     return not was_executed and bool(tool_requests(nodes.models[-1:], agents))
 
 
-def _resource(nodes: Iterable[Node], key: str) -> str | None:
-    return next((name for node in nodes if (name := known_text(node.span.resource.get(key)))), None)
+def _first_text(resources: Iterable[Mapping[str, Json]], key: str) -> str | None:
+    return next((name for resource in resources if (name := known_text(resource.get(key)))), None)
 
 
 def _service_versions(resources: Iterable[Mapping[str, Json]]) -> tuple[str, ...]:

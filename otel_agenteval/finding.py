@@ -5,9 +5,10 @@ of evidence. Findings make no score.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from otel_agenteval.checked import dataclass
 from otel_agenteval.model import Json
 
 

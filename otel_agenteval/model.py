@@ -5,8 +5,10 @@ never "empty": an empty answer is `""`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, NamedTuple, TypeAlias
+
+from otel_agenteval.checked import dataclass
 
 BASELINE: Final = "baseline"
 CONDITIONS: Final = (BASELINE, "fault", "structural", "prompt")

@@ -1,10 +1,11 @@
 """The outcome of an evaluation: a score, the reason for having none, or the evaluator's failure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
+from otel_agenteval.checked import dataclass
 from otel_agenteval.model import Json
 
 

@@ -6,9 +6,10 @@ serialisations of either, Haystack's objects, and the typeless parts of Bedrock'
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, TypeGuard
 
+from otel_agenteval.checked import dataclass
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
     decode_json,
@@ -25,8 +26,6 @@ _STRUCTURE = re.compile(r'[\s"]*(?:\[\s*\{|\{)')
 _CALLS = ("toolUse", "function_call", "functionCall")
 _RESULTS = ("toolResult", "function_response", "functionResponse")
 _REASONING = "reasoningContent"
-# Fields of replies of OpenAI's and alike beside the text.
-_BESIDE = ("audio", "images")
 _CALL_IDS = ("call_id", "id", "toolUseId")
 _ITEM_OF_CALL = "fc_call_"
 _TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, "thought"))
@@ -123,7 +122,8 @@ def read_message(value: Json) -> ChatMessage | None:
         message.reasoning.append(text)
     if text := known_text(fields.get("refusal")):
         message.texts.append(text)
-    message.has_more = message.has_more or any(fields.get(key) for key in _BESIDE)
+    # Beside the text, in replies of OpenAI's and alike.
+    message.has_more = message.has_more or bool(fields.get("audio") or fields.get("images"))
     return message
 
 
@@ -177,6 +177,8 @@ def _read_parts(message: ChatMessage, parts: Json) -> None:
 def _read_part(message: ChatMessage, part: Mapping[str, Json]) -> None:
     """Add a part to the message. Kinds without text or tools (blobs, files, new ones) are passed over."""
     match part.get("type"):
+        case "text" if text := known_text(part.get("content")):  # Most parts are.
+            message.texts.append(text)
         case None if not _TYPELESS.isdisjoint(part):
             _read_typeless(message, part)
         case None if "tool_name" in part and "arguments" in part:

@@ -6,12 +6,12 @@ and Jaccard index (same words) keeps a list of similar items, each in other word
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from otel_agenteval.checked import dataclass
 from otel_agenteval.metrics.result import MetricResult, clamp
 from otel_agenteval.metrics.similarity import TokenSets
 from otel_agenteval.metrics.vectors import UnitVector, Vector, cosine_similarity, unit_vector

@@ -1,10 +1,11 @@
 """The result of every metric, and checks of numbers that come from outside."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from numbers import Real
 from typing import TypeGuard, TypeVar
 
+from otel_agenteval.checked import dataclass
 from otel_agenteval.model import Json
 
 T = TypeVar("T")

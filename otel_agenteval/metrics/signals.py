@@ -8,10 +8,10 @@ coverage it is missing.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from otel_agenteval.checked import dataclass
 from otel_agenteval.metrics.result import unit_interval
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(

@@ -7,12 +7,13 @@ all become `_other`. Whatever was admitted stays admitted until the collector re
 
 import logging
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
 from typing import Final, TypeVar
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from otel_agenteval import semconv
+from otel_agenteval.checked import dataclass
 from otel_agenteval.text import cut, storable
 
 T = TypeVar("T")

@@ -6,10 +6,11 @@ It says only what the trace shows: what was not recorded is neither good nor bad
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import TypeAlias
 
+from otel_agenteval.checked import dataclass
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
 from otel_agenteval.text import cut
 

@@ -1,9 +1,9 @@
 """The measured work of an agent in a trace: model calls, tool calls, turns, and the money that went into loops."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from otel_agenteval.checked import dataclass
 from otel_agenteval.detectors import LOOP_KINDS, Step, StepKind, steps_of
 from otel_agenteval.finding import Finding, FindingKind
 from otel_agenteval.model import Json, ModelCall, Trace

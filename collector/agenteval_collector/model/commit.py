@@ -1,7 +1,7 @@
 """The commit of the evaluation to the store: scored traces and everything that follows from them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.conversation_links import ConversationLink, LinkLookUp, Move
@@ -10,6 +10,7 @@ from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import SessionUpdate
 from agenteval_collector.model.trace_view import TraceView
+from otel_agenteval.checked import dataclass
 from otel_agenteval.detectors import LoopKind
 from otel_agenteval.finding import Finding, FindingKind
 from otel_agenteval.model import RunIdentity

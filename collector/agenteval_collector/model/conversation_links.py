@@ -1,8 +1,10 @@
 """Links between the traces of conversations that no id names, as evaluation and store exchange them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+from otel_agenteval.checked import dataclass
 
 
 class LinkLookUp(NamedTuple):

@@ -2,8 +2,10 @@
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final
+
+from otel_agenteval.checked import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """Jobs for the judge, and their results."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from otel_agenteval.checked import dataclass
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, JudgedPart, Outcome, Status, SubjectKind
 

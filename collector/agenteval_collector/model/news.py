@@ -1,11 +1,11 @@
 """The news of a commit to the store, for everything that emits or shows it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.effort import Effort
+from otel_agenteval.checked import dataclass
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.outcome import Evaluation
 

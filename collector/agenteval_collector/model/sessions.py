@@ -1,12 +1,13 @@
 """Sessions and their traces, as evaluation, sessions and store exchange them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from agenteval_collector.model.effort import NO_EFFORT, Effort
 from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.model.turn_summary import TurnSummary
+from otel_agenteval.checked import dataclass
 from otel_agenteval.outcome import Evaluation
 
 Signals = Mapping[str, Evaluation]

@@ -1,11 +1,11 @@
 """A trace as it is shown and stored: what was said and done in it, and how it came to be complete."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agenteval_collector.model.assembled_trace import Closing, Death
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.running_traces import UnendedSpan
+from otel_agenteval.checked import dataclass
 from otel_agenteval.finding import Seen
 from otel_agenteval.model import ToolCall, Trace
 

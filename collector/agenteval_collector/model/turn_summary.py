@@ -2,10 +2,10 @@
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.model.trace_view import TurnView
+from otel_agenteval.checked import dataclass
 from otel_agenteval.detectors.fingerprints import is_speech
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import Json, Turn
@@ -17,6 +17,8 @@ BRIEF: Final = 40
 MAX_CALLS: Final = 100
 """Calls of a turn that are compared: the first ones."""
 
+# Made once: `json.dumps` makes one for each text.
+_json: Final = json.JSONEncoder(sort_keys=True).encode
 _WORD: Final = re.compile(r"\w+")
 _NAMED: Final = re.compile(r"\w+(?:[./_@]\w+)*")
 
@@ -66,6 +68,6 @@ def _text(content: Json) -> str:
     if isinstance(content, str):
         return content
     try:
-        return json.dumps(content, sort_keys=True)
+        return _json(content)
     except RecursionError:
         return ""

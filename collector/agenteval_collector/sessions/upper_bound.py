@@ -10,10 +10,11 @@ that are completely judged. Where none is, that highest score is all there is to
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from agenteval_collector.model.sessions import Signals
+from otel_agenteval.checked import dataclass
 from otel_agenteval.metrics import SIGNAL_NAMES, MetricResult, SavedScores, SessionScores
 from otel_agenteval.outcome import Score, Status
 

@@ -9,7 +9,7 @@ names one are in its session too. Where none does, the session's id is that of t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from agenteval_collector.model.commit import Commit
@@ -17,6 +17,7 @@ from agenteval_collector.model.conversation_links import ConversationLink, Move
 from agenteval_collector.sessions.conversations.known_links import MAX_MOVED, KnownLinks, NotedLinks
 from agenteval_collector.sessions.conversations.link_rules import link_of
 from agenteval_collector.sessions.conversations.ports import LinkStore
+from otel_agenteval.checked import dataclass
 from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace
 

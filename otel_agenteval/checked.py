@@ -1,0 +1,16 @@
+"""Make dataclasses whose objects the type checker alone keeps from being changed.
+
+A frozen dataclass sets each field through `object.__setattr__`, so that an object takes three times as long to make. Of
+the work on a trace that was 7 %. mypy reports a changed field of these as it does of other frozen ones.
+"""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414 - the way to say that it is meant to be imported
+else:
+
+    def dataclass(*, frozen: bool = False, **options: Any) -> Any:
+        """Take what `dataclasses.dataclass` does."""
+        return dataclasses.dataclass(unsafe_hash=frozen, **options)

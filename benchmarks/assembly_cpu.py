@@ -15,12 +15,12 @@ from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
-from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from benchmarks.harness import MIB, arguments, report
 from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
+from tests.support.clock import ManualClock
 
 CONFIG = AssemblyConfig(max_open_bytes=1 << 40, max_recent_bytes=4 * MIB)
 BETWEEN = 0.01

@@ -22,7 +22,6 @@ from typing import Final, NamedTuple
 
 from agenteval_collector.config import load
 from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.wiring.offline import OfflineCollector
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -34,6 +33,7 @@ from benchmarks.client_cpu import WAYS, cost_per_span, sink
 from benchmarks.harness import arguments, report
 from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
+from tests.support.clock import ManualClock
 
 CLIENT_SPANS: Final = 400
 WARM_UP: Final = 3

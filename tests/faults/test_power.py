@@ -9,13 +9,13 @@ import pytest
 from agenteval_collector.config import Settings
 from agenteval_collector.log.request_file import NewRequest, RequestFile
 from agenteval_collector.model.logged_requests import Signal
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.files import make_folder
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.redaction import REDACTION_KEY, stored_redaction
 from agenteval_collector.wiring.storage import LOG, locked
 
 from tests.faults.disk import Disk
+from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.slow
 

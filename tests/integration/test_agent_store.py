@@ -9,7 +9,6 @@ import pytest
 from agenteval_collector.model.agents import AgentFigures, AgentHistory, Range, quantile
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import Move
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores import Store
 
@@ -17,6 +16,7 @@ from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import clustered_interval
 from otel_agenteval.outcome import JudgedPart
 from tests.support.agent_history import HOUR, NOW, error_in, judged, session_of, trace_of
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 from tests.support.findings import finding
 

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from agenteval_collector.runtime.clock import ManualClock
 
 from tests.integration.test_cli_read import agenteval
 from tests.support import asking
 from tests.support.agent_history import AGENTS, NOW, served_history
+from tests.support.clock import ManualClock
 from tests.support.pages import app_of
 from tests.support.web_server import serve
 

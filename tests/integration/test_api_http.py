@@ -10,12 +10,12 @@ from urllib.parse import quote
 import httpx
 import pytest
 from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import asking
+from tests.support.clock import ManualClock
 from tests.support.inputs import inputs
 from tests.support.keys import ring_of
 from tests.support.memory_queries import (

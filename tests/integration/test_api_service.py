@@ -16,7 +16,6 @@ from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.news import News
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from google.rpc import error_details_pb2, status_pb2
 
@@ -26,6 +25,7 @@ from otel_agenteval.proto.v1.evaluation_pb2_grpc import (
     EvaluationServiceStub,
     add_EvaluationServiceServicer_to_server,
 )
+from tests.support.clock import ManualClock
 from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
 from tests.support.eventually import eventually
 from tests.support.keys import door

@@ -12,7 +12,6 @@ import pytest
 from agenteval_collector.api.responses import json_response
 from agenteval_collector.api.trace_documents import FailureRateDocument
 from agenteval_collector.cli.command_line import command_line
-from agenteval_collector.runtime.clock import ManualClock
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -20,6 +19,7 @@ from starlette.routing import Route
 from typer.testing import CliRunner, Result
 
 from tests.support import asking
+from tests.support.clock import ManualClock
 from tests.support.collector_process import SCRIPT
 from tests.support.keys import ring_of
 from tests.support.memory_queries import (

@@ -13,7 +13,6 @@ from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.offline.recordings import Recorded, read_recording
 from agenteval_collector.offline.replay import replay
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -23,6 +22,7 @@ from typer.testing import CliRunner
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support import asking
+from tests.support.clock import ManualClock
 from tests.support.crashing import CollectorProcess
 from tests.support.eventually import eventually
 from tests.support.otlp import marked, span, trace_id, traces, turn

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import ConversationLink
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores import conversations as stored
 
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 
 pytestmark = pytest.mark.databases

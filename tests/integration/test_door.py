@@ -12,9 +12,9 @@ import pytest
 from agenteval_collector.doors.grpc_door import HEALTH_CHECK, Door, caller_of
 from agenteval_collector.doors.grpc_messages import PRESSED_SECONDS
 from agenteval_collector.model.callers import Scope
-from agenteval_collector.runtime.clock import ManualClock
 from google.rpc import status_pb2
 
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.keys import door
 

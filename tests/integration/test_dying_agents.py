@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.findings.loops.open_spans import FORGOTTEN_AFTER, GONE_AFTER
-from agenteval_collector.runtime.clock import ManualClock
 from typer.testing import CliRunner
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.looping import root_span, tool_span
 from tests.support.otlp import START, marked, span, span_id, trace_id, traces

@@ -9,7 +9,6 @@ from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judge_jobs import JudgeJob, StoredAnswer
 from agenteval_collector.model.labels import Label
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import metadata
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +17,7 @@ from sqlalchemy import select
 
 from otel_agenteval.finding import Severity
 from tests.integration.test_store import hex_id, record, score, session_update
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 from tests.support.findings import finding
 from tests.support.otlp import START

@@ -18,7 +18,6 @@ from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.model.shown_findings import MAX_SHOWN
 from agenteval_collector.model.trace_view import view_of
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import sessions
@@ -26,6 +25,7 @@ from sqlalchemy import select
 
 from otel_agenteval.finding import Finding, Mode, Severity
 from otel_agenteval.model import Trace
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 from tests.support.findings import SPAN_ID, TRACE_ID, finding, loop_found
 from tests.support.plans import plan_of

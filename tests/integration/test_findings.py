@@ -14,7 +14,6 @@ from agenteval_collector.findings.effort import AgentEfforts
 from agenteval_collector.findings.loops import TraceLoops
 from agenteval_collector.model.assembled_trace import Death
 from agenteval_collector.model.running_traces import UnendedSpan
-from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from otel_agenteval.detectors import RuleBook
@@ -22,6 +21,7 @@ from otel_agenteval.finding import Finding, Mode, Seen, Visibility
 from otel_agenteval.model import ModelCall, ToolCall, Trace, Turn
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from tests.support.clock import ManualClock
 from tests.support.findings import finding
 from tests.support.looping import root_span, tool_span
 from tests.support.otlp import span, span_id, trace_id, traces, turn

@@ -9,9 +9,9 @@ import pytest
 from agenteval_collector.config import BudgetConfig
 from agenteval_collector.judge.budget import Ledger, PriceList, estimated_tokens
 from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in, stores_on
 from tests.support.postgres import Server
 

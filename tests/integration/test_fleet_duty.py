@@ -7,12 +7,13 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import pytest
 from agenteval_collector.model.deletions import Doomed
-from agenteval_collector.runtime.clock import ManualClock, SystemClock
+from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines import DUTY_LASTS, Use
 from agenteval_collector.wiring.store_watch import StoreWatch
 
+from tests.support.clock import ManualClock
 from tests.support.crashing import CollectorProcess
 from tests.support.databases import store_settings, stores_on
 from tests.support.eventually import eventually

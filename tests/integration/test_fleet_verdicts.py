@@ -6,9 +6,9 @@ from queue import Queue
 
 import pytest
 from agenteval_collector.findings.loops.open_spans import GONE_AFTER
-from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.verdict import Verdict
+from tests.support.clock import ManualClock
 from tests.support.conversing import Agent
 from tests.support.eventually import eventually
 from tests.support.roles import Start

@@ -12,13 +12,13 @@ import httpx
 import pytest
 from agenteval_collector.doors.http_port import Connections, HttpPort
 from agenteval_collector.receiver.http import Bodies
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.otlp import span, traces
 from tests.support.running_collector import RunningCollector

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judge_jobs import JudgeJob, Judgement, StoredAnswer
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 
 from otel_agenteval.outcome import SubjectKind
 from tests.integration.test_store import hex_id, record, score, session_update
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 
 pytestmark = pytest.mark.databases

@@ -11,10 +11,10 @@ import pytest
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.judge.canaries import EVERY, LOOK_EVERY
 from agenteval_collector.judge.panel import JUDGED
-from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from typer.testing import CliRunner
 
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.judge.behaviours import Behaviour
 from tests.support.judge.completions import Received

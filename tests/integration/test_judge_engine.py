@@ -17,11 +17,11 @@ from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import JudgeExchange, Judgement, Spend
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored
+from tests.support.clock import ManualClock
 from tests.support.judge.behaviours import NAMED, OK, SOON, Behaviour
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.judge_stage import Answers, job

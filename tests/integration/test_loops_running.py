@@ -9,12 +9,12 @@ from typing import Any
 import grpc
 import pytest
 from agenteval_collector.findings.loops.stage import NAMED_WITHIN
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.wiring.servers import WATCHERS
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from tests.support.clock import ManualClock
 from tests.support.crashing import CollectorProcess
 from tests.support.eventually import eventually
 from tests.support.looping import loops_in, root_span, tool_span

@@ -22,7 +22,6 @@ from agenteval_collector.model.runs import RunReport
 from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.offline.replay import replay
 from agenteval_collector.problems import ProblemKey
-from agenteval_collector.runtime.clock import ManualClock
 from jsonschema import Draft202012Validator, ValidationError
 
 from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
@@ -31,6 +30,7 @@ from tests.integration.test_api_service import DEADLINE, Nobody
 from tests.integration.test_api_service import serve as serve_grpc
 from tests.support import asking
 from tests.support.assembled import assembled
+from tests.support.clock import ManualClock
 from tests.support.evaluations import evaluation
 from tests.support.memory_queries import MemoryReports
 from tests.support.otlp import span_id, trace_id, turn

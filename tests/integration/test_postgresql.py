@@ -16,7 +16,6 @@ import pytest
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.config import ConfigError, load
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.stores import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -25,6 +24,7 @@ from typer.testing import CliRunner
 
 from otel_agenteval.outcome import Score
 from tests.integration.test_store import hex_id, record, score
+from tests.support.clock import ManualClock
 from tests.support.collector_process import SCRIPT, collector_process
 from tests.support.databases import stores_on
 from tests.support.eventually import eventually

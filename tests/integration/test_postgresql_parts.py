@@ -6,13 +6,13 @@ import psycopg
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judge_jobs import job_of
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from agenteval_collector.stores.store import TRIM_EXCHANGES_EVERY
 
 from otel_agenteval.outcome import Method, SubjectKind
 from tests.integration.test_store import hex_id, score
+from tests.support.clock import ManualClock
 from tests.support.databases import stores_on
 from tests.support.eventually import eventually
 from tests.support.postgres import Server

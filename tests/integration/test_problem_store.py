@@ -15,7 +15,6 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemState
 from agenteval_collector.problems.problem import Problem, ProblemFilter
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores import Store
 from agenteval_collector.stores import problems as limits
@@ -26,6 +25,7 @@ from sqlalchemy.dialects import sqlite
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Method, Score, SubjectKind
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding

@@ -10,8 +10,9 @@ import pytest
 from agenteval_collector.log import RequestFile, RequestLog
 from agenteval_collector.log.request_file import NewRequest
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
+
+from tests.support.clock import ManualClock
 
 OpenLog = Callable[..., RequestLog]
 

@@ -8,10 +8,10 @@ import pytest
 from agenteval_collector.config import ConfigError, load
 from agenteval_collector.log import RequestFile
 from agenteval_collector.model.labels import Label
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores.erasing import FORGOTTEN
 
 from tests.integration.test_deletion import WORD, files_with, spans
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector

@@ -14,9 +14,9 @@ import pytest
 from agenteval_collector.api.wire import TOKEN_HEADER
 from agenteval_collector.api.write_guard import MAX_BODY_BYTES
 from agenteval_collector.model.labels import Label
-from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support import asking
+from tests.support.clock import ManualClock
 from tests.support.judged_traces import NAME, REASON, TRACES, hex_id, judge, judged_collector
 from tests.support.memory_queries import GOOD_TRACE, NOW, MemoryQueries, MemoryReports, outcome, session, trace, turn
 from tests.support.otlp import traces

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.senders import Awaited, Habit, Sender
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.otlp import span, span_id, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector

@@ -11,10 +11,10 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.scoring import reliability_reports
 
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 from tests.support.findings import TRACE_ID, loop_found
 from tests.support.otlp import START

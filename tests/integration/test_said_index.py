@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.model.deletions import Doomed
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import SAID_INDEX
 
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from agenteval_collector.doors.audit import LINES_PER_WINDOW, Audit
 from agenteval_collector.model.callers import Caller, Scope
-from agenteval_collector.runtime.clock import ManualClock
 from starlette.routing import Route
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.keys import ring_of
 from tests.support.memory_queries import MemoryReports

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from agenteval_collector.evaluators import EvaluationContext, plugins
 from agenteval_collector.evaluators.coherence import Coherence
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.sessions import LiveSessions
 from hypothesis import HealthCheck, given
@@ -17,6 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.metrics import agent_reliability
 from otel_agenteval.outcome import Outcome
+from tests.support.clock import ManualClock
 from tests.support.inputs import inputs
 from tests.support.otlp import marked, span, trace_id, turn
 from tests.support.scoring import IDLE, Scoring, assembled

@@ -14,7 +14,6 @@ from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.scoring import reliability_reports
@@ -24,6 +23,7 @@ from hypothesis import strategies as st
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Method, Score
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding, loop_found

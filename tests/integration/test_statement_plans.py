@@ -10,7 +10,6 @@ from typing import Any, Final
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.erasing import forget_content
 from sqlalchemy import event
@@ -18,6 +17,7 @@ from sqlalchemy import event
 from otel_agenteval.finding import Severity
 from otel_agenteval.outcome import JudgedPart, Method
 from tests.integration.test_store import hex_id, record, score, session_update
+from tests.support.clock import ManualClock
 from tests.support.findings import finding
 from tests.support.otlp import START
 

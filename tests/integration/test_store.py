@@ -16,7 +16,6 @@ from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate, StoredPlace
 from agenteval_collector.model.trace_view import view_of
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines.sqlite import SqliteFile
@@ -29,6 +28,7 @@ from sqlalchemy import event
 
 from otel_agenteval.model import Tool, ToolCall, Trace, Turn
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, SubjectKind, Unscored
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in, locked
 from tests.support.evaluations import evaluation
 from tests.support.eventually import eventually

@@ -8,12 +8,12 @@ import grpc
 import httpx
 import pytest
 import yaml
-from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.certificates import self_signed, signed
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.otlp import marked, span, trace_id, traces, turn

@@ -14,7 +14,6 @@ from agenteval_collector.model.callers import Caller
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.wiring.pipeline import Pipeline
@@ -24,6 +23,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.otlp import START, marked, span, trace_id, traces, turn
 from tests.support.running_collector import settings

@@ -10,11 +10,11 @@ import grpc
 import httpx
 import pytest
 from agenteval_collector.config import ConfigError
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from tests.support.certificates import Certificate, self_signed, signed
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.otlp import span, traces
 from tests.support.running_collector import RunningCollector, settings

@@ -12,7 +12,6 @@ import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import Event, News
 from agenteval_collector.problems.problem import ProblemFilter
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Superseded
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines import Use
@@ -23,6 +22,7 @@ from sqlalchemy import func, select
 from otel_agenteval.detectors import LoopKind
 from otel_agenteval.finding import Finding, Mode, Severity
 from tests.support.agent_history import HOUR, NOW, error_in, judged, session_of, trace_of
+from tests.support.clock import ManualClock
 from tests.support.databases import stores_on
 from tests.support.findings import loop_found
 from tests.support.postgres import Server

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from agenteval_collector.runtime.clock import ManualClock
 
 from tests.slow.test_page import ATTACK, CONTRAST, LONG
 from tests.support.agent_history import NOW, served_history
 from tests.support.browser import Tab
+from tests.support.clock import ManualClock
 from tests.support.pages import app_of
 from tests.support.web_server import serve
 

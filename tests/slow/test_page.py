@@ -5,9 +5,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.browser import Tab
+from tests.support.clock import ManualClock
 from tests.support.memory_queries import (
     GOOD_TRACE,
     NOW,

@@ -5,11 +5,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from agenteval_collector.runtime.clock import ManualClock
 
 from tests.slow.test_page import ATTACK, CONTRAST, LONG
 from tests.support.assembled import assembled
 from tests.support.browser import Tab
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.memory_queries import (
     NOW,

@@ -16,13 +16,13 @@ from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport, RunTrace
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.scoring import reliability_reports
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import RunIdentity, Trace
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score
+from tests.support.clock import ManualClock
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding
 

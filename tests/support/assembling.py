@@ -9,11 +9,11 @@ from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.logged_requests import LoggedRequest
 from agenteval_collector.model.senders import Habit
-from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.support.clock import ManualClock
 from tests.support.otlp import logged
 
 SETTLE, SETTLE_LOGS, SILENCE = 0.25, 5.0, 60.0

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.problems.problem import ProblemFilter
-from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.agent_history import AGENTS, NOW, served_history
 from tests.support.browser import Tab, open_tab
+from tests.support.clock import ManualClock
 from tests.support.memory_queries import GOOD_TRACE, MemoryQueries
 from tests.support.pages import app_of
 from tests.support.travel_agent import travel_agent

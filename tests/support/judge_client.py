@@ -15,7 +15,8 @@ from agenteval_collector.judge.ports import (
     Settle,
 )
 from agenteval_collector.model.judge_jobs import Spend
-from agenteval_collector.runtime.clock import ManualClock
+
+from tests.support.clock import ManualClock
 
 T = TypeVar("T")
 

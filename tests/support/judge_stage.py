@@ -11,11 +11,11 @@ from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Answer, Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Reserve
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, StoredAnswer
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Failure, Method, Score, Status, Unscored
+from tests.support.clock import ManualClock
 from tests.support.evaluations import evaluation
 from tests.support.judging import question
 from tests.support.referring import exchange

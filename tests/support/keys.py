@@ -7,7 +7,9 @@ from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_door import Door, Scopes
 from agenteval_collector.doors.grpc_messages import GrpcMessages
 from agenteval_collector.doors.keys import KeyRing
-from agenteval_collector.runtime.clock import Clock, ManualClock
+from agenteval_collector.runtime.clock import Clock
+
+from tests.support.clock import ManualClock
 
 MIB = 1024 * 1024
 

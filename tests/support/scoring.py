@@ -22,7 +22,6 @@ from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judge_jobs import JudgeJob
 from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.judge import make_judging
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
@@ -31,6 +30,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.finding import Finding
 from tests.support.assembling import Counting
+from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 
 IDLE = 900.0

@@ -6,9 +6,9 @@ from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
 from agenteval_collector.model.logged_requests import ARRIVAL_BYTES, DECODED, Arrival, LoggedRequest
-from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.assembling import Counting, spans_of
+from tests.support.clock import ManualClock
 from tests.support.otlp import logged, marked, span, span_id, trace_id, traces
 
 CONFIG = AssemblyConfig(max_open_bytes=1 << 30, max_recent_bytes=0)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from agenteval_collector.findings.loops import LiveLoops
 from agenteval_collector.model.logged_requests import Arrival, Origin
-from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.sdk.trace import ReadableSpan
@@ -17,6 +16,7 @@ from otel_agenteval.detectors import BudgetRule, Detectors, Mode, RuleBook, Rule
 from otel_agenteval.detectors.agent_runs import MAX_RUNS
 from otel_agenteval.model import AgentRun
 from tests.support.agent_runs import Message, Stage
+from tests.support.clock import ManualClock
 from tests.support.looping import found_live
 from tests.support.watched import Watched
 

@@ -7,13 +7,13 @@ import pytest
 from agenteval_collector.emit.feed import MAX_ALARMS, MAX_MISSED, Feed, FeedItem, Lost, Subscription
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.news import News
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.outcome import Evaluation, Failure, Method, Score, SubjectKind
+from tests.support.clock import ManualClock
 from tests.support.evaluations import committed, evaluation
 from tests.support.findings import finding, loop_found
 from tests.support.rendering import rendered

@@ -3,10 +3,11 @@
 import pytest
 from agenteval_collector.judge.ports import JudgeUnavailable
 from agenteval_collector.judge.queue.outage import FIRST, LONGEST, SHORTEST, Outage
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support.clock import ManualClock
 
 
 def away(retry_after: float | None = None) -> JudgeUnavailable:

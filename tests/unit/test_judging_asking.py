@@ -22,10 +22,10 @@ from agenteval_collector.judge.ports import (
 )
 from agenteval_collector.judge.prompt.replies import CANARY, SCORE, TEXT, record
 from agenteval_collector.model.judge_jobs import JudgeExchange
-from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
+from tests.support.clock import ManualClock
 from tests.support.judge_stage import Answers, job
 from tests.support.ledger import Table
 

@@ -10,10 +10,10 @@ from agenteval_collector.config import BudgetConfig, PriceConfig
 from agenteval_collector.judge.budget import Ledger, PriceList, estimated_tokens
 from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget, Reserve, Settle
 from agenteval_collector.model.judge_jobs import Spend
-from agenteval_collector.runtime.clock import ManualClock
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.clock import ManualClock
 from tests.support.ledger import Table, added
 
 HALF_PAST_TEN = 1_699_957_800_000_000_000

@@ -7,10 +7,10 @@ from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Ask
 from agenteval_collector.model.judge_jobs import JudgeJob
-from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace
+from tests.support.clock import ManualClock
 from tests.support.judge_stage import GOOD, World, job
 from tests.support.spans import answer, asks, chat, told, user
 

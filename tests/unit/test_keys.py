@@ -10,9 +10,9 @@ from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.config import ConfigError, load
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.model.callers import ANONYMOUS, Caller, Scope
-from agenteval_collector.runtime.clock import ManualClock
 from typer.testing import CliRunner
 
+from tests.support.clock import ManualClock
 from tests.support.keys import ring_of
 
 DIGEST = hashlib.sha256(b"secret").hexdigest()

@@ -11,7 +11,6 @@ from agenteval_collector.findings.loops.stage import LoopStage
 from agenteval_collector.model.logged_requests import Arrival, Origin
 from agenteval_collector.model.news import News
 from agenteval_collector.offline.recordings import read_recording
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -22,6 +21,7 @@ from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.detectors import Detectors, RuleBook, steps_of
 from otel_agenteval.finding import Finding
 from tests.support.assembling import Counting
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.looping import found_live, root_span, tool_span
 from tests.support.otlp import span, span_id

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from agenteval_collector.findings.loops import LiveLoops
 from agenteval_collector.model.logged_requests import Arrival, Origin
-from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.conventions.identity import BY_CONVENTION
 from otel_agenteval.detectors import RuleBook, Rules
 from otel_agenteval.finding import Finding
+from tests.support.clock import ManualClock
 from tests.support.looping import found_live, tool_span
 from tests.support.otlp import START, span, span_id, trace_id
 

@@ -5,9 +5,9 @@ from agenteval_collector.findings.loops import OpenSpans
 from agenteval_collector.findings.loops import open_spans as module
 from agenteval_collector.model.logged_requests import Arrival, Origin
 from agenteval_collector.model.running_traces import SpanStart, StartsReport
-from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.assembling import Counting
+from tests.support.clock import ManualClock
 from tests.support.findings import loop_found
 from tests.support.otlp import START, marked, span, span_id, trace_id
 

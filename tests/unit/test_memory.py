@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded
 from agenteval_collector.runtime.machine import SHARE_OF_RAM, memory_limit, resident_bytes
 from agenteval_collector.runtime.memory import LOOK_EVERY, MemoryGuard
+
+from tests.support.clock import ManualClock
 
 LIMIT = 1000
 

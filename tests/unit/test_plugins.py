@@ -12,12 +12,12 @@ from agenteval_collector.config import ConfigError, load
 from agenteval_collector.evaluation import EverySession
 from agenteval_collector.evaluators import EvaluationContext, plugins
 from agenteval_collector.judge.referrals import NoJudge
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.scoring import EvaluationCore
 
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored
 from tests.support.assembling import Counting
+from tests.support.clock import ManualClock
 from tests.support.otlp import trace_id, turn
 from tests.support.scoring import EarlierTraces, Scoring, assembled
 

@@ -7,10 +7,10 @@ import pytest
 from agenteval_collector.model.runs import StoredRun, UnmatchedReport
 from agenteval_collector.reliability import CountedRuns, ReliabilityReports
 from agenteval_collector.reliability.version_reports import LIVE_VERSIONS, SCRAPE_BUDGET, SHARE
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.model import RunIdentity
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.unit.test_reliability_runs import trace
 

@@ -7,10 +7,10 @@ from agenteval_collector.evaluation import RunningTraceReader
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.findings.loops import OpenSpans
 from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.model import Trace
 from tests.support.assembling import Counting
+from tests.support.clock import ManualClock
 from tests.support.otlp import turn
 from tests.support.scoring import assembled
 

@@ -5,7 +5,6 @@ from typing import Any, cast
 
 import pytest
 from agenteval_collector.api.trace_documents import SessionItem
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.web import sessions
 from agenteval_collector.web.sessions import FEWEST, folded
 from agenteval_collector.web.site import Site
@@ -13,6 +12,7 @@ from agenteval_collector.web.timeline import LEAST, WIDTH, placed_traces
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.clock import ManualClock
 from tests.support.memory_queries import GOOD_TRACE, NOW, MemoryQueries, at, problem, trace
 from tests.support.travel_agent import travel_agent
 

@@ -1,6 +1,7 @@
 from agenteval_collector.model.sessions import PastSession, SessionLevel
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.sessions.past_sessions import LEVELS_EVERY, PAST_EVERY, StoredSessions
+
+from tests.support.clock import ManualClock
 
 
 def level(agent: str, active: int) -> SessionLevel:

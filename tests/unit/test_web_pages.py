@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 import pytest
 from agenteval_collector.api.trace_documents import JUDGE_TROUBLE, FindingDocument
 from agenteval_collector.model.judge_jobs import PENDING_TRACES
-from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.web import formats, sessions
 from agenteval_collector.web.assets import asset
@@ -19,6 +18,7 @@ from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind
 from otel_agenteval.text import storable
 from tests.support.assembled import assembled
+from tests.support.clock import ManualClock
 from tests.support.inputs import inputs
 from tests.support.memory_queries import (
     GOOD_TRACE,

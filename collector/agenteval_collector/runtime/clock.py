@@ -24,22 +24,3 @@ class SystemClock:
 
     def now(self) -> int:
         return time.time_ns()
-
-
-class ManualClock:
-    """A clock that stands still until it is told to advance; for tests and for replay."""
-
-    def __init__(self, now: int = 1_700_000_000_000_000_000) -> None:
-        self._now = now
-        self._monotonic = 0.0
-
-    def monotonic(self) -> float:
-        return self._monotonic
-
-    def now(self) -> int:
-        return self._now
-
-    def advance(self, seconds: float) -> None:
-        """Move both readings forward."""
-        self._monotonic += seconds
-        self._now += round(seconds * 1e9)

@@ -89,9 +89,9 @@ def _write(pipe: Connection, url: str, commits: int, size: int, first: int, netw
         store.commit(filled(sessions, size))
     prepared = [filled(sessions, size) for _ in range(commits)]
     times = Times()
-    assert database.beside is not None
+    assert database.writer_locks is not None
     _wait_for_network(store, network / 1e3)
-    _watch_lock(store, database.beside.lock_sums, times)
+    _watch_lock(store, database.writer_locks.lock_sums, times)
     pipe.send(None)
     pipe.recv()
     started, cpu = time.perf_counter(), time.process_time()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.problems.problem import ProblemFilter
@@ -109,8 +109,10 @@ def of_pipeline(store: Store, drawn: Sample, now: int) -> Questions:
         "64 oldest traces to erase": lambda: store.deletions.oldest_traces(now - 20 * DAY, BATCH),
         "64 traces erased": lambda: store.deletions.erase([one()[0] for _ in range(BATCH)], []),
         "sessions without a trace": lambda: store.deletions.empty_sessions(now - 400 * DAY, BATCH),
-        "sessions of a user, to delete": lambda: store.deletions.sessions_of(Doomed(user_id="user-7")),
-        "traces before a time, to delete": lambda: store.deletions.traces_of(Doomed(before=now - 25 * DAY), [], BATCH),
+        "sessions of a user, to delete": lambda: store.deletions.sessions_of(DeletionFilter(user_id="user-7")),
+        "traces before a time, to delete": lambda: store.deletions.traces_of(
+            DeletionFilter(before=now - 25 * DAY), [], BATCH
+        ),
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from agenteval_collector.cli.client import ApiError, post
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.cli.delete import DELETE_PATH
-from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.stores.erasing import OF_SESSIONS, OF_TRACES
@@ -65,7 +65,7 @@ def files_with(data_dir: Path, word: str) -> list[str]:
 
 
 def delete(collector: RunningCollector, by: str | None = None, **doomed: Any) -> Receipt:
-    return done(collector, collector.service.pipeline.reports.delete(Doomed(**doomed), by).deletion_id)
+    return done(collector, collector.service.pipeline.reports.delete(DeletionFilter(**doomed), by).deletion_id)
 
 
 def done(collector: RunningCollector, deletion_id: str) -> Receipt:
@@ -183,7 +183,7 @@ def test_a_deletion_that_was_cut_off_goes_on_at_the_next_start(tmp_path: Path) -
         deletions = collector.service.pipeline.base.store.deletions
         collector.service.pipeline.retention.shutdown()
         # As after a crash between the store and the log: the checkpoint may be behind, so that all is replayed.
-        deletion_id = deletions.ask("d1", Doomed(session_id="s"), "ann")
+        deletion_id = deletions.add("d1", DeletionFilter(session_id="s"), "ann")
         deletions.erase(
             [trace_id(1).hex()], ["s"], deletion_id, collector.service.pipeline.assembly.assembler.last_offset
         )

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.deletions import DeletionFilter
 
 from otel_agenteval.finding import Finding
 from tests.support.eventually import eventually
@@ -83,7 +83,7 @@ def test_what_is_deleted_does_not_come_back(start: Start) -> None:
     first.send(traces(turn(1, "a", "b", session="s"), turn(2, "a", "b", session="t")))
     for number in (1, 2):
         completed(second, number)
-    receipt = second.service.pipeline.reports.delete(Doomed(session_id="s"), "ann")
+    receipt = second.service.pipeline.reports.delete(DeletionFilter(session_id="s"), "ann")
     eventually(lambda: second.service.pipeline.reports.receipt(receipt.deletion_id).done_at)
     # Others hear of it a moment later.
     eventually(lambda: second.get(f"/api/v1/traces/{trace_id(1).hex()}") is None)

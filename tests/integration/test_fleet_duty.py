@@ -6,7 +6,7 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import pytest
-from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.stores import Store
@@ -97,7 +97,7 @@ def test_a_deletion_is_carried_out_whichever_server_is_asked(start_role: Start) 
         each.send(traces(turn(number, "a", "b", session=f"s{number}")))
         completed(each, number, within=60)
         reports = each.service.pipeline.reports
-        receipt = reports.delete(Doomed(session_id=f"s{number}"), "ann")
+        receipt = reports.delete(DeletionFilter(session_id=f"s{number}"), "ann")
         eventually(lambda at=receipt.deletion_id, by=reports: by.receipt(at).done_at, within=30)  # type: ignore[misc]
         assert each.get(f"/api/v1/traces/{trace_id(number).hex()}") is None
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport
 
@@ -39,7 +39,7 @@ def test_labels_ends_runs_and_deletions_through_any_role(start_role: Start, post
     eventually(lambda: not server.service.pipeline.base.store.live_sessions(), within=60)
     assert postgresql.execute("SELECT count(*) FROM agenteval.run_reports") == [(len(ROLES),)]
     for number, each in zip(numbers, reports, strict=True):
-        receipt = each.delete(Doomed(session_id=f"s{number}"), "ann")
+        receipt = each.delete(DeletionFilter(session_id=f"s{number}"), "ann")
         eventually(lambda each=each, receipt=receipt: each.receipt(receipt.deletion_id).done_at, within=30)  # type: ignore[misc]
         assert session(server, number) is None
 

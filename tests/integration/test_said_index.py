@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import SAID_INDEX
 
@@ -35,7 +35,7 @@ def test_no_piece_of_a_deleted_text_is_in_any_file(tmp_path: Path) -> None:
             collector.scored(trace_id(number).hex())
         assert files_with_letters(data)
         for session in ("s-3", "s-7"):
-            deletion = collector.service.pipeline.reports.delete(Doomed(session_id=session), None)
+            deletion = collector.service.pipeline.reports.delete(DeletionFilter(session_id=session), None)
             eventually(partial(_is_done, collector, deletion.deletion_id))
         assert files_with_letters(data) == []
         assert collector.get("/api/v1/sessions?text=parcel%2012")["items"][0]["session_id"] == "s-12"
@@ -58,6 +58,6 @@ def test_a_thousand_deletions_leave_an_index_that_can_be_read(store: Store, tmp_
         for number in range(1500):
             # Something stays: of an empty index there are no parts to list.
             database.execute(f"INSERT INTO {SAID_INDEX}(rowid, said) VALUES (?, ?)", (number, f"parcel {number}"))
-            store.deletions.forget_pieces()
+            store.deletions.clean_said_index()
         [[last]] = database.execute(f"SELECT max(rowid) FROM {SAID_INDEX} WHERE {SAID_INDEX} MATCH 'cel'").fetchall()
     assert last == 1499

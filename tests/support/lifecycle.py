@@ -16,7 +16,7 @@ from agenteval_collector.emit.push import EventPush, MetricPush
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage
 from agenteval_collector.log import RequestFile, RequestLog
 from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.model.logged_requests import Arrival, LoggedRequest, Origin, Signal
 from agenteval_collector.model.news import News
@@ -223,14 +223,14 @@ class RetentionCase(Case):
         )  # fmt: skip
 
     def give(self, number: int) -> None:
-        self._store.deletions.ask(str(number), Doomed(session_id=str(number)), None)
+        self._store.deletions.add(str(number), DeletionFilter(session_id=str(number)), None)
         self._retention.wake()
 
     def give_defect(self) -> None:
-        self._store.deletions.ask("defect", Doomed(session_id="defect"), None)
+        self._store.deletions.add("defect", DeletionFilter(session_id="defect"), None)
         self._retention.wake()
 
-    def erase(self, deletion_id: str, doomed: Doomed, session_ids: Sequence[str]) -> bool:
+    def erase(self, deletion_id: str, doomed: DeletionFilter, session_ids: Sequence[str]) -> bool:
         if deletion_id == "defect":
             raise ValueError("a defect")
         if self._refuses:
@@ -241,7 +241,7 @@ class RetentionCase(Case):
     def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
         return None, {}
 
-    def erased(self) -> None:
+    def mark_erased(self) -> None:
         self.done.append(self._number)
 
     @contextmanager

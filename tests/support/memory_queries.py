@@ -31,7 +31,7 @@ from agenteval_collector.api.trace_documents import (
 )
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.judge_jobs import Rejudging
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.pass_rates import Rated
@@ -178,7 +178,7 @@ class MemoryReports:
         self.marked: list[tuple[str, int | str | None, str | None]] = []
         self.again: list[tuple[tuple[str, ...], tuple[str, ...], int]] = []
         self.started: list[StartsReport] = []
-        self.doomed: list[tuple[Doomed, str | None]] = []
+        self.deleted: list[tuple[DeletionFilter, str | None]] = []
 
     def report_run(self, report: RunReport) -> None:
         self.runs.append(report)
@@ -204,8 +204,8 @@ class MemoryReports:
     def check_judge(self) -> str | None:
         return None
 
-    def delete(self, doomed: Doomed, by: str | None) -> Receipt:
-        self.doomed.append((doomed, by))
+    def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
+        self.deleted.append((wanted, by))
         return RECEIPT
 
     def receipt(self, deletion_id: str) -> Receipt:

@@ -7,7 +7,7 @@ from typing import Protocol
 from agenteval_collector.judge.quality import JudgedSnapshot
 from agenteval_collector.model.agents import AgentHistory, SeenAgent
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.judge_jobs import JudgeExchange, Rejudging
 from agenteval_collector.model.labels import Label, LabelledEvaluator
 from agenteval_collector.model.running_traces import RunningTrace, StartsReport, UnendedSpan
@@ -47,7 +47,7 @@ class Reports(Protocol):
         """Return why the judge's endpoint would not answer, None where it would; it costs nothing. Raises
         InvalidRequest where there is no judge."""
 
-    def delete(self, doomed: Doomed, by: str | None) -> Receipt:
+    def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
         """Have this deleted. Durable when it returns; it may go on after that."""
 
     def receipt(self, deletion_id: str) -> Receipt:

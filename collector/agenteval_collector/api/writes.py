@@ -13,7 +13,7 @@ from agenteval_collector.api.figure_documents import ProblemDocument
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
-from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.judge_jobs import Rejudging
 from agenteval_collector.model.labels import Label
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -207,6 +207,6 @@ def delete(reports: Reports, asked: Mapping[str, Any], before: int | None) -> De
         raise InvalidRequest("give one of session_id, user_id, before and deletion_id")
     if (deletion_id := given.get("deletion_id")) is not None:
         return document(DeletionDocument, reports.receipt(wire.hex_id("deletion_id", deletion_id, 32)))
-    doomed = Doomed(**{name: wire.id_of(name, text) for name, text in given.items()}, before=before)
+    wanted = DeletionFilter(**{name: wire.id_of(name, text) for name, text in given.items()}, before=before)
     author = asked.get("author")
-    return document(DeletionDocument, reports.delete(doomed, None if author is None else wire.id_of("author", author)))
+    return document(DeletionDocument, reports.delete(wanted, None if author is None else wire.id_of("author", author)))

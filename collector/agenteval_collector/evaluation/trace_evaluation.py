@@ -26,7 +26,7 @@ from agenteval_collector.evaluators.loop_detection import LoopDetection, repetit
 from agenteval_collector.evaluators.ports import Embed
 from agenteval_collector.model.agent_work import work_of
 from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.model.commit import TOLD_KINDS, Commit, Retold, SameTrace, TraceRecord
+from agenteval_collector.model.commit import CROSS_TRACE_KINDS, Commit, RevisedTurn, SameTrace, TraceRecord
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judge_jobs import Judgement
@@ -131,7 +131,7 @@ class TraceEvaluation:
     def look_again(self, traces: Sequence[AssembledTrace], commit: Commit) -> None:
         """Look again for findings on told calls in traces that those of `commit`, made of `traces`, tell of calls."""
         at_hand = {each.trace_id: each for each in traces}
-        retold: list[Retold] = []
+        revised_turns: list[RevisedTurn] = []
         for trace_id, session_id in self.turns.behind(commit).items():
             assembled = at_hand.get(trace_id) or self.earlier.trace(trace_id)
             trace, unreadable = (None, None) if assembled is None else self._attempt(assembled)
@@ -142,9 +142,11 @@ class TraceEvaluation:
                 trace, assembled, session_id=session_id, is_first=False, turns=turn_of(trace)
             )
             span_id = trace.turns[0].span_id
-            on_turn = [each for each in found if each.kind in TOLD_KINDS and each.span_id == span_id]
-            retold.append(Retold(trace_id=trace_id, session_id=session_id, span_id=span_id, findings=on_turn))
-        commit.retold = retold
+            on_turn = [each for each in found if each.kind in CROSS_TRACE_KINDS and each.span_id == span_id]
+            revised_turns.append(
+                RevisedTurn(trace_id=trace_id, session_id=session_id, span_id=span_id, findings=on_turn)
+            )
+        commit.revised_turns = revised_turns
 
     def _evaluated(
         self, trace: Trace, assembled: AssembledTrace, session_id: str, unreadable: Failure | None

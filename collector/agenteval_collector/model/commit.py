@@ -16,7 +16,7 @@ from otel_agenteval.finding import Finding, FindingKind
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation
 
-TOLD_KINDS = frozenset({*LoopKind, FindingKind.TOOL_FAILED} - {LoopKind.HUNG_SPAN})
+CROSS_TRACE_KINDS = frozenset({*LoopKind, FindingKind.TOOL_FAILED} - {LoopKind.HUNG_SPAN})
 """Kinds of findings that may rest on calls of earlier traces, as those show on the span of the turn."""
 
 
@@ -58,10 +58,10 @@ class TraceRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retold:
+class RevisedTurn:
     """A trace that was kept before, or is in the same commit, and is told of other calls of its first turn now.
 
-    `findings` are all of the kinds `TOLD_KINDS` on the turn's span, `span_id`.
+    `findings` are all of the kinds `CROSS_TRACE_KINDS` on the turn's span, `span_id`.
     """
 
     trace_id: str
@@ -86,12 +86,16 @@ class Commit:
     """The results of one pass of the evaluation, stored as a whole or not at all.
 
     `findings` are loops that showed in traces that were kept before. `emptied` are sessions whose only trace turned
-    out to belong to another session, `left` those that a newer revision has left for another one. `links` join traces
-    to conversations, `moves` are traces that are in other sessions by that, both by trace id; `looked_up` is what they
-    rest on, where other processes may join traces, too. `overtaken` are traces,
-    each with a session, whose last turns may go on in later traces of it that came before them; `retold` are those of
-    these that are told something else by that. `judgements` are those whose outcomes are among the evaluations: what
-    they cost is not found again for nothing, so with any of them all is on disk when it is committed.
+    out to belong to another session. `left` are sessions that a newer revision has left for another one.
+
+    `links` join traces to conversations; `moves` are traces that change their session by that. Both are by trace id.
+    `looked_up` are the look-ups that they rest on, where other processes may join traces, too.
+
+    `overtaken` are traces, each with its session, that came after later traces of it: their last turns may go on there.
+    `revised_turns` are the first turns of those later traces whose findings have changed by that.
+
+    `judgements` are those whose outcomes are among the evaluations. They were paid for, so a commit with any of them is
+    on disk when it returns.
     """
 
     traces: list[TraceRecord] = field(default_factory=list)
@@ -104,7 +108,7 @@ class Commit:
     moves: dict[str, Move] = field(default_factory=dict)
     looked_up: list[LinkLookUp] = field(default_factory=list)
     overtaken: list[tuple[str, str]] = field(default_factory=list)
-    retold: list[Retold] = field(default_factory=list)
+    revised_turns: list[RevisedTurn] = field(default_factory=list)
     judgements: list["Judgement"] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 

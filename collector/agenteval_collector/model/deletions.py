@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doomed:
+class DeletionFilter:
     """What somebody wants deleted: a session, all sessions of a user, or the traces scored before a time (ns). One of
     them is given."""
 

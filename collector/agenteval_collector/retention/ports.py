@@ -6,31 +6,31 @@ Every call may raise Unavailable; nothing is done then.
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.deletions import DeletionFilter, Receipt
 
 
 class Deletions(Protocol):
     """The deletions that were asked for, and the old traces, in the store."""
 
-    def ask(self, deletion_id: str, doomed: Doomed, by: str | None) -> str:
+    def add(self, deletion_id: str, wanted: DeletionFilter, by: str | None) -> str:
         """Keep that this is to be deleted. Returns the deletion's id: another one where it is under way already."""
 
-    def pending(self) -> Sequence[tuple[str, Doomed]]:
+    def pending(self) -> Sequence[tuple[str, DeletionFilter]]:
         """Return the deletions that are not done, the oldest first."""
 
     def receipt(self, deletion_id: str) -> Receipt | None:
         """Return what a deletion has removed so far; None where it is unknown."""
 
-    def sessions_of(self, doomed: Doomed) -> Sequence[str]:
+    def sessions_of(self, wanted: DeletionFilter) -> Sequence[str]:
         """Return the sessions that go as a whole."""
 
-    def removed(self, deletion_id: str, removed: Mapping[str, int]) -> None:
+    def add_removed(self, deletion_id: str, removed: Mapping[str, int]) -> None:
         """Add to what a deletion has removed."""
 
-    def forget_pieces(self) -> None:
+    def clean_said_index(self) -> None:
         """Take the pieces of deleted texts out of the index of what was said."""
 
-    def done(self, deletion_id: str) -> None:
+    def mark_done(self, deletion_id: str) -> None:
         """Note that a deletion is done, and forget what it was about."""
 
     def forget_content(self, before: int, limit: int) -> int:
@@ -61,15 +61,15 @@ class File(Protocol):
 class Erasure(Protocol):
     """Everything that holds traces in memory, on its way into the store."""
 
-    def erase(self, deletion_id: str, doomed: Doomed, session_ids: Sequence[str]) -> bool:
-        """Erase some of what is doomed from memory and from the store; return whether there may be more. `session_ids`
-        go as a whole, with the last of it."""
+    def erase(self, deletion_id: str, wanted: DeletionFilter, session_ids: Sequence[str]) -> bool:
+        """Erase some of the traces that a deletion covers, from memory and the store; return whether there may be
+        more. The sessions `session_ids` go as a whole, with its last traces."""
 
     def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
         """Erase what was erased from the store from some requests of the log, from offset `start` on. Returns where to
         go on, None at the end, and what was removed."""
 
-    def erased(self) -> None:
+    def mark_erased(self) -> None:
         """Note that the log holds nothing any more of what was deleted so far."""
 
     def erase_older(self, before: int) -> bool:

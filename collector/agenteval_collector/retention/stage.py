@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from agenteval_collector.config.settings import RetentionConfig
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.retention.ports import Deletions, Erasure, File
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import SHORTEST_WAIT, Component
@@ -69,10 +69,10 @@ class RetentionStage(Component):
         for deletion_id, _ in self._deletions.pending()[:1]:
             self._erase_from_log(deletion_id, lambda step, *args: step(*args))
 
-    def delete(self, doomed: Doomed, by: str | None) -> Receipt:
+    def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
         """Have this deleted: what has arrived of it until now. Durable when it returns, and done within `WITHIN`
         seconds or later. The same again, while it goes on, is the same deletion."""
-        deletion_id = self._deletions.ask(self._new_id(), doomed, by)
+        deletion_id = self._deletions.add(self._new_id(), wanted, by)
         self._tell()
         # Where this stage does not run, another process carries it out.
         if self.alive and not self._inbox.put(deletion_id) and not self._inbox.closed:
@@ -111,26 +111,26 @@ class RetentionStage(Component):
             self.survive(self.insist, self.look)
 
     def _delete(self) -> None:
-        for deletion_id, doomed in self.insist(self._deletions.pending):
+        for deletion_id, wanted in self.insist(self._deletions.pending):
             # One by one: a deletion that fails must not hold up those behind it.
-            self.survive(self._carry_out, deletion_id, doomed)
+            self.survive(self._carry_out, deletion_id, wanted)
             with self._is_done:
                 self._is_done.notify_all()
 
-    def _carry_out(self, deletion_id: str, doomed: Doomed) -> None:
-        """Delete what is doomed, to the last byte, and complete the receipt: from memory and the store, then from the
+    def _carry_out(self, deletion_id: str, wanted: DeletionFilter) -> None:
+        """Carry out a deletion, to the last byte, and complete the receipt: from memory and the store, then from the
         log, then from what SQLite leaves of both. Every step is small, kept, and may be done again: a crash in the
         middle costs nothing but time."""
-        session_ids = self._step(self._deletions.sessions_of, doomed)
-        while self._step(self._erasure.erase, deletion_id, doomed, session_ids):
+        session_ids = self._step(self._deletions.sessions_of, wanted)
+        while self._step(self._erasure.erase, deletion_id, wanted, session_ids):
             pass
         self._erase_from_log(deletion_id, self._step)
-        self._step(self._deletions.forget_pieces)
+        self._step(self._deletions.clean_said_index)
         for file in self._files:
             at: int | None = 0
             while at is not None:
                 at = self._step(file.scrub, at)
-        self._step(self._deletions.done, deletion_id)
+        self._step(self._deletions.mark_done, deletion_id)
         receipt = self._step(self._deletions.receipt, deletion_id)
         logger.info("deletion %s is done: %s", deletion_id, None if receipt is None else dict(receipt.removed))
 
@@ -140,8 +140,8 @@ class RetentionStage(Component):
         while at is not None:
             at, removed = insist(self._erasure.erase_from_log, at)
             if removed:
-                insist(self._deletions.removed, deletion_id, removed)
-        insist(self._erasure.erased)
+                insist(self._deletions.add_removed, deletion_id, removed)
+        insist(self._erasure.mark_erased)
 
     def _step(self, attempt: Callable[..., T], *args: object) -> T:
         """Insist on a step of a deletion; raises Unavailable once the collector stops: the next start goes on."""

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, CursorResult, Delete, Engine, Executable, Row
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
-from agenteval_collector.stores.engines import Beside, Database
+from agenteval_collector.stores.engines import Database, WriterLocks
 from agenteval_collector.stores.schema import own
 
 P = ParamSpec("P")
@@ -30,11 +30,11 @@ class TenantConnection:
     """A connection on which every statement is about one tenant: what it reads by `own`, and the rows that it adds."""
 
     def __init__(
-        self, connection: Connection, database: Database, tenant: str, beside: Beside | None, held: Collection[str]
+        self, connection: Connection, database: Database, tenant: str, locks: WriterLocks | None, held: Collection[str]
     ) -> None:
         self.database = database
         self._connection = connection
-        self._beside = beside
+        self._locks = locks
         self._held = held
         self._bound = {"own": tenant}
         self._column = {"tenant": tenant}
@@ -61,12 +61,12 @@ class TenantConnection:
     def lock_sums(self) -> None:
         """Wait until no other transaction has locked the sums that the traces of all add to, and lock them until this
         one ends: so do everything else before."""
-        if self._beside is not None:
-            self._connection.exec_driver_sql(self._beside.lock_sums)
+        if self._locks is not None:
+            self._connection.exec_driver_sql(self._locks.lock_sums)
 
     def check_held(self, names: Iterable[str]) -> None:
         """Raise NotHeld where others may change one of these meanwhile."""
-        if self._beside is not None and not set(names) <= set(self._held):
+        if self._locks is not None and not set(names) <= set(self._held):
             raise NotHeld
 
     def read_sql(self, sql: str, values: Values) -> Rows:
@@ -89,7 +89,7 @@ class TenantDatabase:
 
     def snapshot(self) -> AbstractContextManager[TenantConnection]:
         """Connect for look-ups that belong together: all statements see the store at the same moment."""
-        return self._connected("read", self.database.snapshot)
+        return self._connected("read", self.database.begin_snapshot)
 
     def rows(self, query: Executable, values: Values = _NONE) -> Sequence[Row[Any]]:
         """Return the rows that one look-up finds."""
@@ -113,15 +113,15 @@ class TenantDatabase:
 
     def writing(self) -> AbstractContextManager[TenantConnection]:
         """Connect for one transaction without other writers: it is kept as a whole or not at all."""
-        return self._connected("written", self.database.alone)
+        return self._connected("written", self.database.begin_alone)
 
     def sharing(self, *names: str) -> AbstractContextManager[TenantConnection]:
         """Connect for one transaction beside others of its kind, where the database has such: those that hold one of
         the same `names` come one after the other."""
-        beside = self.database.beside
-        if beside is None or len(names) > MOST_HELD:
+        locks = self.database.writer_locks
+        if locks is None or len(names) > MOST_HELD:
             return self.writing()
-        return self._connected("written", beside.begin, beside, names)
+        return self._connected("written", locks.begin_beside, locks, names)
 
     def write(self, names: Collection[str], change: Callable[[TenantConnection], T]) -> T:
         """Make a change to these traces and sessions in one transaction, beside others; alone where the change turns
@@ -135,14 +135,14 @@ class TenantDatabase:
 
     @contextmanager
     def _connected(
-        self, done: str, begin: Sequence[str] = (), beside: Beside | None = None, names: Collection[str] = ()
+        self, done: str, begin: Sequence[str] = (), locks: WriterLocks | None = None, names: Collection[str] = ()
     ) -> Iterator[TenantConnection]:
         with self.refusing(done), self.engine.connect() as connection:
             for statement in begin:
                 connection.exec_driver_sql(statement)
-            if beside is not None and names:
-                beside.hold(connection, names)
-            yield TenantConnection(connection, self.database, self._tenant, beside, names)
+            if locks is not None and names:
+                locks.hold(connection, names)
+            yield TenantConnection(connection, self.database, self._tenant, locks, names)
             if begin:
                 connection.commit()
 

@@ -111,7 +111,7 @@ class AgentSums:
 
 def changed_by(commit: Commit) -> set[str]:
     """Return the traces that may add something else after the commit."""
-    found = {each.trace_id for each in commit.findings} | {each.trace_id for each in commit.retold}
+    found = {each.trace_id for each in commit.findings} | {each.trace_id for each in commit.revised_turns}
     judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
     return {each.trace_id for each in commit.traces} | {*commit.moves} | found | judged
 

@@ -31,7 +31,7 @@ def written_by(commit: Commit) -> set[str]:
     """Return the traces and sessions that a commit writes, but for those that traces leave or join by it."""
     found = [*commit.findings, *(each for trace in commit.traces for each in trace.findings)]
     told = [(each.trace_id, each.session_id) for each in commit.traces]
-    told += [(each.trace_id, each.session_id) for each in commit.retold]
+    told += [(each.trace_id, each.session_id) for each in commit.revised_turns]
     told += [(each.trace_id, each.session_id) for each in found]
     told += [(each.job.trace_id, each.job.session_id) for each in commit.judgements]
     told += [(each.subject_id, each.session_id) for each in _evaluations(commit)]
@@ -39,7 +39,7 @@ def written_by(commit: Commit) -> set[str]:
     return others.union(*told)
 
 
-def is_apart(commit: Commit) -> bool:
+def is_independent(commit: Commit) -> bool:
     """Return whether a commit leaves alone all sessions but those of its traces, as they are known now, and joins none
     to conversations that other processes may join traces to."""
     return not (commit.unsettled or commit.emptied or commit.joins)
@@ -51,7 +51,7 @@ def write_commit(connection: TenantConnection, commit: Commit, outbox: OutboxSto
     known = counted_before(connection, evaluations)
     sums = AgentSums(connection, changed_by(commit))
     _write_traces(connection, commit, evaluations)
-    found = write_findings(connection, commit.traces, compared=commit.findings, retold=commit.retold)
+    found = write_findings(connection, commit.traces, compared=commit.findings, revised_turns=commit.revised_turns)
     _write_sessions(connection, commit, found)
     write_links(connection, commit.links.values(), now)
     write_moves(connection, commit.moves.values())

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from agenteval_collector.model.conversation_links import ConversationLink, Move
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
-from agenteval_collector.stores.rows import SameNames
+from agenteval_collector.stores.rows import FieldMap
 from agenteval_collector.stores.schema import conversations, findings, outcomes, own, run_traces, sessions, traces
 from otel_agenteval.outcome import SubjectKind
 
@@ -19,7 +19,7 @@ MAX_AGE: Final = 30 * 24 * 3600 * 1_000_000_000
 MOST: Final = 32
 """Links of one joint that are looked at: where so many end or go on alike, none is certain anyway."""
 
-_LINK: Final = SameNames(ConversationLink, conversations)
+_LINK: Final = FieldMap(ConversationLink, conversations)
 _COLUMNS: Final = [conversations.c[name] for name in _LINK.names]
 
 

@@ -8,18 +8,18 @@ from typing import Any, Final
 
 from sqlalchemy import delete, func, literal_column, select, update
 
-from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.erasing import EMPTY, OLDEST_CONTENT, drop_deleted, erase, forget_content, forgotten_by
-from agenteval_collector.stores.rows import SameNames, to_json
+from agenteval_collector.stores.rows import FieldMap, to_json
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import user_in_view, user_of
 from otel_agenteval.text import storable
 
-_RECEIPT: Final = SameNames(Receipt, deletions, but=("removed",))
-_DOOMED: Final = select(erasures.c.trace_id, erasures.c.last).where(own(erasures))
+_RECEIPT: Final = FieldMap(Receipt, deletions, but=("removed",))
+_TO_ERASE: Final = select(erasures.c.trace_id, erasures.c.last).where(own(erasures))
 
 
 class DeletionStore:
@@ -29,9 +29,9 @@ class DeletionStore:
         self._database = database
         self._clock = clock
 
-    def ask(self, deletion_id: str, doomed: Doomed, by: str | None) -> str:
+    def add(self, deletion_id: str, wanted: DeletionFilter, by: str | None) -> str:
         """Keep that this is to be deleted. Returns the deletion's id: another one where it is under way already."""
-        what = to_json(asdict(doomed))
+        what = to_json(asdict(wanted))
         with self._database.writing() as connection:
             query = select(deletions.c.deletion_id).where(own(deletions), deletions.c.what == what)
             known: str | None = connection.execute(query).scalar()
@@ -41,24 +41,24 @@ class DeletionStore:
             connection.upsert(deletions, [{**row, "done_at": None, "removed": "{}"}])
         return deletion_id
 
-    def pending(self) -> list[tuple[str, Doomed]]:
+    def pending(self) -> list[tuple[str, DeletionFilter]]:
         """Return the deletions that are not done, the oldest first."""
         query = select(deletions).where(own(deletions), deletions.c.what.is_not(None)).order_by(deletions.c.asked_at)
-        return [(row.deletion_id, Doomed(**json.loads(row.what))) for row in self._database.rows(query)]
+        return [(row.deletion_id, DeletionFilter(**json.loads(row.what))) for row in self._database.rows(query)]
 
     def receipt(self, deletion_id: str) -> Receipt | None:
         """Return what a deletion has removed so far; None where it is unknown."""
         rows = self._database.mappings(select(deletions).where(*_is(deletion_id)))
         return Receipt(**_RECEIPT.fields_in(rows[0]), removed=json.loads(rows[0]["removed"])) if rows else None
 
-    def sessions_of(self, doomed: Doomed) -> list[str]:
+    def sessions_of(self, wanted: DeletionFilter) -> list[str]:
         """Return the sessions that go as a whole: a user's, too, where a trace in it alone names the user. Looks at all
         traces for that."""
-        if doomed.session_id is not None:
-            return [doomed.session_id]
-        if doomed.user_id is None:
+        if wanted.session_id is not None:
+            return [wanted.session_id]
+        if wanted.user_id is None:
             return []
-        user_id = storable(doomed.user_id)
+        user_id = storable(wanted.user_id)
         named = select(sessions.c.session_id).where(own(sessions), sessions.c.user_id == user_id)
         in_traces = (
             select(traces.c.session_id, trace_views.c.view)
@@ -69,14 +69,14 @@ class DeletionStore:
             found = [row.session_id for row in connection.execute(in_traces) if user_of(row.view) == user_id]
             return list(dict.fromkeys((*connection.execute(named).scalars(), *found)))
 
-    def traces_of(self, doomed: Doomed, session_ids: Collection[str], limit: int) -> list[str]:
+    def traces_of(self, wanted: DeletionFilter, session_ids: Collection[str], limit: int) -> list[str]:
         """Return at most `limit` of the stored traces that are to be deleted."""
         query = select(traces.c.trace_id).where(own(traces))
-        if doomed.before is None:
+        if wanted.before is None:
             query = query.where(among(traces.c.session_id, "ids"))
         else:
             # Both values of what the index begins with: so SQLite takes it.
-            query = query.where(traces.c.has_content.in_([True, False]), traces.c.scored_at < doomed.before)
+            query = query.where(traces.c.has_content.in_([True, False]), traces.c.scored_at < wanted.before)
         return [row.trace_id for row in self._database.rows(query.limit(limit), ids(session_ids))]
 
     def empty_sessions(self, seen_before: int, limit: int) -> list[str]:
@@ -100,34 +100,34 @@ class DeletionStore:
         last: int | None = self._database.value(select(func.max(erasures.c.last)).where(own(erasures)))
         return last
 
-    def doomed(self, trace_ids: Iterable[str]) -> dict[str, int]:
+    def to_erase(self, trace_ids: Iterable[str]) -> dict[str, int]:
         """Return those of the traces that are to be erased from the log, each with the last offset to be looked at."""
-        these = self._database.rows(_DOOMED.where(among(erasures.c.trace_id, "ids")), ids(trace_ids))
+        these = self._database.rows(_TO_ERASE.where(among(erasures.c.trace_id, "ids")), ids(trace_ids))
         return {row.trace_id: row.last for row in these}
 
-    def all_doomed(self) -> dict[str, int]:
+    def all_to_erase(self) -> dict[str, int]:
         """Return all traces that are to be erased from the log, each with the last offset to be looked at."""
-        return {row.trace_id: row.last for row in self._database.rows(_DOOMED)}
+        return {row.trace_id: row.last for row in self._database.rows(_TO_ERASE)}
 
-    def forget_doomed(self, last: int) -> None:
+    def forget_erasures(self, last: int) -> None:
         """Forget the traces whose last offset is below `last`: the log holds none of them any more."""
         self._database.change(delete(erasures).where(own(erasures), erasures.c.last < last))
 
-    def removed(self, deletion_id: str, removed: Mapping[str, int]) -> None:
+    def add_removed(self, deletion_id: str, removed: Mapping[str, int]) -> None:
         """Add to what a deletion has removed."""
         with self._database.writing() as connection:
             _add(connection, deletion_id, removed)
 
-    def erased(self) -> None:
+    def mark_erased(self) -> None:
         """Note that the log holds nothing any more of what was deleted so far."""
         self._database.change(delete(erasures).where(own(erasures)))
 
-    def forget_pieces(self) -> None:
+    def clean_said_index(self) -> None:
         """Take the pieces of deleted texts out of the index of what was said."""
         with self._database.writing() as connection:
             drop_deleted(connection)
 
-    def done(self, deletion_id: str) -> None:
+    def mark_done(self, deletion_id: str) -> None:
         """Note that a deletion is done, and forget what it was about."""
         changed = {"what": None, "done_at": self._clock.now()}
         self._database.change(update(deletions).where(*_is(deletion_id)).values(changed))

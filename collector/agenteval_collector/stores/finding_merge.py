@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from agenteval_collector.model.commit import TOLD_KINDS, Retold, TraceRecord
-from agenteval_collector.stores.rows import SameNames, to_json
+from agenteval_collector.model.commit import CROSS_TRACE_KINDS, RevisedTurn, TraceRecord
+from agenteval_collector.stores.rows import FieldMap, to_json
 from agenteval_collector.stores.schema import findings
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
@@ -22,7 +22,7 @@ SEVERITIES: Final = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 
 _EVIDENCE: Final = ("severity", "mode", "reason", "metadata", "turn")
 _NAMES: Final = ("agent", "service", "service_version", "environment")
-_SAME: Final = SameNames(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
+_FIELDS: Final = FieldMap(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
 
 
 def worst(severities: Iterable[str]) -> Severity | None:
@@ -60,17 +60,17 @@ def with_compared(rows: Rows, found: Iterable[Finding]) -> Rows:
     return compared
 
 
-def with_told(rows: Rows, retold: Retold) -> Rows:
+def with_revised_turn(rows: Rows, turn: RevisedTurn) -> Rows:
     """Return the rows of a complete trace that is told of other calls of earlier traces: what these show is found
     anew."""
-    others = {key: row for key, row in rows.items() if key[0] not in TOLD_KINDS or key[1] != retold.span_id}
-    return {**others, **_found(rows, (), retold.session_id, retold.findings)}
+    others = {key: row for key, row in rows.items() if key[0] not in CROSS_TRACE_KINDS or key[1] != turn.span_id}
+    return {**others, **_found(rows, (), turn.session_id, turn.findings)}
 
 
 def finding_of(row: Row) -> Finding:
     """Return the finding that a row was made from."""
     return Finding(
-        **_SAME.fields_in(row),
+        **_FIELDS.fields_in(row),
         severity=Severity(row["severity"]),
         mode=Mode(row["mode"]) if row["mode"] is not None else None,
         span_id=row["span_id"] or None,
@@ -131,7 +131,7 @@ def _named(row: Row, record: TraceRecord) -> Row:
 
 def _row(finding: Finding, nth: int, counted: bool) -> Row:
     return {
-        **_SAME.columns_of(finding),
+        **_FIELDS.columns_of(finding),
         "span_id": finding.span_id or "",
         "nth": nth,
         "severity": finding.severity.value,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Select, bindparam, case, func, literal_column, select, update
 
-from agenteval_collector.model.commit import Retold, TraceRecord
+from agenteval_collector.model.commit import RevisedTurn, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
@@ -19,13 +19,13 @@ from agenteval_collector.stores.finding_merge import (
     with_compared,
     with_complete,
     with_live,
-    with_told,
+    with_revised_turn,
     worst,
 )
 from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import UNUSUAL
-from agenteval_collector.stores.schema import JUDGED_FAILURE, facts, findings, outcomes, own, sessions
+from agenteval_collector.stores.schema import JUDGED_FAILURE, data_columns, findings, outcomes, own, sessions
 from otel_agenteval.finding import Finding, FindingKind, Severity
 
 MAX_OVERDUE: Final = 500
@@ -77,12 +77,12 @@ class FindingStore:
 
     def newest(self, limit: int) -> list[Finding]:
         """Return the `limit` findings that were told live last, the oldest of them first."""
-        query = select(*facts(findings)).where(own(findings), findings.c.mode.is_not(None))
+        query = select(*data_columns(findings)).where(own(findings), findings.c.mode.is_not(None))
         return self._read(query.order_by(findings.c.found_at.desc()).limit(limit))[::-1]
 
     def overdue(self, before: int) -> list[Finding]:
         """Count the oldest findings from before that time (ns) whose agent is still not known, and return them."""
-        query = select(*facts(findings)).where(
+        query = select(*data_columns(findings)).where(
             own(findings),
             # As the index has it, which is taken for a constant only.
             literal_column("findings.counted = false"),
@@ -108,13 +108,13 @@ def write_findings(
     complete: Sequence[TraceRecord],
     found: Sequence[Finding] = (),
     recounted: Sequence[Finding] = (),
-    retold: Sequence[Retold] = (),
+    revised_turns: Sequence[RevisedTurn] = (),
     compared: Sequence[Finding] = (),
 ) -> FindingNews:
     """Keep what complete traces show, what was `found` or `recounted` in running ones, and what complete ones show now
-    that are `retold`, or were `compared` with one that came late."""
+    that are `revised_turns`, or were `compared` with one that came late."""
     trace_ids = {each.trace_id for each in (*found, *recounted, *compared)}
-    trace_ids |= {each.trace_id for each in complete} | {each.trace_id for each in retold}
+    trace_ids |= {each.trace_id for each in complete} | {each.trace_id for each in revised_turns}
     stored = _stored(connection, trace_ids)
     rows = dict(stored)
     for trace_id in {each.trace_id for each in (*found, *recounted)}:
@@ -127,9 +127,9 @@ def write_findings(
         rows[record.trace_id] = with_complete(rows.get(record.trace_id, {}), record)
     for trace_id in {each.trace_id for each in compared}:
         rows[trace_id] = with_compared(rows.get(trace_id, {}), [each for each in compared if each.trace_id == trace_id])
-    for told in retold:
-        rows[told.trace_id] = with_told(rows.get(told.trace_id, {}), told)
-    news = _write(connection, stored, rows, {each.trace_id: each.session_id for each in retold})
+    for told in revised_turns:
+        rows[told.trace_id] = with_revised_turn(rows.get(told.trace_id, {}), told)
+    news = _write(connection, stored, rows, {each.trace_id: each.session_id for each in revised_turns})
     # What a trace took may have changed, where nothing that was found in it has.
     news.changed |= {each.trace_id for each in complete if rows[each.trace_id]}
     for record in complete:
@@ -174,7 +174,7 @@ _REFRESH = (
     .where(own(sessions), sessions.c.session_id == bindparam("of"))
     .values({name: bindparam(f"new_{name}") for name in ("errors", "warnings", "infos", "attention")})
 )
-_STORED = select(*facts(findings)).where(own(findings), among(findings.c.trace_id, "ids"))
+_STORED = select(*data_columns(findings)).where(own(findings), among(findings.c.trace_id, "ids"))
 _COUNTS = (
     select(
         findings.c.session_id,
@@ -199,15 +199,18 @@ def _stored(connection: TenantConnection, trace_ids: Collection[str]) -> dict[st
 
 
 def _write(
-    connection: TenantConnection, before: Mapping[str, Rows], after: Mapping[str, Rows], retold: Mapping[str, str]
+    connection: TenantConnection,
+    before: Mapping[str, Rows],
+    after: Mapping[str, Rows],
+    revised_turns: Mapping[str, str],
 ) -> FindingNews:
     """Change the rows of the traces from `before` to `after`. Returns what is new.
 
-    `retold` are the sessions of traces whose loops may show on other traces now: nobody is told of these again.
+    `revised_turns` are the sessions of traces whose loops may show on other traces now: nobody is told of these again.
     """
     news = FindingNews()
     changed: list[Row] = []
-    gone = _gone(before, after, retold)
+    gone = _gone(before, after, revised_turns)
     for trace_id, rows in after.items():
         known = before.get(trace_id, {})
         for key in known.keys() - rows.keys():
@@ -234,11 +237,11 @@ def _write(
 
 
 def _gone(
-    before: Mapping[str, Rows], after: Mapping[str, Rows], retold: Mapping[str, str]
+    before: Mapping[str, Rows], after: Mapping[str, Rows], revised_turns: Mapping[str, str]
 ) -> dict[tuple[str, str], list[Row]]:
     """Return loops that were told on these traces and do not show there any more, by session and kind."""
     gone: dict[tuple[str, str], list[Row]] = {}
-    for trace_id, session_id in retold.items():
+    for trace_id, session_id in revised_turns.items():
         for key, row in before.get(trace_id, {}).items():
             if row["mode"] is not None and key not in after[trace_id]:
                 gone.setdefault((session_id, row["kind"]), []).append(row)

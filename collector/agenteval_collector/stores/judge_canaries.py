@@ -8,12 +8,12 @@ from agenteval_collector.model.drift import Canary, CanaryAnswer
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.stores.access import TenantDatabase, delete_one
 from agenteval_collector.stores.judged_outcomes import NOT_ESCALATED, SCORED, read_judged
-from agenteval_collector.stores.rows import SameNames
+from agenteval_collector.stores.rows import FieldMap
 from agenteval_collector.stores.schema import CAME, canary_answers, judge_canaries, labels, own, traces
 from otel_agenteval.outcome import Evaluation
 
-_CANARY = SameNames(Canary, judge_canaries)
-_ANSWER = SameNames(CanaryAnswer, canary_answers)
+_CANARY = FieldMap(Canary, judge_canaries)
+_ANSWER = FieldMap(CanaryAnswer, canary_answers)
 
 
 class JudgeCanaryStore:

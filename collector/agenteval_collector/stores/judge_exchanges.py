@@ -9,7 +9,7 @@ from sqlalchemy import Column, ColumnElement, Delete, bindparam, delete, select
 from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, StoredAnswer
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
-from agenteval_collector.stores.rows import SameNames
+from agenteval_collector.stores.rows import FieldMap
 from agenteval_collector.stores.schema import judge_answers, judge_exchanges, own, sessions, traces
 from otel_agenteval.outcome import SubjectKind
 from otel_agenteval.text import storable
@@ -18,8 +18,8 @@ TRIMMED: Final = 256
 """Exchanges, and answers, forgotten with each commit; more than it brings on average, so that the old ones become
 fewer."""
 
-_EXCHANGE: Final = SameNames(JudgeExchange, judge_exchanges)
-_ANSWER: Final = SameNames(StoredAnswer, judge_answers)
+_EXCHANGE: Final = FieldMap(JudgeExchange, judge_exchanges)
+_ANSWER: Final = FieldMap(StoredAnswer, judge_answers)
 
 
 def write_exchanges(connection: TenantConnection, judgement: Judgement) -> None:

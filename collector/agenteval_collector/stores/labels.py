@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, exists, fu
 from agenteval_collector.model.labels import Label, LabelledEvaluator, Labeller, LabelSource
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
-from agenteval_collector.stores.rows import SameNames
+from agenteval_collector.stores.rows import FieldMap
 from agenteval_collector.stores.schema import labels, outcomes, own, sessions, traces
 from otel_agenteval.metrics import LabelledScore
 from otel_agenteval.outcome import Status, SubjectKind
@@ -20,7 +20,7 @@ NEWEST = 2000
 MOST_LABELLERS = 20
 """Authors that are named with an evaluator, those with the most labels."""
 
-_SAME = SameNames(Label, labels)
+_FIELDS = FieldMap(Label, labels)
 _EMPTY = ("trace_id", "session_id", "author")
 """Columns that are empty where nothing is said."""
 LABELS = "labels"
@@ -49,7 +49,7 @@ def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
     """Keep a label instead of an earlier one of the same source and author. `at` is in nanoseconds since the Unix
     epoch."""
     said = {name: getattr(label, name) or "" for name in _EMPTY}
-    row = {**_SAME.columns_of(label), **said, "labelled_at": at}
+    row = {**_FIELDS.columns_of(label), **said, "labelled_at": at}
     connection.upsert(labels, [row])
 
 
@@ -108,7 +108,7 @@ _OF_TRACES = _IN_ORDER.where(among(labels.c.trace_id, "ids"), labels.c.session_i
 
 def _label(row: RowMapping) -> Label:
     said = {name: row[name] or None for name in _EMPTY}
-    return Label(**_SAME.fields_in(row) | said | {"source": LabelSource(row["source"])})
+    return Label(**_FIELDS.fields_in(row) | said | {"source": LabelSource(row["source"])})
 
 
 def read_labelled(connection: TenantConnection, name: str | None) -> list[LabelledEvaluator]:

@@ -8,10 +8,10 @@ from sqlalchemy import delete, func, select
 from agenteval_collector.model.news import Event, EventsOf, News
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.rows import SameNames, to_json
-from agenteval_collector.stores.schema import facts, outbox, own
+from agenteval_collector.stores.rows import FieldMap, to_json
+from agenteval_collector.stores.schema import data_columns, outbox, own
 
-_SAME = SameNames(Event, outbox, but=("attributes",))
+_FIELDS = FieldMap(Event, outbox, but=("attributes",))
 
 
 class OutboxStore:
@@ -23,14 +23,14 @@ class OutboxStore:
 
     def write(self, connection: TenantConnection, news: News) -> None:
         """Keep the events of `news`, in the transaction that makes it news."""
-        rows = [{**_SAME.columns_of(each), "attributes": to_json(each.attributes)} for each in self._events_of(news)]
+        rows = [{**_FIELDS.columns_of(each), "attributes": to_json(each.attributes)} for each in self._events_of(news)]
         connection.upsert(outbox, rows)
 
     def oldest(self, limit: int) -> list[Event]:
         """Return the `limit` oldest events."""
-        query = select(*facts(outbox)).where(own(outbox)).order_by(outbox.c.at).limit(limit)
+        query = select(*data_columns(outbox)).where(own(outbox)).order_by(outbox.c.at).limit(limit)
         rows = self._database.mappings(query)
-        return [Event(**_SAME.fields_in(row), attributes=json.loads(row["attributes"])) for row in rows]
+        return [Event(**_FIELDS.fields_in(row), attributes=json.loads(row["attributes"])) for row in rows]
 
     def remove(self, events: Iterable[Event]) -> None:
         """Forget events that have arrived."""

@@ -16,12 +16,12 @@ from agenteval_collector.stores.access import TenantConnection, TenantDatabase, 
 from agenteval_collector.stores.finding_merge import SEVERITIES
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.problems import HOUR, hour_of
-from agenteval_collector.stores.rows import SameNames
+from agenteval_collector.stores.rows import FieldMap
 from agenteval_collector.stores.schema import own, problem_counts, problem_traces, problems
 from otel_agenteval.finding import Severity
 
 _OPEN: Final = len(SEVERITIES)
-_SAME: Final = SameNames(Problem, problems, but=("severity",))
+_FIELDS: Final = FieldMap(Problem, problems, but=("severity",))
 
 
 def read_problems(
@@ -110,7 +110,7 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
             key=ProblemKey(row["agent"], row["kind"], row["tool"], row["shape"]),
             severity=Severity(row["severity"]),
             state=ProblemState(row["state"]),
-            **_SAME.fields_in(row),
+            **_FIELDS.fields_in(row),
             versions=by_version,
             # Where none of its traces has a version, all of them would be looked at to find that out.
             first_version=connection.execute(_FIRST_VERSION, of_problem).scalar() if by_version else None,

@@ -19,7 +19,7 @@ from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_merge import worst
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.schema import (
-    facts,
+    data_columns,
     findings,
     outcomes,
     own,
@@ -169,7 +169,7 @@ def trim_counts(connection: TenantConnection, now: int) -> None:
 def _empty(key: ProblemKey, came: Iterable[Row]) -> dict[str, Any]:
     begun = min(each["seen_at"] for each in came)
     return {
-        **dict.fromkeys(column.name for column in facts(problems)),
+        **dict.fromkeys(column.name for column in data_columns(problems)),
         **key._asdict(),
         "problem_id": key.problem_id,
         "severity": "info",
@@ -221,7 +221,7 @@ def _counted(row: Row) -> Iterator[_Count]:
         yield row["problem_id"], "version", row["service_version"]
 
 
-_STORED = select(*facts(problem_traces)).where(own(problem_traces), among(problem_traces.c.subject_id, "ids"))
+_STORED = select(*data_columns(problem_traces)).where(own(problem_traces), among(problem_traces.c.subject_id, "ids"))
 _ABOUT = ("subject_id", "trace_id", "session_id", "severity", "service_version", "seen_at")
 _FINDINGS = select(
     *(findings.c[name] for name in ("agent", "kind", "tool", "metadata")),
@@ -260,7 +260,7 @@ _ALIKE = (
         problems.c.tool.is_not_distinct_from(bindparam("tool")),
     )
 )
-_SUMS = select(*facts(problems)).where(own(problems), among(problems.c.problem_id, "ids"))
+_SUMS = select(*data_columns(problems)).where(own(problems), among(problems.c.problem_id, "ids"))
 _SEEN = problem_traces.c.seen_at
 _PLACES = own(problem_traces), problem_traces.c.problem_id == bindparam("problem")
 # Each by itself: SQLite finds one end of an index at once, and both in one query by looking at all of it.

@@ -28,7 +28,7 @@ from otel_agenteval.outcome import (
 from otel_agenteval.text import storable
 
 
-class SameNames:
+class FieldMap:
     """The fields of a dataclass that a table has as columns of the same names and values, `but` for some."""
 
     def __init__(self, kind: type[Any], table: Table, but: Collection[str] = ()) -> None:
@@ -66,9 +66,9 @@ to_json = json.JSONEncoder(default=_plain).encode
 """Return a value as JSON, with dataclasses as objects of their fields."""
 
 
-_TRACE: Final = SameNames(TraceRecord, traces, but=("offsets", "processes", "effort"))
-_EVALUATION: Final = SameNames(Evaluation, outcomes)
-_SESSION: Final = SameNames(SessionRecord, sessions, but=("services", "versions", "effort"))
+_TRACE: Final = FieldMap(TraceRecord, traces, but=("offsets", "processes", "effort"))
+_EVALUATION: Final = FieldMap(Evaluation, outcomes)
+_SESSION: Final = FieldMap(SessionRecord, sessions, but=("services", "versions", "effort"))
 UNUSUAL: Final = 1
 """The bit of `sessions.attention` that says that a trace of the session has a finding of unusual effort."""
 

@@ -12,13 +12,13 @@ from agenteval_collector.model.runs import AgentVersion, RunKey, RunReport, RunT
 from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
-from agenteval_collector.stores.rows import SameNames, evaluation_of, has, to_json
+from agenteval_collector.stores.rows import FieldMap, evaluation_of, has, to_json
 from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation, SubjectKind
 
-_SAME = SameNames(RunTrace, run_traces)
-_SAID = SameNames(RunReport, run_reports)
+_FIELDS = FieldMap(RunTrace, run_traces)
+_SAID = FieldMap(RunReport, run_reports)
 _FACTS = (
     *("confidence", "seconds", "model_calls", "model_seconds", "errors", "usd"),
     *("actions", "violations", "versions", "said"),
@@ -64,13 +64,13 @@ def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
     if facts["violations"] is not None:
         facts["violations"] = [Violation(**each | {"values": tuple(each["values"])}) for each in facts["violations"]]
     run = RunIdentity(**{name: row[name] for name in RunKey._fields})
-    return RunTrace(**_SAME.fields_in(row), run=run, **facts)
+    return RunTrace(**_FIELDS.fields_in(row), run=run, **facts)
 
 
 def run_trace_row(trace: RunTrace) -> dict[str, Any]:
     """Return the row of what a trace adds to its run."""
     return {
-        **_SAME.columns_of(trace),
+        **_FIELDS.columns_of(trace),
         **RunKey.of(trace.run)._asdict(),
         "facts": to_json({name: getattr(trace, name) for name in _FACTS}),
     }

@@ -44,7 +44,7 @@ def own(table: sa.FromClause) -> sa.ColumnElement[bool]:
     return table.c.tenant == sa.bindparam("own")
 
 
-def facts(table: sa.Table) -> list[sa.Column[Any]]:
+def data_columns(table: sa.Table) -> list[sa.Column[Any]]:
     """Return the columns of a table but the tenant."""
     return [column for column in table.columns if column.name != "tenant"]
 

@@ -20,7 +20,7 @@ from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores import judged_outcomes, pipeline_reads
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids, look_up
 from agenteval_collector.stores.claims import Claims
-from agenteval_collector.stores.commits import count_sessions, is_apart, write_commit, written_by
+from agenteval_collector.stores.commits import count_sessions, is_independent, write_commit, written_by
 from agenteval_collector.stores.conversations import ConversationStore, trim_links
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.stores.engines import Database
@@ -77,7 +77,7 @@ class Store:
         self._retention = round(retention * 1e9)
         self._next: dict[str, float] = {}
         opened = self._database = SqliteFile(database) if isinstance(database, Path) else database
-        self._writes_beside = opened.beside is not None
+        self._writes_beside = opened.writer_locks is not None
         self._pipeline = TenantDatabase(opened, opened.engine(durable=False, pool_size=4), tenant)
         self._durable = TenantDatabase(opened, opened.engine(durable=True, pool_size=1), tenant)
         self.outside = TenantDatabase(opened, opened.engine(durable=False, pool_size=8), tenant)
@@ -149,7 +149,8 @@ class Store:
 
         def write(connection: TenantConnection) -> News:
             self.claims.check(connection)
-            # Who joins traces to conversations is alone (`is_apart`): what is found now stays so until this is written.
+            # A commit that joins traces to conversations writes alone (`is_independent`), so nobody changes the links
+            # between this look-up and the write.
             if any(each.is_outdated for each in commit.looked_up):
                 raise Outdated("another process has joined traces to the same conversations")
             if not self._writes_beside:
@@ -160,7 +161,7 @@ class Store:
         if self._writes_beside and self._is_due("old", TRIM_EXCHANGES_EVERY):
             with self._writing() as connection:
                 self._trim(connection, commit)
-        if is_apart(commit):
+        if is_independent(commit):
             news = database.write(written_by(commit), write)
         else:
             with database.writing() as connection:

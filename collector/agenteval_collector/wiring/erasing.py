@@ -15,7 +15,7 @@ from agenteval_collector.log.request_traces import erase_page
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.wiring.stages import Assembly, Evaluation
@@ -30,16 +30,16 @@ MOST_UNNAMED: Final = 500
 """The newest open traces that name neither session nor user are looked at, too: their messages may continue it."""
 
 
-def next_doomed(
-    deletions: DeletionStore, doomed: Doomed, session_ids: Sequence[str]
+def next_to_delete(
+    deletions: DeletionStore, wanted: DeletionFilter, session_ids: Sequence[str]
 ) -> tuple[list[str], Sequence[str], bool]:
     """Return the stored traces and the sessions that a deletion erases next, and whether there may be more."""
-    found = deletions.traces_of(doomed, session_ids, BATCH)
+    found = deletions.traces_of(wanted, session_ids, BATCH)
     if len(found) == BATCH:
         return found, (), True
-    if doomed.before is None:
+    if wanted.before is None:
         return found, session_ids, False
-    empty = deletions.empty_sessions(doomed.before, BATCH)
+    empty = deletions.empty_sessions(wanted.before, BATCH)
     return found, empty, bool(found) or len(empty) == BATCH
 
 
@@ -62,11 +62,11 @@ class PipelineErasure:
     feed: Feed
     telemetry: Telemetry
 
-    def erase(self, deletion_id: str, doomed: Doomed, session_ids: Sequence[str]) -> bool:
+    def erase(self, deletion_id: str, wanted: DeletionFilter, session_ids: Sequence[str]) -> bool:
         def erase() -> tuple[Sequence[str], bool]:
-            found, sessions, more = next_doomed(self._deletions, doomed, session_ids)
+            found, sessions, more = next_to_delete(self._deletions, wanted, session_ids)
             if len(found) < BATCH:
-                found += self._open(doomed, {*session_ids})
+                found += self._open(wanted, {*session_ids})
             return self._erase(found, sessions, more, deletion_id)
 
         return self._standing_still(erase)
@@ -81,10 +81,10 @@ class PipelineErasure:
         last = self._deletions.last_erasure()
         if last is None:
             return None, {}
-        return erase_page(self.storage.requests, start, last, self._deletions.doomed)
+        return erase_page(self.storage.requests, start, last, self._deletions.to_erase)
 
-    def erased(self) -> None:
-        self._deletions.erased()
+    def mark_erased(self) -> None:
+        self._deletions.mark_erased()
 
     def trim_log(self, received_before: int) -> bool:
         return self.storage.requests.trim(self.storage.store.checkpoint(), received_before, BATCH) > 0
@@ -121,19 +121,19 @@ class PipelineErasure:
         self.telemetry.count(Counted.FORGOTTEN, len(trace_ids), "deletion" if deletion_id else "outcomes")
         return trace_ids, more
 
-    def _open(self, doomed: Doomed, session_ids: Collection[str]) -> list[str]:
-        """Return the traces that are not complete, and are doomed."""
+    def _open(self, wanted: DeletionFilter, session_ids: Collection[str]) -> list[str]:
+        """Return the open traces that a deletion covers."""
         traces = self.assembly.assembler.newest(self.assembly.assembler.open_traces)
-        if doomed.before is not None:
-            return [each.trace_id for each in traces if each.received_at < doomed.before]
-        names = [name.encode() for name in (*session_ids, doomed.user_id) if name is not None]
+        if wanted.before is not None:
+            return [each.trace_id for each in traces if each.received_at < wanted.before]
+        names = [name.encode() for name in (*session_ids, wanted.user_id) if name is not None]
         unnamed = {each.trace_id for each in traces[-MOST_UNNAMED:]}
         candidates = (each for each in traces if each.trace_id in unnamed or _holds(each, names))
-        return [each.trace_id for each in candidates if self._is_of(each, doomed, session_ids)]
+        return [each.trace_id for each in candidates if self._is_of(each, wanted, session_ids)]
 
-    def _is_of(self, assembled: AssembledTrace, doomed: Doomed, session_ids: Collection[str]) -> bool:
+    def _is_of(self, assembled: AssembledTrace, wanted: DeletionFilter, session_ids: Collection[str]) -> bool:
         trace = self.evaluation.core.read(assembled)
-        if doomed.user_id is not None and trace.user_id == storable(doomed.user_id):
+        if wanted.user_id is not None and trace.user_id == storable(wanted.user_id):
             return True
         # Looked up as the evaluation will; the commit is thrown away.
         session_id = self.evaluation.core.evaluation.conversations.place(trace, assembled.revision, Commit()).session_id

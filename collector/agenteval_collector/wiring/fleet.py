@@ -124,7 +124,7 @@ def _connect(base: Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
     def recover() -> None:
         # Listen first: what is deleted after the look into the store is told by news.
         stages.news.begin()
-        topics.erased.know(store.deletions.all_doomed())
+        topics.erased.know(store.deletions.all_to_erase())
 
     return Pipeline(
         base=base,

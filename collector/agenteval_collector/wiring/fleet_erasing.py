@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from agenteval_collector.log.kafka.news_topic import NewsTopic
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.deletions import Doomed
+from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.deletions import DeletionStore
-from agenteval_collector.wiring.erasing import next_doomed, next_older
+from agenteval_collector.wiring.erasing import next_older, next_to_delete
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class FleetErasure:
     clock: Clock
     telemetry: Telemetry
 
-    def erase(self, deletion_id: str, doomed: Doomed, session_ids: Sequence[str]) -> bool:
-        return self._erase(*next_doomed(self.deletions, doomed, session_ids), deletion_id)
+    def erase(self, deletion_id: str, wanted: DeletionFilter, session_ids: Sequence[str]) -> bool:
+        return self._erase(*next_to_delete(self.deletions, wanted, session_ids), deletion_id)
 
     def erase_older(self, before: int) -> bool:
         return self._erase(*next_older(self.deletions, before))
@@ -32,9 +32,9 @@ class FleetErasure:
         """Erase nothing: Kafka forgets by itself."""
         return None, {}
 
-    def erased(self) -> None:
+    def mark_erased(self) -> None:
         """Forget what was deleted so long ago that no topic has it any more."""
-        self.deletions.forget_doomed(self.clock.now() - round(self.retention * 1e9))
+        self.deletions.forget_erasures(self.clock.now() - round(self.retention * 1e9))
 
     def trim_log(self, received_before: int) -> bool:
         """Trim nothing, for the same reason."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agenteval_collector.config import NO_JUDGE
-from agenteval_collector.model.deletions import Doomed, Receipt
+from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.judge_jobs import Rejudging
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.running_traces import StartsReport
@@ -68,8 +68,8 @@ class StoredReports:
             raise InvalidRequest(NO_JUDGE)
         return self.judge()
 
-    def delete(self, doomed: Doomed, by: str | None) -> Receipt:
-        return self.retention.delete(doomed, by)
+    def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
+        return self.retention.delete(wanted, by)
 
     def receipt(self, deletion_id: str) -> Receipt:
         return self.retention.receipt(deletion_id)

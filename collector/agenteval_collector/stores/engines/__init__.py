@@ -3,6 +3,6 @@
 The modules beside this folder write SQL that all of them understand.
 """
 
-from agenteval_collector.stores.engines.ports import DUTY_LASTS, Beside, Database, Use
+from agenteval_collector.stores.engines.ports import DUTY_LASTS, Database, Use, WriterLocks
 
-__all__ = ["DUTY_LASTS", "Beside", "Database", "Use"]
+__all__ = ["DUTY_LASTS", "Database", "Use", "WriterLocks"]

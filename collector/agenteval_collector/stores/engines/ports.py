@@ -19,14 +19,14 @@ class Use(Enum):
     TOGETHER = auto()
     """With others that do the same work: none of them is alone."""
     GUEST = auto()
-    """Beside whoever does."""
+    """Beside the processes that do the work."""
 
 
-class Beside(Protocol):
+class WriterLocks(Protocol):
     """How transactions of a tenant write beside each other. What one has changed the others see once it has ended."""
 
-    begin: Sequence[str]
-    """Statements that begin such a transaction, once none is `alone`."""
+    begin_beside: Sequence[str]
+    """Statements that begin such a transaction, once none is alone."""
     lock_sums: str
     """The statement that waits until no other one of them has locked the sums that all add to; this one has locked them
     then, until it ends."""
@@ -43,11 +43,11 @@ class Database(Protocol):
     """For messages; without a password."""
     is_shared: bool
     """Whether other processes write to it, too."""
-    snapshot: Sequence[str]
+    begin_snapshot: Sequence[str]
     """Statements that begin a transaction in which all is read as it was at one moment."""
-    alone: Sequence[str]
+    begin_alone: Sequence[str]
     """Statements that begin a transaction that writes, once no other one of this tenant does."""
-    beside: Beside | None
+    writer_locks: WriterLocks | None
     """None: every transaction that writes is alone."""
     has_said_index: bool
     """Whether `SAID_INDEX` leads to the traces in which something was said; else the database knows by itself."""

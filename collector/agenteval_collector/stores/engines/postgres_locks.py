@@ -34,13 +34,13 @@ _BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 
 class SchemaLocks:
-    """The `Beside` of a schema, and the keys of its other locks."""
+    """The `WriterLocks` of a schema, and the keys of its other locks."""
 
     def __init__(self, schema: str) -> None:
         self._schema = schema
         write = self.key("write")
-        self.alone: Sequence[str] = (_BEGIN, f"SELECT pg_advisory_xact_lock({write})")
-        self.begin: Sequence[str] = (_BEGIN, f"SELECT pg_advisory_xact_lock_shared({write})")
+        self.begin_alone: Sequence[str] = (_BEGIN, f"SELECT pg_advisory_xact_lock({write})")
+        self.begin_beside: Sequence[str] = (_BEGIN, f"SELECT pg_advisory_xact_lock_shared({write})")
         self.lock_sums = f"SELECT pg_advisory_xact_lock({self.key('sums')})"
 
     def hold(self, connection: Connection, names: Iterable[str]) -> None:

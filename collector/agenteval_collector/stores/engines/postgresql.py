@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.stores.engines.ports import Beside, Use
+from agenteval_collector.stores.engines.ports import Use, WriterLocks
 from agenteval_collector.stores.engines.postgres_locks import PostgresDuty, SchemaLocks, claim
 from agenteval_collector.stores.engines.postgres_parts import drop_parts, make_parts
 from agenteval_collector.stores.engines.postgres_sessions import CONNECT_WITHIN, check, options_of, read_numbers, shown
@@ -24,7 +24,7 @@ from agenteval_collector.stores.schema import upsert_of
 class PostgresSchema:
     """The `Database` in the tenant's schema behind `url`."""
 
-    snapshot: Sequence[str] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
+    begin_snapshot: Sequence[str] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
     has_said_index = False
 
     def __init__(self, url: str, tenant: str = DEFAULT_TENANT, *, use: Use = Use.ALONE) -> None:
@@ -38,8 +38,8 @@ class PostgresSchema:
         self.is_shared = use is not Use.ALONE
         self.dialect: Dialect = _dialect()
         self._locks = SchemaLocks(self.schema)
-        self.alone = self._locks.alone
-        self.beside: Beside | None = self._locks
+        self.begin_alone = self._locks.begin_alone
+        self.writer_locks: WriterLocks | None = self._locks
         # Apart from the pools: it is held as long as this is open.
         self._own = create_engine(self._url, poolclass=NullPool, **options_of(self._url, self.schema))
         self._claim: Connection | None = None

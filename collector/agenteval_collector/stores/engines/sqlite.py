@@ -14,7 +14,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.runtime.database import give_back, open_database, used_bytes
 from agenteval_collector.runtime.scrubbing import Scrubber
-from agenteval_collector.stores.engines.ports import Beside
+from agenteval_collector.stores.engines.ports import WriterLocks
 from agenteval_collector.stores.schema import upsert_of
 
 MAX_ROWS: Final = 64
@@ -24,10 +24,10 @@ MAX_ROWS: Final = 64
 class SqliteFile:
     """The `Database` in the file at `path`."""
 
-    snapshot: Sequence[str] = ("BEGIN",)
+    begin_snapshot: Sequence[str] = ("BEGIN",)
     # A write that starts as a read would fail, not wait, when another one gets in between.
-    alone: Sequence[str] = ("BEGIN IMMEDIATE",)
-    beside: Beside | None = None
+    begin_alone: Sequence[str] = ("BEGIN IMMEDIATE",)
+    writer_locks: WriterLocks | None = None
     is_shared = False
 
     has_said_index = True

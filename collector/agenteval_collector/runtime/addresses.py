@@ -1,10 +1,10 @@
-"""Addresses of machines, and those of this one."""
+"""Tell IP addresses from names, and this machine from others."""
 
 import ipaddress
 
 
 def is_address(host: str) -> bool:
-    """Return whether `host`, without port or brackets, is an IP address, which no name server can move."""
+    """Return whether `host`, without port or brackets, is an IP address. No name server can move one."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""SQLite the way both the log and the store use it: WAL, one writer, readers that never block it."""
+"""SQLite as the log and the store use it: with a write-ahead log, one writer, and readers that never block it."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from agenteval_collector.runtime.files import make_folder
 BUSY_TIMEOUT_MS = 10_000
 
 DATABASE_ERRORS = (SQLAlchemyError, sqlite3.Error)
-"""What a database refuses with: the driver by itself, where a connection cannot be made."""
+"""The errors of a database. The driver's own come where a connection cannot be made."""
 _DAMAGE = ("malformed", "not a database", "disk image", "corrupt")
 
 T = TypeVar("T")
@@ -22,12 +22,12 @@ T = TypeVar("T")
 def open_database(
     path: Path, *, synchronous: Literal["FULL", "NORMAL"], pool_size: int = 4, page_size: int = 4096
 ) -> Engine:
-    """Make an engine on the file at `path`, created with its folder if absent; readable by its owner only.
+    """Make an engine on the file at `path`. It is created with its folder where absent, readable by its owner only.
 
-    `page_size` is that of a new file, in bytes: a file of large rows is written with less work in large pages.
+    `page_size` is that of a new file, in bytes: large rows are written with less work in large pages.
 
-    FULL: a commit is on disk when it returns. NORMAL: a commit survives the process, and the newest ones may be
-    lost with the machine, never torn.
+    `synchronous` FULL: a commit is on disk when it returns. NORMAL: a commit survives the end of the process; a power
+    failure may lose the newest commits whole, and never tears one.
     """
     make_folder(path.parent)
     path.touch(mode=0o600)
@@ -36,14 +36,14 @@ def open_database(
         pool_size=pool_size,
         pool_use_lifo=True,  # The connection that was used last remembers the statements.
         connect_args={"check_same_thread": False, "cached_statements": 512},
-        hide_parameters=True,  # Errors are logged, and told to clients; what is written is recorded content.
+        hide_parameters=True,  # Errors are logged and sent to clients; parameters are recorded content.
     )
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: object) -> None:
-        connection.execute(f"PRAGMA page_size={page_size}")  # before WAL, which fixes it
+        connection.execute(f"PRAGMA page_size={page_size}")  # Before WAL, which fixes the size.
         if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # Setting it again would wait for writers.
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # likewise; so that `give_back` makes the file smaller
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # Before WAL, too. `give_back` needs it.
         connection.execute("PRAGMA secure_delete=ON")  # Deleted rows are overwritten; `Scrubber` has the rest.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={synchronous}")
@@ -54,13 +54,13 @@ def open_database(
 
 
 def damage_in(error: Exception) -> str | None:
-    """Return what an error says of a damaged file; None where it is about something else."""
+    """Return the message of an error about a damaged file; None for other errors."""
     said = str(getattr(error, "orig", error))
     return said if any(sign in said for sign in _DAMAGE) else None
 
 
 def damage_told(path: str, damage: str) -> str:
-    """Say that a file is damaged, and what to do."""
+    """Return a sentence that says that a file is damaged, and what to do."""
     return f"{path} is damaged ({damage}): `agenteval check` says how, `agenteval repair` saves what can be read"
 
 
@@ -72,21 +72,21 @@ def used_bytes(engine: Engine) -> int:
 
 
 def give_back(engine: Engine, most: int) -> int:
-    """Give at most `most` bytes of unused pages back to the disk; return how many. A tenth of the file stays free: what
-    comes next needs it again."""
+    """Give at most `most` bytes of unused pages back to the disk; return how many. A tenth of the file stays free for
+    the next rows."""
     with engine.connect() as connection:
         pages, free, size = _pages(connection)
         surplus = min(free - (pages - free) // 9, most // size)
         if surplus <= 0:
             return 0
-        # As a script: a page goes with each row, and rows without columns are read to their end by that alone.
+        # As a script: each row that is read frees one page, and only a script reads rows without columns to the end.
         driver: Any = connection.connection.driver_connection
         driver.executescript(f"PRAGMA incremental_vacuum({surplus})")
     return surplus * size
 
 
 def _pages(connection: Connection) -> tuple[int, int, int]:
-    """Return the pages of a database file, those of them that hold nothing, and the bytes of one."""
+    """Return the number of pages of a file, the number of empty ones, and the bytes of a page."""
     pages, free, size = (
         int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
         for name in ("page_count", "freelist_count", "page_size")
@@ -95,6 +95,6 @@ def _pages(connection: Connection) -> tuple[int, int, int]:
 
 
 def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Split a long list for queries: SQLite bounds the number of bound parameters."""
+    """Split a long list for queries: SQLite limits the number of bound parameters."""
     for first in range(0, len(items), 500):
         yield items[first : first + 500]

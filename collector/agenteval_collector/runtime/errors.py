@@ -1,4 +1,4 @@
-"""Errors of the collector, along the one axis that callers act on.
+"""Errors of the collector, sorted by what a caller does about them.
 
 CollectorError
 + PermanentError      the same input fails again: refuse it, count it, say why
@@ -7,13 +7,13 @@ CollectorError
 |  + RequestTooLarge    over a limit that the message names
 |  + NotFound           no such trace, session, page
 |  + Forbidden          a request to write that may come from another site
-|  |  + NotAllowed         the caller has not the scope
-|  + Unauthenticated    nobody knows who calls
+|  |  + NotAllowed         the caller lacks the scope
+|  + Unauthenticated    the caller is not known
 + RetryableError      the same input may succeed later: back off, by `retry_after` seconds
 |  + Overloaded          a bound was reached; nothing was taken
 |  + Unavailable         starting, stopping, or the disk refuses writes
-+ Superseded          another process does this work by now: drop what was done of it
-+ Outdated            another process has changed what this rests on: do it again
++ Superseded          another process does this work by now: drop our part of it
++ Outdated            another process has changed the data this rests on: do it again
 """
 
 
@@ -42,15 +42,15 @@ class NotFound(PermanentError):
 
 
 class Forbidden(PermanentError):
-    """The request may not write: nothing says that it comes from a page of ours, or from who has a key."""
+    """The request may not write: it shows neither a page of ours as its origin, nor a key."""
 
 
 class NotAllowed(Forbidden):
-    """The caller is known, and does not have the scope that this takes."""
+    """The caller is known, and lacks the scope that the request needs."""
 
 
 class Unauthenticated(PermanentError):
-    """The caller shows neither a key nor a certificate that is known."""
+    """The caller shows no key or certificate that is known."""
 
 
 class RetryableError(CollectorError):
@@ -62,11 +62,11 @@ class RetryableError(CollectorError):
 
 
 class Superseded(CollectorError):
-    """Another process does this work by now; nothing of it was kept here."""
+    """Another process does this work by now. Nothing of it was stored here."""
 
 
 class Outdated(CollectorError):
-    """Another process has changed what was looked up for it; nothing of it was kept."""
+    """Another process has changed rows that were looked up for this work. Nothing of it was stored."""
 
 
 class Overloaded(RetryableError):

@@ -1,4 +1,4 @@
-"""Files and folders that survive a power failure: a file that is synced may still lose its name."""
+"""Files and folders that survive a power failure. A file on disk may still lose its name: that is in its folder."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ _OURS: Final = ("*.db", "*.db-wal", "*.key")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that only its owner reads, and those above it, where they are missing."""
+    """Make a folder that only its owner can read, and the missing folders above it."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for each in missing:
@@ -16,8 +16,10 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_data(folder: Path) -> None:
-    """Have on disk what a data folder holds. Whoever put it there may not have waited for that, and what is written
-    next needs it. Nobody may have the files open: closing a descriptor of one ends SQLite's locks in this process."""
+    """Sync the files of a data folder to disk. Whoever copied them there may not have, and the next writes rely on it.
+
+    Nobody may have the files open: closing a descriptor of one ends SQLite's locks on it in this process.
+    """
     for pattern in _OURS:
         for file in folder.glob(pattern):
             sync(file)
@@ -26,7 +28,7 @@ def sync_data(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file on disk, or the names in a folder."""
+    """Sync a file to disk, or the names in a folder."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(opened)

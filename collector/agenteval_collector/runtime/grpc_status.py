@@ -1,4 +1,4 @@
-"""The one place where errors become gRPC statuses."""
+"""Turn the collector's errors into gRPC statuses. Nothing else does."""
 
 from collections.abc import Mapping
 from typing import Final, NoReturn
@@ -28,7 +28,7 @@ _CODES: Final[Mapping[type[CollectorError], grpc.StatusCode]] = {
     RequestTooLarge: grpc.StatusCode.INVALID_ARGUMENT,
     CollectorError: grpc.StatusCode.INTERNAL,
 }
-"""The first that fits; those of retryable errors are the ones that OTLP clients retry."""
+"""The first class that fits counts. Retryable errors have the codes that OTLP clients retry."""
 
 
 def status_code(error: CollectorError) -> grpc.StatusCode:
@@ -50,8 +50,8 @@ def status_details(error: CollectorError) -> status_pb2.Status:
 def abort(context: grpc.ServicerContext, error: CollectorError) -> NoReturn:
     """End the call with the error's status.
 
-    The delay is sent twice: the status details are the standard, and the Python OTLP exporter reads only the
-    metadata key of its own.
+    The delay is sent twice: in the status details, as the standard has it, and in a metadata key, as the Python OTLP
+    exporter reads nothing else.
     """
     metadata: list[tuple[str, str | bytes]] = [("grpc-status-details-bin", status_details(error).SerializeToString())]
     if isinstance(error, RetryableError):

@@ -33,6 +33,6 @@ def listed(texts: ColumnElement[str]) -> TableValuedAlias:
 def among(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
     """Make the condition that `column` is one of the texts in the JSON list that is bound as `name`.
 
-    One statement for any number of texts; those that `in_` makes are put together again at every execution.
+    It is one statement for any number of texts. SQLAlchemy's `in_` builds its statement anew at every execution.
     """
     return column.in_(select(listed(bindparam(name, type_=String)).c.value))

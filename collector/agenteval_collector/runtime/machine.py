@@ -1,4 +1,4 @@
-"""Limits that the machine sets to the process: of memory, by its control group, and of open files."""
+"""The limits that the machine sets to the process: memory, by its control group, and open files."""
 
 import ctypes
 import os
@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Final
 
 SHARE_OF_RAM: Final = 0.6
-"""The part of a machine's memory that is taken without a limit."""
+"""The share of the machine's memory that the process may take where no limit is set."""
 
 _ENOUGH_FILES: Final = 65_536
 _M_ARENA_MAX: Final = -8
-"""As malloc.h has it."""
+"""M_ARENA_MAX of malloc.h."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process; where the system does not tell, the most that it ever was."""
+    """Return the resident memory of this process in bytes; its peak where the system tells only that."""
     try:
         with open("/proc/self/statm", "rb") as statm:
             return int(statm.read().split()[1]) * _PAGE
@@ -29,14 +29,14 @@ def resident_bytes() -> int:
 
 
 def share_arenas() -> None:
-    """Let all threads share two arenas of the allocator, where it is the GNU C library's: else each of many threads
-    keeps memory of its own that it has freed, and nobody else can use."""
+    """Let all threads share two arenas of the GNU C library's allocator. Otherwise each of many threads keeps freed
+    memory that no other thread can use."""
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(_M_ARENA_MAX, 2)
 
 
 def open_files() -> int:
-    """Raise the limit of open files to what this process is allowed, and return it."""
+    """Raise the limit of open files as far as this process is allowed to, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -48,12 +48,12 @@ def open_files() -> int:
 def memory_limit(root: Path = Path("/")) -> int:
     """Return the bytes that the process may take: the limit of its control group, else a share of the machine's."""
     ram = os.sysconf("SC_PHYS_PAGES") * _PAGE
-    # Without a limit, version 1 says a number beyond any machine.
+    # Control groups of version 1 show a number beyond any machine where there is no limit.
     return min((limit for limit in _cgroup_limits(root) if limit < ram), default=round(SHARE_OF_RAM * ram))
 
 
 def _cgroup_limits(root: Path) -> Iterator[int]:
-    """Yield the limits of the control group and of those above it, in version 2 and 1."""
+    """Yield the limits of the process's control group and of the groups above it, in version 2 and 1."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -68,7 +68,7 @@ def _cgroup_limits(root: Path) -> Iterator[int]:
         else:
             continue
         group = mounted / path.lstrip("/")
-        # In a container the path may be the host's: the group that is mounted is the container's then.
+        # In a container the path may be the host's. Then the mounted group is the container's.
         for folder in (group, *group.parents):
             with suppress(OSError, ValueError):  # No such group here, or `max`.
                 yield int((folder / file).read_text())

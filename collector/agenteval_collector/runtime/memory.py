@@ -1,4 +1,4 @@
-"""The memory of the process: how much it takes, and what is refused and released before it takes too much."""
+"""The memory of the process: how much it takes, and what gives way before it takes too much."""
 
 import ctypes
 import sys
@@ -17,10 +17,10 @@ REFUSE: Final = 0.85
 RELEASE: Final = 0.92
 """Share of the limit from which on open traces are released early."""
 SLACK: Final = 1 / 16
-"""Share of the limit that may be held whatever the process takes: else memory that was freed, and that the allocator
-has not given back, would be waited for without end."""
+"""Share of the limit that items may take however large the process is. Otherwise the collector would wait for ever for
+memory that was freed and that the allocator does not give back."""
 LOOK_EVERY: Final = 0.05
-"""Seconds for which a look at the process's memory is good."""
+"""Seconds for which a measurement of the process's memory holds."""
 GIVE_BACK_EVERY: Final = 1.0
 """Seconds between two attempts to give freed memory back to the system."""
 MIB: Final = 1024 * 1024
@@ -29,7 +29,7 @@ MIB: Final = 1024 * 1024
 class MemoryGuard:
     """Keeps the process below `limit` bytes of resident memory. Thread-safe.
 
-    Refusals come first; `excess` says how much has to be released besides.
+    First it refuses requests; `excess` says how much has to be released as well.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class MemoryGuard:
         self._lock = threading.Lock()
 
     def watch(self, *holders: Holder) -> None:
-        """Add parts whose items take memory that comes back as they are worked off."""
+        """Add parts whose items take memory until they are worked off."""
         self._holders += holders
 
     @property
@@ -69,7 +69,7 @@ class MemoryGuard:
 
     @property
     def is_short(self) -> bool:
-        """True while requests would be refused, whatever takes the memory."""
+        """True while the process takes more than the share from which on requests are refused."""
         return self.used > REFUSE * self.limit
 
     @property
@@ -79,12 +79,13 @@ class MemoryGuard:
 
     @property
     def health(self) -> str | None:
-        """None while requests are taken, else why not."""
+        """None while requests are taken, else a sentence that says why not."""
         return self._refusal(0)
 
     @contextmanager
     def room(self, size: int) -> Iterator[None]:
-        """Do work that takes `size` bytes while it lasts. Raises Overloaded where there is no room for it now."""
+        """Count `size` bytes as taken until the end of the `with`. Raises Overloaded where there is no room for
+        them."""
         if (refusal := self._refusal(size)) is not None:
             raise Overloaded(f"{refusal}; send again later")
         with self._lock:

@@ -8,21 +8,20 @@ from typing import Any, Final, NamedTuple
 CHUNK: Final = 1024
 """Row ids that are read together, as long as none of them is damaged."""
 
-
 GIVEN_UP: Final = 64
-"""Chunks in a row of which nothing can be read, after which there is no more, where the end of a table is damaged."""
+"""Chunks in a row without a readable row, after which a table with a damaged end is taken to be over."""
 
 
 class Salvaged(NamedTuple):
-    """How many rows of a table were copied; `whole`: the file does not say that there were others."""
+    """The number of rows that were copied of a table. `whole`: nothing in the file hints at further rows."""
 
     rows: int
     whole: bool
 
 
 def salvage(damaged: sqlite3.Connection, target: sqlite3.Connection) -> dict[str, Salvaged]:
-    """Copy the rows of each table that `target` has, with the columns that both have. A row that is there already
-    stays. Returns what was copied by table."""
+    """Copy the rows of each table of `target`, with the columns that both files have. Rows that `target` has already
+    stay. Returns what was copied, by table."""
     copied = {}
     for name, without_rowid in tables(target):
         try:
@@ -55,7 +54,7 @@ def tables(connection: sqlite3.Connection) -> list[tuple[str, bool]]:
 
 def _by_rowid(damaged: sqlite3.Connection, name: str, listed: str) -> Iterator[Sequence[Any] | None]:
     """Yield rows, and None for each row id at which there may be one that cannot be read."""
-    # Without an index: one that is damaged must not hide what the table has.
+    # Without an index: a damaged one must not hide rows of the table.
     query = f'SELECT {listed} FROM "{name}" NOT INDEXED WHERE rowid'
     first, last = _end(damaged, name, "min"), _end(damaged, name, "max")
     if first is None:
@@ -71,8 +70,8 @@ def _by_rowid(damaged: sqlite3.Connection, name: str, listed: str) -> Iterator[S
 
 
 def _end(damaged: sqlite3.Connection, name: str, which: str) -> int | None:
-    """Return the first (`min`) or last (`max`) row id of a table; None where it is empty, or that cannot be told of its
-    last one. The first may be anything from 1 on where it is damaged."""
+    """Return the first (`min`) or last (`max`) row id of a table. None where the table is empty, or the last one cannot
+    be found. Where the first one cannot be read, it is 1."""
     with suppress(sqlite3.DatabaseError):
         [found] = damaged.execute(f'SELECT {which}(rowid) FROM "{name}" NOT INDEXED').fetchone()
         return None if found is None else int(found)
@@ -85,12 +84,12 @@ def _end(damaged: sqlite3.Connection, name: str, which: str) -> int | None:
 
 
 def _halved(damaged: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[Sequence[Any] | None]:
-    """Yield the rows between two row ids, which are read together as long as none of them is damaged."""
+    """Yield the rows between two row ids. A range with a damaged row is halved until that row stands alone."""
     ranges = [(first, last)]
     while ranges:
         start, end = ranges.pop()
         try:
-            if start == end:  # A search for one looks at no row behind it, which may be damaged.
+            if start == end:  # A search for one id does not touch the row behind it, which may be damaged.
                 yield damaged.execute(f"{query} = ?", (start,)).fetchall()
             else:
                 yield damaged.execute(f"{query} BETWEEN ? AND ? ORDER BY rowid", (start, end)).fetchall()
@@ -103,7 +102,7 @@ def _halved(damaged: sqlite3.Connection, query: str, first: int, last: int) -> I
 
 
 def _by_key(damaged: sqlite3.Connection, name: str, listed: str) -> Iterator[Sequence[Any] | None]:
-    """Yield the rows up to the first one that cannot be read, from both ends; None where there is one."""
+    """Yield the rows from both ends, each up to the first one that cannot be read; None for that one."""
     key = ", ".join(f'"{row[1]}"' for row in damaged.execute(f'PRAGMA table_info("{name}")') if row[5])
     for order in (key, ", ".join(f"{column} DESC" for column in key.split(", "))):
         broke_off = False

@@ -1,8 +1,8 @@
 """Overwrite what SQLite leaves behind of deleted rows.
 
-`secure_delete` overwrites a row where it is deleted. It leaves copies of rows that were moved to another page before:
-in the gap of a page, between the pointers to its cells and the cells. Only a VACUUM would remove those, which writes
-the whole file again while nobody else can write. So the gaps are overwritten in place (docs/decisions/0039).
+`secure_delete` overwrites a row where it is deleted. It leaves copies of rows that moved to another page before. They
+are in the gap of a page, between the pointers to its cells and the cells. Only a VACUUM would remove them, and that
+writes the whole file anew while nobody else can write. So the gaps are overwritten in place (docs/decisions/0039).
 """
 
 import os
@@ -16,21 +16,21 @@ from agenteval_collector.runtime.database import DATABASE_ERRORS
 from agenteval_collector.runtime.errors import Unavailable
 
 SLICE: Final = 8 * 1024 * 1024
-"""Bytes that are looked at while writers wait, some milliseconds."""
+"""Bytes that are looked at in one go, while writers wait for some milliseconds."""
 _PENDING_BYTE: Final = 0x40000000
-"""The page with this byte is never used."""
+"""SQLite never uses the page with this byte: file locks are on it."""
 _TREE_PAGES: Final = {1, 5}
 """Types of pages in the pointer map that hold cells: the root of a tree, and any other page of one."""
 _HEADERS: Final = {2: 12, 5: 12, 10: 8, 13: 8}
-"""The length of a page's header, by its flag: interior pages have a longer one."""
+"""Bytes of a page's header, by its flag: interior pages have a longer one."""
 
 
 class Scrubber:
-    """Overwrites the gaps in the pages of a database file with an auto-vacuum pointer map. Of one thread.
+    """Overwrites the gaps in the pages of a database file with an auto-vacuum pointer map. For one thread.
 
-    Nothing reads a gap, so readers and a crash in the middle do no harm. While a slice is overwritten, this holds the
-    write lock, and the WAL holds nothing that is not in the file: so nobody else writes to the file. The commit behind
-    each slice has all connections read its pages again.
+    Nothing reads a gap, so readers and a crash in the middle do no harm. While a slice is overwritten, the scrubber
+    holds the write lock, and everything in the WAL is in the file as well: so nobody else writes to the file. The
+    commit after each slice makes all connections read its pages again.
     """
 
     def __init__(self, path: Path, engine: Engine) -> None:
@@ -45,9 +45,9 @@ class Scrubber:
             self._file = -1
 
     def scrub(self, start: int = 0) -> int | None:
-        """Overwrite the slice from that place in the file on; return where the next one begins. None: the file is done,
-        and its write-ahead log empty. Raises Unavailable where a reader or writer is in the way: try that slice again.
-        """
+        """Overwrite the slice that begins at byte `start`; return where the next one begins. None: the file is done,
+        and its write-ahead log is empty. Raises Unavailable where a reader or writer is in the way: try the slice
+        again."""
         try:
             return self._scrub(start)
         except (*DATABASE_ERRORS, OSError) as error:
@@ -67,6 +67,7 @@ class Scrubber:
                 raise Unavailable("not all that was committed is in the file: somebody reads it for long")
             pages = Pages(self._file, page_size)
             if sum(pages.scrub(number) for number in pages.numbers(start, start + SLICE)):
+                # Any committed write does: connections drop their cached pages when the file has changed.
                 version = int(writer.exec_driver_sql("PRAGMA user_version").scalar_one())
                 writer.exec_driver_sql(f"PRAGMA user_version={(version + 1) % 2**31}")
             writer.commit()
@@ -74,7 +75,7 @@ class Scrubber:
 
 
 class Pages:
-    """The pages of a database file, from 1."""
+    """The pages of a database file, numbered from 1."""
 
     def __init__(self, file: int, size: int) -> None:
         self._file = file
@@ -83,12 +84,12 @@ class Pages:
         self._map: tuple[int, bytes] = (0, b"")
 
     def numbers(self, start: int, end: int) -> range:
-        """Return the numbers of the pages that begin between two places in the file."""
+        """Return the numbers of the pages that begin between two bytes of the file."""
         end = min(end, os.fstat(self._file).st_size)
         return range(-(-start // self._size) + 1, -(-end // self._size) + 1)
 
     def scrub(self, number: int) -> int:
-        """Overwrite the gap of a page; return the bytes that held something."""
+        """Overwrite the gap of a page; return how many of its bytes were not zero."""
         if number != 1 and self._type(number) not in _TREE_PAGES:
             return 0
         page = self._read(number)
@@ -99,7 +100,7 @@ class Pages:
         return count
 
     def _type(self, number: int) -> int:
-        """Return what the pointer map says of a page; 0 for pages of the map itself, and the one that is not used."""
+        """Return the type of a page in the pointer map; 0 for pages of the map itself, and for the page without use."""
         unused = _PENDING_BYTE // self._size + 1
         first = (number - 2) // (self._mapped + 1) * (self._mapped + 1) + 2
         first += first == unused
@@ -114,9 +115,9 @@ class Pages:
 
 
 def _gap(page: bytes, at: int) -> tuple[int, int]:
-    """Return where the gap of a page with cells, whose header is at `at`, begins and ends."""
+    """Return where the gap of a page with cells begins and ends. The page's header is at byte `at`."""
     flag, _, cells, content = struct.unpack_from(">BHHH", page, at)
-    if flag not in _HEADERS:  # The file is damaged: nothing here is what it should be.
+    if flag not in _HEADERS:  # The file is damaged.
         return at, at
     start = at + _HEADERS[flag] + 2 * cells
     return start, max(start, content or 65536)

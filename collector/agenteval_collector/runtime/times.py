@@ -1,10 +1,11 @@
-"""Times as the API writes them."""
+"""Write times as the API shows them."""
 
 from datetime import UTC, datetime
 
 
 def rfc3339(nanoseconds: int | None) -> str | None:
-    """Write a time as RFC 3339 in UTC with microseconds; None for none and for what no calendar can hold."""
+    """Write a time (ns since the Unix epoch) as RFC 3339 in UTC, with microseconds. None for no time, and for a time
+    beyond the calendar."""
     if not nanoseconds:
         return None
     seconds, rest = divmod(nanoseconds, 1_000_000_000)

@@ -1,5 +1,5 @@
-"""Requests to model APIs and their responses, recorded whole: OpenAI's chat completions and Responses, Anthropic's
-messages and what imitates them."""
+"""Read whole requests to model APIs and their responses: OpenAI's chat completions and Responses, Anthropic's messages,
+and APIs like them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,42 +35,42 @@ _FINISH_REASON = re.compile(
     r'(?<!\\)"(?:finish_reason|finishReason|stop_reason|incomplete_details)"\s*:\s*'
     r'(?:(?:\{\s*"reason"\s*:\s*)?"([^"\\]{1,64})"|(?<=incomplete_details":)\s*null)'
 )
-# The status that the Responses API gives a whole reply.
+# The status of a whole reply in the Responses API, which gives no other reason.
 _COMPLETED = "completed"
 _OUTPUT_TOKENS = ("output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens")
 
 
 def read_call(facts: SpanFacts, given: Json, returned: Json) -> None:
-    """Fill in what a recorded request and its response say of a model call."""
+    """Fill in the facts of a model call from its recorded request and response."""
     facts.input = Content(lambda: request(given), cut=is_cut(given))
     facts.output = Content(lambda: response(returned), cut=is_cut(returned))
     facts.finish_reason = finish_reason(returned)
 
 
-def request(recording: Json) -> Sequence[Item]:
+def request(recorded: Json) -> Sequence[Item]:
     """Decode the messages in a recorded request, its system instructions first."""
-    return _sent(decoded(recording))
+    return _sent(decoded(recorded))
 
 
-def response(recording: Json) -> Sequence[Item]:
-    """Decode the messages in a recorded response; of a completion the first choice."""
-    return _reply(decoded(recording))
+def response(recorded: Json) -> Sequence[Item]:
+    """Decode the messages in a recorded response; of several choices the first."""
+    return _reply(decoded(recorded))
 
 
-def tools(recording: Json) -> Json:
-    """Return the tool definitions of a recorded request; None without any, or where the recording was cut."""
-    body = decode_structure(recording) if isinstance(recording, str) and '"tools"' in recording else recording
+def tools(recorded: Json) -> Json:
+    """Return the tool definitions of a recorded request; None without any, or where the request was cut."""
+    body = decode_structure(recorded) if isinstance(recorded, str) and '"tools"' in recorded else recorded
     return body.get("tools") or None if isinstance(body, dict) else None
 
 
-def usage(recording: Json) -> Usage | None:
-    """Return the tokens in an object that counts them by any API's names; None where it counts none."""
-    counts = decode_structure(recording)
+def usage(recorded: Json) -> Usage | None:
+    """Return the tokens that an object counts, by the names of any API; None where it counts none."""
+    counts = decode_structure(recorded)
     return usage_in(counts, _INPUT_TOKENS, _OUTPUT_TOKENS) if isinstance(counts, dict) else None
 
 
 def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterable[str]) -> Usage | None:
-    """Return the tokens that `counts` has under the first of the names for each; None where it has neither."""
+    """Return the tokens that `counts` has, each under the first of its names that is there; None without either."""
     received, answered = (
         next((count for name in names if isinstance(count := counts.get(name), int)), None)
         for names in (inputs, outputs)
@@ -80,23 +80,24 @@ def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterabl
     return Usage(input_tokens=received or 0, output_tokens=answered or 0)
 
 
-def finish_reason(recording: Json) -> str | None:
-    """Return why the model ended the first reply in a recorded response; None where that is not said. It stands in many
-    places, but under few names. Quotes in what a model wrote are escaped, and not taken for one."""
-    found = _FINISH_REASON.search(recording) if isinstance(recording, str) else None
+def finish_reason(recorded: Json) -> str | None:
+    """Return why the model ended the first reply in a recorded response; None where the response does not say."""
+    # The reason stands in many places, but under few names, so the text is searched and not decoded. Quotes in what a
+    # model wrote are escaped, and not mistaken for such a name.
+    found = _FINISH_REASON.search(recorded) if isinstance(recorded, str) else None
     return found[1] or _COMPLETED if found else None
 
 
-def decoded(recording: Json) -> Json:
-    """Return the value of a recording, of a cut one what remains; None where it was meant to be JSON and is not."""
+def decoded(recorded: Json) -> Json:
+    """Return the value of recorded JSON text, of a cut text what remains (or None). Other text stays as it is."""
     for _ in range(2):
-        if not isinstance(recording, str) or recording.lstrip()[:1] not in ("{", "[", '"'):
+        if not isinstance(recorded, str) or recorded.lstrip()[:1] not in ("{", "[", '"'):
             break
         try:
-            recording = decode_prefix(recording) if is_cut(recording) else decode_json(recording)
+            recorded = decode_prefix(recorded) if is_cut(recorded) else decode_json(recorded)
         except ValueError:
-            return None if is_cut(recording) else recording
-    return recording
+            return None if is_cut(recorded) else recorded
+    return recorded
 
 
 def _sent(body: Json) -> list[Item]:
@@ -126,7 +127,7 @@ def _said(value: Json, role: str) -> list[Item]:
 
 
 def _item(value: Json) -> Item:
-    """Return a message, or an item of the Responses API, which are not all messages."""
+    """Return an item of the Responses API as a message. Other values stay as they are."""
     if not isinstance(value, dict) or "role" in value:
         return value
     call_id = known_text(value.get("call_id"))

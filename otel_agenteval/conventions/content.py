@@ -1,4 +1,5 @@
-"""Recorded messages, decoded and read as far as somebody asks for them, and no more often than they are said anew."""
+"""Recorded messages. They are decoded and read only where somebody asks for them, and shared between model calls that
+were sent the same."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from otel_agenteval.conventions.decoding import decode_json, is_cut, known_text
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, Item, message_items, read_message, spoken_by
 from otel_agenteval.model import Json
 
-# Words that frameworks put before and after those of the user. smolagents, CrewAI.
+# Words that smolagents and CrewAI put before and after those of the user.
 _WRAPPERS = (
     ("New task:\n", ()),
     (
@@ -25,15 +26,18 @@ _WRAPPERS = (
 
 @dataclass(slots=True)
 class DecodedMessages:
-    """Decoded messages, and those `made` of them by position. Contents that begin alike share one: each knows how many
-    of its messages are its own, as it grows by those of the longest. `spoken` are the words of the first so many."""
+    """Decoded messages, and by position those that were `made` of them. None stands for a value that is no message.
+
+    Contents that begin alike share one, which holds the messages of the longest of them. So each content counts its
+    own. `spoken` is a number of messages from the first one on, and the digest of their words.
+    """
 
     items: list[Item]
     made: dict[int, ChatMessage | None] = field(default_factory=dict)
     spoken: tuple[int, ConversationDigest] | None = None
 
     def gone_on(self, count: int, more: Sequence[Item]) -> "DecodedMessages":
-        """Return a recording of the first `count` messages and `more`: this one, unless it has gone on otherwise."""
+        """Return the first `count` messages and `more`: in this object, unless it already goes on in another way."""
         if len(self.items) == count:
             self.items += more
             return self
@@ -42,8 +46,7 @@ class DecodedMessages:
 
 
 class Content:
-    """Messages as they were recorded, each decoded when it is first asked for: a reader needs but the ends of
-    histories."""
+    """Recorded messages, each read when it is first asked for. A reader mostly needs the ends of a history."""
 
     __slots__ = ("_count", "_decoded", "_messages", "_read", "_since_user", "_strange", "array", "cut")
 
@@ -55,9 +58,9 @@ class Content:
         self._since_user: list[ChatMessage] | None = None
         self._strange: set[int] = set()
         self.cut = cut
-        """True where the recording stops in the middle: there may have been more messages."""
+        """True where the text stops in the middle: there may have been more messages."""
         self.array = array
-        """The recording, where it is the text of a JSON array, as far as its ends tell."""
+        """The recorded text, where it begins and ends like a JSON array."""
 
     @classmethod
     def recorded_as(cls, value: Json, role: str) -> "Content":
@@ -72,7 +75,7 @@ class Content:
 
     @classmethod
     def answer_in(cls, value: Json) -> "Content | None":
-        """Return content of an attribute that is an answer, and nothing but its text; None where none was recorded."""
+        """Return content of an attribute that holds the text of an answer; None where no answer was recorded."""
         if text := known_text(value):
             return cls.text(text, ASSISTANT)
         return cls.nothing(ASSISTANT) if isinstance(value, str) and not value.strip() else None
@@ -84,18 +87,19 @@ class Content:
 
     @property
     def unread(self) -> int:
-        """The number of the values that were looked at and are not messages."""
+        """The number of values that were looked at and are no messages."""
         return len(self._strange)
 
     def begin_again(self) -> None:
-        """Forget what was looked at; the values stay decoded, but those of a cut recording, whose last one changes."""
+        """Forget what was looked at. Values stay decoded, except where the text was cut: reading those changes the last
+        one."""
         self._messages, self._since_user, self._strange = None, None, set()
         if self.cut:
             self._decoded = None
 
     def go_on_from(self, earlier: "Content") -> None:
-        """Share what is read of `earlier` where its recording is the beginning of this one. What is sent to a model
-        mostly is what was sent to it before, and more."""
+        """Share what was read of `earlier` where this content begins with it. A model is mostly sent all that it was
+        sent before, and more."""
         known, array = earlier.array, self.array
         if self._decoded is not None or known is None or array is None or earlier is self:
             return
@@ -113,12 +117,13 @@ class Content:
 
     @property
     def decoded(self) -> "DecodedMessages":
-        """The messages as far as they are decoded; later contents may share it, and then it has more messages."""
+        """The decoded messages. Later contents may share the object, and then it has more messages than this
+        content."""
         return self._decode()
 
     @property
     def messages(self) -> list[ChatMessage]:
-        """The messages in order; of a cut recording those that can be read."""
+        """The messages in order; where the text was cut, those that can be read."""
         if self._messages is None:
             self._messages = [*self._of(range(self._counted()))]
             if self.cut and self._messages:
@@ -140,19 +145,19 @@ class Content:
 
     def answer(self) -> str | None:
         """Return the text of the last message, if it is an answer: from the assistant and without tool requests. Empty
-        where that is what was recorded; None where nothing was."""
+        where an empty answer was recorded; None where none was."""
         last = next(self._backwards(), None)
         return spoken_by(last) if last and last.role == ASSISTANT and not last.requests else None
 
     def since_user(self) -> list[ChatMessage]:
-        """Return the messages after the user's last one: the steps of the turn in which it was recorded."""
+        """Return the messages after the user's last one: the steps of the present turn."""
         if self._since_user is None:
             steps = [*takewhile(lambda message: not message.begins_turn, self._backwards())]
             self._since_user = steps[::-1]
         return self._since_user
 
     def before_user(self) -> list[ChatMessage]:
-        """Return the messages before the user's last one: the turns before the one in which it was recorded."""
+        """Return the messages before the user's last one: the earlier turns."""
         until_user = [*dropwhile(lambda message: not message.begins_turn, self._backwards())]
         return until_user[:0:-1]
 
@@ -172,7 +177,8 @@ class Content:
         return self._count
 
     def _of(self, positions: Iterable[int]) -> Iterator[ChatMessage]:
-        """Return those of the values at these positions that are messages, made of them one after the other."""
+        """Yield the messages at these positions, each made when it is needed. Values that are no messages are left
+        out."""
         return filter(None, map(self._message, positions))
 
     def _message(self, position: int) -> ChatMessage | None:
@@ -199,7 +205,7 @@ def _unwrapped_words(text: str) -> str:
 
 
 def _drop_incomplete(message: ChatMessage) -> None:
-    """Drop the last request or result of a cut recording; a cut text stays, as it is still the beginning of one."""
+    """Drop the last request or result where the text was cut. A text that was cut is still worth reading."""
     if message.requests:
         message.requests.pop()
     elif message.responses:

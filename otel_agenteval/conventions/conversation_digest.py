@@ -1,4 +1,4 @@
-"""The words of a conversation as a digest that goes on message by message."""
+"""A digest of the words of a conversation, built message by message."""
 
 import json
 from hashlib import blake2b
@@ -7,12 +7,13 @@ from typing import Final
 from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, ToolRequest
 
 _SIZE: Final = 16
+"""Bytes of a digest."""
 # Made once: `json.dumps` makes one for each text.
 _json: Final = json.JSONEncoder(sort_keys=True).encode
 
 
 class ConversationDigest:
-    """The words of a conversation, message by message; replies in a row are parts of one."""
+    """Digests the words of a conversation, message by message. Replies in a row are parts of one reply."""
 
     def __init__(self) -> None:
         self._spoken = blake2b(digest_size=_SIZE)
@@ -21,14 +22,14 @@ class ConversationDigest:
         self._is_reply = False
 
     def copy(self) -> "ConversationDigest":
-        """Return words that go on from these by themselves."""
+        """Return a digest of the same words, to which other messages can be added."""
         other = ConversationDigest()
         other._spoken, other._is_reply = self._spoken.copy(), self._is_reply
         other._texts, other._requests = self._texts.copy(), self._requests.copy()
         return other
 
     def add(self, message: ChatMessage) -> None:
-        """Go on with a message."""
+        """Add a message."""
         if message.role == ASSISTANT:
             self._is_reply = True
             self._texts += message.texts
@@ -41,7 +42,7 @@ class ConversationDigest:
             self._say("result", _json(response.result))
 
     def digest(self) -> bytes:
-        """Return the digest of all that was said up to now."""
+        """Return the digest of all messages that were added."""
         self._close()
         return digest_of("said", self._spoken.hexdigest())
 

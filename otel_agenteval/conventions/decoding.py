@@ -14,15 +14,15 @@ from otel_agenteval.model import Json
 _REDACTED: Final = re.compile(
     r"__REDACTED__|[\[<(]?REDACTED[\])>]?|readacted|<not (?:specified|serializable)>|\[Scrubbed due to .*", re.DOTALL
 )
-# What every redaction begins with, and few other texts: looked at first, as there are many of them.
+# Every redaction begins with one of these, and few other texts do. This check is much faster than the expression.
 _REDACTED_BEGINS: Final = frozenset("_[<(Rr")
 
 
 def known_text(text: Any) -> str | None:
-    """Return `text` if it says anything: None for other types, blank text, and what a redaction left in its place."""
+    """Return `text` if it says anything; None for other types, blank text, and the mark that a redaction leaves."""
     if not isinstance(text, str):
         return None
-    # Expressions with blanks at both ends take time that grows with the square of how many there are.
+    # An expression with blanks at both ends takes time that grows with the square of the number of blanks.
     said = text.strip()
     if not said or (said[0] in _REDACTED_BEGINS and _REDACTED.fullmatch(said)):
         return None
@@ -30,7 +30,7 @@ def known_text(text: Any) -> str | None:
 
 
 MAX_DEPTH = 64
-"""Levels of arrays and objects that a value we pass on may have: whoever writes it as JSON recurses."""
+"""Levels of arrays and objects in a value that is passed on. Writing JSON recurses, so deeper ones are not."""
 
 _BEGIN_STRUCTURE: Final = frozenset('[{"')
 _ESCAPED_SURROGATES = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[dD][89a-fA-F]\w\w")
@@ -51,8 +51,8 @@ def decode_json(text: str) -> Json:
 
 
 def decode_prefix(text: str) -> Json:
-    """Return what remains of JSON text cut in the middle, its last element maybe in part. Raises ValueError for
-    nothing."""
+    """Return what remains of JSON text that was cut in the middle; its last element may be a part only. Raises
+    ValueError where nothing remains."""
     closing: list[str] = []
     last = ""
     whole = (0, "")
@@ -95,13 +95,14 @@ def decode_arguments(value: Json) -> Json:
 
 
 def are_positional(arguments: Json) -> bool:
-    """Return whether decoded arguments are still the record of a Python call, which has values without names."""
+    """Return whether decoded arguments still describe a Python call, some of whose values have no names."""
     return isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}
 
 
 def decode_structure(value: Json) -> Json:
-    """Return the array or object that `value` is or writes, at most twice over; else `value` itself. An array or object
-    nested deeper than `MAX_DEPTH` is None, and stays text where it came as text."""
+    """Return the array or object that `value` is, or that its text describes; else `value` itself. JSON text inside
+    JSON text is decoded once more. An array or object nested deeper than `MAX_DEPTH` is None, or stays the text it
+    was."""
     decoded = value
     for _ in range(2):
         # Anything else, such as most results of tools, is not worth the attempt and its error.
@@ -119,7 +120,8 @@ def decode_structure(value: Json) -> Json:
 
 
 def decode_remains(value: Json) -> Json:
-    """Return what `decode_structure` does; of an array or object that was cut what is left, None where nothing is."""
+    """Decode like `decode_structure`. Of an array or object that was cut, return what is left, None where nothing
+    is."""
     if not isinstance(value, str) or not is_cut(value):
         return decode_structure(value)
     try:
@@ -129,7 +131,7 @@ def decode_remains(value: Json) -> Json:
 
 
 def decode_text(value: Json) -> Json:
-    """Return a tool's result: text that was written as a JSON string once more is unwrapped, as are text blocks."""
+    """Return a tool's result. Text blocks, and text that was written as a JSON string, are unwrapped to plain text."""
     if isinstance(value, str):
         if value[:1] != '"' and not value.startswith('[{"t'):
             return known_text(value)
@@ -184,7 +186,7 @@ def _is_deep(value: dict[str, Json] | list[Json]) -> bool:
 
 
 def _whole(escape: re.Match[str]) -> str:
-    """Replace half of a surrogate pair, which cannot be written as UTF-8."""
+    """Replace half of a surrogate pair: it cannot be written as UTF-8."""
     return r"\ufffd" if len(escape[0]) == 6 else escape[0]
 
 
@@ -193,10 +195,11 @@ def _finite(text: str) -> float | str:
     return number if math.isfinite(number) else text
 
 
+# NaN and infinite numbers are not JSON, though Python reads them: they become text.
 _DECODER = json.JSONDecoder(parse_constant=str, parse_float=_finite)
 
-
 _MAX_SEGMENTS = 12
+"""Levels that the name of an attribute may spell out."""
 
 
 def objects_in(value: Json) -> list[dict[str, Json]]:
@@ -210,7 +213,8 @@ def texts_of(parts: Json) -> list[str]:
 
 
 def unflatten(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
-    """Return the list that attributes named `prefix.<index>...` spell out, without gaps and contradictions."""
+    """Return the list that attributes named `prefix.<index>...` spell out. Gaps close; the first of two values
+    stays."""
     start = prefix + "."
     tree: dict[str, Any] = {}
     for key, value in attributes.items():

@@ -1,7 +1,7 @@
-"""The contract of a dialect: one vocabulary of attributes, in one module of `dialects/`, and the facts that it reads
-from one span, in terms that no instrumentation owns.
+"""The contract of a dialect, and the facts that it reads from a span in terms that no instrumentation owns.
 
-Two methods serve those who read whole spans; the names of its attributes those who look at one span beside the agent.
+A dialect is one vocabulary of attributes, in one module of `dialects/`. Its methods serve readers of whole spans. Its
+`keys` serve readers in the agent's process, which look up a few attributes of one span.
 """
 
 from abc import ABC, abstractmethod
@@ -17,14 +17,14 @@ from otel_agenteval.model import Json, Usage
 
 
 class SpanRole(Enum):
-    """The part a span plays in a turn."""
+    """The part that a span plays in a turn."""
 
     AGENT = "agent"
     """A run of one agent."""
     WORKFLOW = "workflow"
     """A run that groups several agents' runs."""
     CHAIN = "chain"
-    """A step of a framework; stands for a run only if it carries what was asked and what was answered."""
+    """A step of a framework. It stands for a run only if it carries a question and an answer."""
     MODEL = "model"
     TOOL = "tool"
     PLAN = "plan"
@@ -33,44 +33,50 @@ class SpanRole(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class SpanFacts:
-    """The facts of one span; None means not recorded. Dialects fill what their span says; `agent` is read by
-    `agents.agent_of`.
-
-    On a model span `input` and `output` are the messages of the call, on an agent, workflow or chain what the span
-    itself says it was asked and answered. `tool_definitions` and `instructions` stay as recorded. `answer_tools` are
-    tools by which a framework has the model answer, `hands_over_to` is the agent that goes on with the conversation,
-    `reasoning` what a model thought, where that stands apart from the messages. `is_report` marks a second span of a
-    model call that tells of its reply. `may_be_call` marks a step that is the model call itself where no other was
-    recorded within it. `is_overwritten` marks a span of the program's own that calls were written on, one over the
-    other: several spans within it are the calls. `cut` says that some content was shortened on the way.
-    `previous_response_id` is that of the reply which a model call goes on from.
-    """
+    """The facts of one span, as its dialects read them. None means not recorded."""
 
     role: SpanRole | None = None
     agent: str | None = None
+    """Filled in by `agents.agent_of`, not by dialects."""
     input: Content | None = None
+    """The messages that a model was sent. On an agent, workflow or chain: the question, where the span itself says
+    it."""
     output: Content | None = None
+    """The messages of a model's reply. On an agent, workflow or chain: the answer, where the span itself says it."""
     instructions: Json = None
+    """System instructions, as they were recorded."""
     tool_definitions: Json = None
+    """Definitions of the tools that a model was offered, as they were recorded."""
     tool_names: tuple[str, ...] | None = None
+    """Names of the tools that an agent has."""
     answer_tools: tuple[str, ...] | None = None
+    """Tools by which a framework has the model answer."""
     tool: str | None = None
     call_id: str | None = None
     arguments: Json = None
-    """Decoded (`decode_arguments`), not as the text that was recorded."""
+    """Decoded by `decode_arguments`."""
     result: Json = None
     error: str | None = None
+    """An error that attributes or events tell of, beside the span's status."""
     hands_over_to: str | None = None
+    """The agent that goes on with the conversation."""
     model: str | None = None
     response_id: str | None = None
     previous_response_id: str | None = None
+    """The id of the reply that a model call goes on from."""
     finish_reason: str | None = None
     usage: Usage | None = None
     reasoning: str | None = None
+    """The thoughts of a model, where they were recorded apart from the messages."""
     is_report: bool = False
+    """True for a second span of a model call, which tells of its reply."""
     may_be_call: bool = False
+    """True for a step that is the model call itself, unless another model call was recorded within it."""
     is_overwritten: bool = False
+    """True for a span of the program on which model calls were written, each over the one before. Where several spans
+    within it are model calls, those count."""
     cut: bool = False
+    """True where some content was shortened on the way."""
 
     @property
     def has_content(self) -> bool:
@@ -98,7 +104,7 @@ class SpanFacts:
         return [response for step in self.steps for response in step.responses]
 
     def complete_with(self, other: "SpanFacts") -> None:
-        """Take from `other` what is not known here: two vocabularies on a span, two spans for one call."""
+        """Take from `other` what is not known here. Used for two dialects on a span, and for two spans of one call."""
         for name in _OPTIONAL:
             if getattr(self, name) is None:
                 setattr(self, name, getattr(other, name))
@@ -113,38 +119,37 @@ _OPTIONAL = tuple(field.name for field in fields(SpanFacts) if field.type is not
 NOTHING = SpanFacts()
 """The facts of a span that no dialect recognises."""
 
-
 Attributes = Mapping[str, Any]
 
 
 def nobody(name: str, scope: str) -> str | None:
-    """Name no agent, whatever the name of a span and its instrumentation scope."""
+    """Return None: the name of a span and its instrumentation scope name no agent."""
     return None
 
 
 class KindAttribute(NamedTuple):
-    """An attribute whose value says which part a span plays."""
+    """An attribute whose value says which role a span has."""
 
     key: str
     roles: Mapping[str, SpanRole | None]
     agents: tuple[str, ...] = ()
-    """Attributes that name the agent on the span of its run."""
+    """Attributes that name the agent, on the span of its run."""
     agent_in: Callable[[str, str], str | None] = nobody
     """Reads the agent from the name of the span of its run and from its instrumentation scope."""
 
     def role(self, attributes: Attributes) -> SpanRole | None:
-        """Return the part that a span plays; None where the attribute says none that is known."""
+        """Return the role of a span; None where the attribute is missing or its value is not known."""
         value = attributes.get(self.key)
         return self.roles.get(value) if isinstance(value, str) else None
 
 
 class IndexedMessages(NamedTuple):
-    """Messages that are flattened into attributes: `{prefix}0{infix}role`, `{prefix}0{infix}content` and so on."""
+    """Messages that are spread over attributes: `{prefix}0{infix}role`, `{prefix}0{infix}content` and so on."""
 
     prefix: str
     infix: str
     contents: tuple[str, ...] = ("content",)
-    """Names of the fields that hold the text of a message, the first before the others."""
+    """Fields that hold the text of a message; the first one that is there counts."""
 
     def field(self, index: int | str, name: str) -> str:
         """Return the attribute of a field of the message at `index`."""
@@ -153,39 +158,40 @@ class IndexedMessages(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttributeKeys:
-    """The attributes of a dialect by what they hold, for readers of single spans; the first outranks the others."""
+    """The attributes of a dialect by what they hold, for readers of single spans. Of several, the first that is there
+    counts."""
 
     kinds: tuple[KindAttribute, ...] = ()
     marks: tuple[tuple[str, SpanRole], ...] = ()
-    """Attributes that only spans of one role have, where no kind is recorded."""
+    """Attributes that tell the role of a span by being there, where no kind is recorded."""
 
     agents: tuple[str, ...] = ()
     """The agent's name, on spans of any kind."""
     no_agents: tuple[str, ...] = ()
-    """Names of agents that are nobody's."""
+    """Values of `agents` that name nobody."""
     agent_of: tuple[Callable[[str, Attributes], str | None], ...] = ()
-    """Read the agent from a span's name and attributes, where no attribute of its own names it."""
+    """Functions that read the agent from a span's name and attributes, where no attribute names it."""
     is_run: tuple[Callable[[str, Attributes], bool], ...] = ()
-    """Tell by a span's name and attributes whether it stands for a run of an agent, where no kind is recorded."""
+    """Functions that tell by a span's name and attributes whether it is an agent's run, where no kind is recorded."""
 
     tools: tuple[str, ...] = ()
-    """The name of a tool that was executed; else the name of the span is."""
+    """The name of a tool that was executed. Without it, the name of the span is the tool's."""
     tool_suffixes: tuple[str, ...] = ()
-    """Ends of span names that are no part of the tool's."""
+    """Endings of span names that do not belong to the tool's name."""
     steering_tools: tuple[str, ...] = ()
-    """Names of tools by which a framework steers itself: none of the user's."""
+    """Tools by which a framework steers itself. They are not the user's."""
     steering_prefixes: tuple[str, ...] = ()
-    """Beginnings of such names."""
+    """Beginnings of the names of such tools."""
     arguments: tuple[str, ...] = ()
     argument_events: tuple[tuple[str, str], ...] = ()
-    """Events that tell them, each with the name of the attribute in it."""
+    """Events that hold a tool's arguments, each with the name of the attribute in it."""
     results: tuple[str, ...] = ()
     answer_events: tuple[tuple[str, str], ...] = ()
-    """Events that tell a tool's result or a model's reply, each with the name of the attribute in it."""
+    """Events that hold a tool's result or a model's reply, each with the name of the attribute in it."""
 
     models: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
-    """JSON text of the messages that a model was sent."""
+    """The messages that a model was sent, as JSON text."""
     indexed_messages: tuple[IndexedMessages, ...] = ()
     reply_texts: tuple[str, ...] = ()
     """The text of a model's reply, and nothing else."""
@@ -201,32 +207,33 @@ class AttributeKeys:
 
 
 def merged(keys: Iterable[AttributeKeys]) -> AttributeKeys:
-    """Join the keys of several dialects, in their order."""
+    """Return the keys of several dialects together, in their order."""
     listed = list(keys)
     joined = {each.name: sum((getattr(own, each.name) for own in listed), ()) for each in fields(AttributeKeys)}
     return AttributeKeys(**joined)
 
 
 class Dialect(ABC):
-    """One vocabulary of attributes: stateless, and never raising, whatever a span holds."""
+    """One vocabulary of attributes. A dialect keeps no state, and never raises, whatever a span holds."""
 
     name: ClassVar[str]
     """Lower snake case, as listed in `Trace.dialects`."""
     content_switch: ClassVar[str | None] = None
-    """Advice where its spans lack content, in a clause: "set X=true in the agent"; None where there is no switch."""
+    """A clause of advice where its spans lack content, such as "set X=true in the agent". None where there is no
+    switch."""
     rank: ClassVar[int] = 1000
-    """Each fact is taken from the lowest rank that knows it. Dialects that correct the GenAI conventions are below
-    50."""
+    """A fact is taken from the dialect with the lowest rank that knows it. Dialects that correct the GenAI conventions
+    have ranks below 50."""
     is_common: ClassVar[bool] = False
-    """True where vendors' dialects stand beside it: its keys are asked before theirs, its `content_switch` after
-    theirs."""
+    """True where dialects of vendors stand beside it: its keys are looked up before theirs, and its `content_switch` is
+    advised after theirs."""
     keys: ClassVar[AttributeKeys] = AttributeKeys()
     marks: ClassVar[frozenset[str]] = frozenset()
     """Attributes that only spans of this dialect have."""
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         """Return whether the span, or a log record that names it, speaks this dialect: by its marks, unless the dialect
-        tells otherwise. Asked of all, it must be cheap."""
+        overrides this. It runs for every span and every dialect, so it must be cheap."""
         return not self.marks.isdisjoint(span.attributes)
 
     @abstractmethod

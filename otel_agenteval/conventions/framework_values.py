@@ -1,4 +1,4 @@
-"""Read question, answer and tool result from the objects that frameworks record, in shapes known to hold them."""
+"""Read questions, answers and tool results from the objects that frameworks record as a span's input and output."""
 
 from contextlib import suppress
 
@@ -12,18 +12,18 @@ _ANSWERED = ("output", "answer", "result", "response", "final_output")
 
 
 def asked(value: Json) -> Content | None:
-    """Return the user's words in a value recorded as a span's input; None where it holds something else or nothing."""
+    """Return the user's words in the recorded input of a span; None where it holds something else or nothing."""
     return _spoken(value, USER, _ASKED)
 
 
 def answered(value: Json) -> Content | None:
-    """Return the agent's answer in a value recorded as a span's output; None like that of `asked`."""
+    """Return the agent's answer in the recorded output of a span; None where it holds something else or nothing."""
     return _spoken(value, ASSISTANT, _ANSWERED)
 
 
-def tool_result(recording: Json) -> tuple[Json, str | None]:
-    """Return a tool's result and the id of its call, out of the message that LangChain puts around them."""
-    result = decode_text(recording)
+def tool_result(recorded: Json) -> tuple[Json, str | None]:
+    """Return a tool's result and the id of its call. LangChain puts a message around them, which is taken off."""
+    result = decode_text(recorded)
     message = langchain_message(result)
     if message and message.responses:
         return message.responses[0].result, message.responses[0].call_id
@@ -55,23 +55,24 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
         value = value.get("messages", _of_component(value) if named is None else named)
     if isinstance(value, list):
         items = value
-        # A list of texts is the repr of objects, or several texts: nobody's words.
+        # A list of texts is the repr of objects, or several texts. Nobody said it.
         return Content(lambda: items) if any(isinstance(item, dict) for item in items) else None
     text = known_text(value)
     if text is None:
         return Content.answer_in(value) if role == ASSISTANT else None
-    # An object that is not written as JSON is nobody's words.
+    # An object in another notation than JSON. Nobody said it.
     return None if text.lstrip().startswith("{") else Content.text(text, role)
 
 
 def _of_component(results: dict[str, Json]) -> Json:
-    """Return the messages of a pipeline's only component, which stand under its name."""
+    """Return the messages of a pipeline's only component, found under the component's name."""
     values = list(results.values())
     return values[0].get("messages") if len(values) == 1 and isinstance(values[0], dict) else None
 
 
 def _of_call(call: dict[str, Json], role: str, names: tuple[str, ...]) -> Content | None:
-    """Return the user's words in the arguments of a decorated function: the one of such a name, or the only one."""
+    """Return the user's words in the arguments of a decorated function: the argument with one of `names`, or the only
+    text."""
     positional, named = call["args"], call["kwargs"]
     if isinstance(named, dict) and (found := next((named[name] for name in names if name in named), None)):
         return _spoken(found, role, names)

@@ -10,10 +10,10 @@ from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.model import Json
 
 SESSION_KEYS = (semconv.AGENTEVAL_SESSION_ID, semconv.GEN_AI_CONVERSATION_ID, semconv.SESSION_ID, *KEYS.sessions)
-"""The attributes that name a session, the one that outranks the others first."""
+"""The attributes that name a session, in the order in which they are believed."""
 
 USER_KEYS = (semconv.AGENTEVAL_USER_ID, semconv.USER_ID, semconv.ENDUSER_ID, *KEYS.users)
-"""The attributes that name a user, the one that outranks the others first."""
+"""The attributes that name a user, in the order in which they are believed."""
 
 _METADATA = "metadata"
 _METADATA_SESSION = ("session_id", "thread_id")
@@ -24,14 +24,17 @@ Carriers = Sequence[Mapping[str, Json]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionNaming:
-    """Attributes of an application's own that name sessions, where no convention does. The first of `attributes` that a
-    trace has is its session's id. Traces of one service that agree in `link_by` are one session."""
+    """Attributes of the application that name sessions, where no convention does.
+
+    The first of `attributes` that a trace has is the id of its session. Otherwise traces of one service with the same
+    value of the attribute `link_by` are one session.
+    """
 
     attributes: tuple[str, ...] = ()
     link_by: str | None = None
 
     def session_id(self, carriers: Carriers, service: str | None) -> str | None:
-        """Return the session by these attributes of `carriers`; None where they have none of them."""
+        """Return the session that these attributes of `carriers` name; None where there are none."""
         named = first_id(carriers, self.attributes)
         if named is None and self.link_by is not None:
             link = first_id(carriers, (self.link_by,))
@@ -40,21 +43,21 @@ class SessionNaming:
 
 
 BY_CONVENTION = SessionNaming()
-"""No attribute of the application's own names a session."""
+"""Names no attributes of the application."""
 
 
 def session_id(carriers: Carriers) -> str | None:
-    """Return the session by the highest-ranking attribute that any of `carriers` has; None where none names it."""
+    """Return the session by the first of `SESSION_KEYS` that any of `carriers` has; None where none names a session."""
     return first_id(carriers, SESSION_KEYS) or first_id(_metadata(carriers), _METADATA_SESSION)
 
 
 def user_id(carriers: Carriers) -> str | None:
-    """Return the user, found the way of `session_id`."""
+    """Return the user by the first of `USER_KEYS` that any of `carriers` has; None where none names a user."""
     return first_id(carriers, USER_KEYS) or first_id(_metadata(carriers), _METADATA_USER)
 
 
 def environment_of(resource: Mapping[str, Json]) -> str | None:
-    """Return the deployment environment that a resource names, under the present name or the one before it."""
+    """Return the deployment environment that a resource names, under the present attribute or the older one."""
     names = (semconv.DEPLOYMENT_ENVIRONMENT, semconv.LEGACY_DEPLOYMENT_ENVIRONMENT)
     return next(filter(None, (known_text(resource.get(name)) for name in names)), None)
 
@@ -78,6 +81,6 @@ def _identifier(value: Json) -> str | None:
 
 
 def _metadata(carriers: Carriers) -> list[dict[str, Json]]:
-    """Return the JSON objects in `metadata`, where LangChain applications put their ids."""
+    """Return the JSON objects in `metadata`. LangChain applications put their ids there."""
     objects = (decode_structure(carrier[_METADATA]) for carrier in carriers if _METADATA in carrier)
     return [each for each in objects if isinstance(each, dict)]

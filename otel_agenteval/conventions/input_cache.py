@@ -1,4 +1,4 @@
-"""The recordings that were read last: what a model is sent goes on from what it was sent before."""
+"""A cache of the inputs of model calls: a model is mostly sent all that it was sent before, and more."""
 
 import sys
 from collections.abc import Iterable
@@ -10,20 +10,22 @@ from otel_agenteval.conventions.tree import Node
 from otel_agenteval.lru import LruMap
 
 BEGINNING: Final = 200
-"""Characters by which recordings of one session are told apart: its agents have instructions of their own."""
+"""Characters at the beginning of an input that tell the agents of a session apart: each has its own instructions."""
 EXPANSION: Final = 6
-"""Bytes of memory that a character takes with itself, decoded and read: three to six, by the texts."""
+"""Bytes of memory for a character of an input: the text, its decoded values and the messages. It takes 3 to 6."""
 
 
 class InputCache:
-    """The newest recording of each conversation, with all that was made of it, in `max_bytes` of memory. A single trace
-    needs no bound: its recordings are held anyway. Not thread-safe."""
+    """Keeps the newest input of each conversation, with the messages that were read of it, in `max_bytes` of memory.
+
+    A single trace needs no bound: its inputs are held anyway. Not thread-safe.
+    """
 
     def __init__(self, max_bytes: int = sys.maxsize) -> None:
         self._newest: LruMap[tuple[str, str], Content] = LruMap(max_bytes, _size)
 
     def join(self, session_id: str, nodes: Iterable[Node]) -> None:
-        """Let the inputs of these model calls of a session go on from those before them."""
+        """Let the inputs of a session's model calls share what was read of the inputs before them."""
         for node in nodes:
             content = node.facts.input
             if node.role is not SpanRole.MODEL or content is None or content.array is None or content.cut:

@@ -1,7 +1,7 @@
-"""Messages between user, model and tools, in the terms of the GenAI conventions: what every dialect reads content into.
+"""Messages between user, model and tools, in the terms of the GenAI conventions. Every dialect reads content into them.
 
-Read are the GenAI message JSON (`role`, `parts`), the form of the chat APIs (`content`, `tool_calls`), LangChain's
-serialisations of either, Haystack's objects, and the typeless parts of Bedrock's and Gemini's APIs.
+The forms that are read: the GenAI message JSON (`role`, `parts`), that of the chat APIs (`content`, `tool_calls`),
+LangChain's serialisations of either, Haystack's objects, and the typeless parts of Bedrock's and Gemini's APIs.
 """
 
 import re
@@ -42,7 +42,7 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRequest:
-    """A model asks for a tool; `arguments` as in `ToolCall`."""
+    """A model's request for a tool; `arguments` as in `ToolCall`."""
 
     name: str
     arguments: Json = None
@@ -51,7 +51,7 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """A tool's result as it went back to the model; `failed` where it is marked as an error."""
+    """A tool's result as it went back to the model; `failed` is True where it is marked as an error."""
 
     result: Json
     call_id: str | None = None
@@ -60,11 +60,11 @@ class ToolResponse:
 
 @dataclass(slots=True, kw_only=True)
 class ChatMessage:
-    """One message; what was redacted or empty is absent.
+    """One message, without what was redacted or is empty.
 
-    `is_empty`: it was recorded that nothing is said. `has_more`: there is something that is not read here, as an image.
-    `finish_reason`: why the model stopped. Messages that differ in these alone are equal, as they lack them when they
-    are sent back.
+    `is_empty`: the record says that the message is empty. `has_more`: it holds something that is not read here, such as
+    an image. `finish_reason`: why the model stopped. These do not count when messages are compared, because messages
+    lack them when they are sent back to a model.
     """
 
     role: str
@@ -83,21 +83,21 @@ class ChatMessage:
 
     @property
     def begins_turn(self) -> bool:
-        """True where the user says something; texts beside results of tools go on with the turn of these."""
+        """True where the user says something. Texts beside results of tools belong to the turn of those tools."""
         return self.role == USER and bool(self.texts) and not self.responses
 
 
 Item: TypeAlias = "Json | ChatMessage"
-"""A message, decoded or still as recorded."""
+"""A message, read or still as it was recorded."""
 
 
 def spoken_by(message: ChatMessage) -> str | None:
-    """Return the texts of a message, an empty one where it says that there is none; None where neither is known."""
+    """Return the texts of a message, empty where it says that there is none; None where it does not say."""
     return message.text or ("" if message.is_empty and not message.has_more else None)
 
 
 def read_message(value: Json) -> ChatMessage | None:
-    """Return the message that `value` describes; None where it is none."""
+    """Return the message that `value` describes; None where it describes none."""
     if not isinstance(value, dict):
         return None
     fields = _unwrapped(value)
@@ -128,14 +128,14 @@ def read_message(value: Json) -> ChatMessage | None:
 
 
 def are_parts(value: Json) -> TypeGuard[list[Json]]:
-    """Return whether `value` is a list of message parts, and not some other JSON that somebody said."""
+    """Return whether `value` is a list of message parts, and not some other JSON in a message."""
     if not isinstance(value, list) or not value:
         return False
     return all(isinstance(part, dict) and not _KINDS.isdisjoint(part) for part in value)
 
 
 def message_items(value: Json, role: str) -> Sequence[Item]:
-    """Return the messages in `value`, which may be JSON text, and that inside a JSON text once more."""
+    """Return the messages in `value`, which may be JSON text, or JSON text inside JSON text."""
     for _ in range(2):
         if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{", '"'):
             break
@@ -149,14 +149,14 @@ def message_items(value: Json, role: str) -> Sequence[Item]:
         messages = value.get("messages")
         return messages if isinstance(messages, list) else [value]
     if value is not None and (not isinstance(value, str) or _STRUCTURE.match(value)):
-        return [value]  # meant to be messages, but not readable as such: no words of anybody's
+        return [value]  # It was meant to be messages and cannot be read. Nobody said these words.
     text = known_text(value)
     return [ChatMessage(role=role, texts=[text])] if text else []
 
 
 def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
-    """Return the message inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1, "kwargs": {...}}, or
-    in Haystack's objects with their private fields."""
+    """Return the fields of a message: inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1,
+    "kwargs": {...}}, or in Haystack's objects with private fields."""
     if "_role" in value:
         return {"role": value["_role"], "content": value.get("_content")}
     if "role" not in value:
@@ -175,7 +175,7 @@ def _read_parts(message: ChatMessage, parts: Json) -> None:
 
 
 def _read_part(message: ChatMessage, part: Mapping[str, Json]) -> None:
-    """Add a part to the message. Kinds without text or tools (blobs, files, new ones) are passed over."""
+    """Add a part to the message. Of parts without text or tools (blobs, files, new kinds) only `has_more` tells."""
     match part.get("type"):
         case "text" if text := known_text(part.get("content")):  # Most parts are.
             message.texts.append(text)
@@ -207,7 +207,7 @@ def _read_part(message: ChatMessage, part: Mapping[str, Json]) -> None:
 
 
 def _read_typeless(message: ChatMessage, part: Mapping[str, Json]) -> None:
-    """Add a part of Bedrock's or Gemini's: the field that is there says what it is."""
+    """Add a part of Bedrock's or Gemini's API: its fields say what it is."""
     if text := known_text(part.get("text")):
         (message.reasoning if part.get("thought") is True else message.texts).append(text)
     elif isinstance(written := part.get("text"), str) and not written.strip():
@@ -235,17 +235,17 @@ def _read_request(message: ChatMessage, request: Mapping[str, Json]) -> None:
     if name := known_text(source.get("name")):
         arguments = next((source[key] for key in ("arguments", "input", "args") if key in source), None)
         call_id = next(filter(None, (known_text(request.get(key)) for key in _CALL_IDS)), None)
-        # Traceloop names a call by its item in the Responses API. Where the server made that of the call's own id, as
-        # gateways do, results name the call by the rest.
+        # Traceloop records the id of the item in the Responses API. Gateways make it of the call's own id, and results
+        # name the call by that id alone.
         if call_id is not None and call_id.startswith(_ITEM_OF_CALL):
             call_id = call_id.removeprefix("fc_")
         message.requests.append(ToolRequest(name=name, arguments=decode_arguments(arguments), call_id=call_id))
 
 
 def joined_chunks(items: Sequence[Item]) -> Sequence[Item]:
-    """Return a reply's messages without chunks: the reply that they make, once. Any other messages as they are.
+    """Return a reply's messages with its chunks joined to one message. Other messages stay as they are.
 
-    Google ADK writes down every chunk of a streamed reply as a message of its own, with an empty `finish_reason`. The
+    Google ADK records every chunk of a streamed reply as a message of its own, with an empty `finish_reason`. The
     whole reply follows as the last message, or only its end.
     """
     chunks = [item for item in items if isinstance(item, dict) and item.get("finish_reason") == ""]

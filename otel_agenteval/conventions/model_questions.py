@@ -1,7 +1,7 @@
 """Read the question of a model call from its span: the last message, and how the conversation begins.
 
-No conversation is decoded, because a history is long and most often asked for in vain: roles are looked for in the JSON
-text from both ends. Quotes inside a JSON string are escaped, so that content cannot be taken for a role.
+No conversation is decoded: a history is long, and most often nobody needs it. Roles are searched in the JSON text from
+both ends. Quotes inside a JSON string are escaped, so content is not mistaken for a role.
 """
 
 import itertools
@@ -18,13 +18,13 @@ from otel_agenteval.model import ModelQuestion
 from otel_agenteval.semconv import GEN_AI_SYSTEM_INSTRUCTIONS
 
 MAX_EXCERPT: Final = 1800
-"""Characters of a message that are compared, half of them from its end, beside its length."""
+"""Characters of a message that are compared, together with its length. Half of them are from its end."""
 
 MAX_MESSAGES: Final = 64
 """Messages from either end that are looked at."""
 
 MAX_BEFORE_OWN: Final = 8
-"""Messages behind the first one among which the first of the model's own stands, where it has written any."""
+"""Messages after the first one that are searched for a message of the model's own."""
 
 _INDEXED: Final = tuple((indexed.field(0, "role"), indexed) for indexed in KEYS.indexed_messages)
 _PIECE: Final = 64 * 1024
@@ -38,11 +38,11 @@ _INSTRUCTIONS: Final = frozenset(("system", "developer"))
 
 _Found = re.Match[str]
 _Message = tuple[str, str]
-"""A role, and what its message says, as it is written."""
+"""A role and the text of its message, as it is written."""
 
 
 def question_of(attributes: Attributes) -> ModelQuestion | None:
-    """Return the question that the model of this span was asked; None where it is not there in a form that is known."""
+    """Return the question that the model of this span was asked; None where none was recorded in a known form."""
     first, last = _messages(attributes)
     newest = _newest(last)
     if newest is None:
@@ -54,13 +54,13 @@ def question_of(attributes: Attributes) -> ModelQuestion | None:
 
 
 def newest_of(attributes: Attributes) -> str | None:
-    """Return the `newest` of `question_of`, without the search for how the conversation begins."""
+    """Return the `newest` of `question_of`, without searching how the conversation begins."""
     newest = _newest(_messages(attributes)[1])
     return None if newest is None else excerpt(newest)
 
 
 def sent_of(attributes: Attributes) -> bytes | None:
-    """Return a fingerprint of all that the model was sent but its own words; None where nothing is recorded."""
+    """Return a fingerprint of all that the model was sent, except its own words; None where nothing was recorded."""
     if next(_messages(attributes)[1], None) is None:
         return None
     said = {_digest(each) for each in _sent(attributes)}
@@ -68,7 +68,7 @@ def sent_of(attributes: Attributes) -> bytes | None:
 
 
 def excerpt(message: str) -> str:
-    """Return a text that is compared in place of a message."""
+    """Return the part of a message that is compared."""
     if len(message) <= MAX_EXCERPT:
         return message
     half = MAX_EXCERPT // 2
@@ -76,7 +76,7 @@ def excerpt(message: str) -> str:
 
 
 def _sent(attributes: Attributes) -> Iterator[str]:
-    """Return the texts of instructions, and of the messages that the model did not write."""
+    """Yield the texts of instructions, and of the messages that the model did not write."""
     if isinstance(system := attributes.get(GEN_AI_SYSTEM_INSTRUCTIONS), str):
         yield system
     if (indexed := _indexed_in(attributes)) is not None:
@@ -102,7 +102,7 @@ def _indexed_in(attributes: Attributes) -> IndexedMessages | None:
 
 
 def _indexed_contents(attributes: Attributes, indexed: IndexedMessages) -> Iterator[str]:
-    """Return all texts in the contents of messages, as one has several of some APIs."""
+    """Yield all texts in the contents of messages. In some APIs a message has several."""
     for key, said in attributes.items():
         if isinstance(said, str) and key.startswith(indexed.prefix):
             index, _, field = key.removeprefix(indexed.prefix).partition(indexed.infix)
@@ -125,7 +125,7 @@ def _newest(last: Iterator[_Message]) -> str | None:
 
 
 def _messages(attributes: Attributes) -> tuple[Iterator[_Message], Iterator[_Message]]:
-    """Return the messages from the first one on, and from the last one back."""
+    """Return the messages twice: from the first one on, and from the last one back."""
     if (indexed := _indexed_in(attributes)) is not None:
         count = next(n for n in itertools.count(1) if indexed.field(n, "role") not in attributes)
         first, last = range(min(count, MAX_MESSAGES)), range(count - 1, max(-1, count - 1 - MAX_MESSAGES), -1)
@@ -163,7 +163,10 @@ def _backwards(text: str) -> Iterator[_Message]:
 
 
 def _written(text: str, at: _Found, after: _Found | None) -> str:
-    """Return the text behind the role that is `at`, up to the next; where it is not the first field, that before."""
+    """Return the text of the message whose role stands at `at`. `after` is the role of the next message.
+
+    The text stands behind the role if the role is the first field of the message, else before it.
+    """
     start = at.start()
     if _is_first_field(text, at):
         return text[at.end() : after.start() if after else _end(text, start)].strip(_STRUCTURE)
@@ -176,7 +179,7 @@ def _is_first_field(text: str, at: _Found) -> bool:
 
 
 def _end(text: str, start: int) -> int:
-    """Return where the last message ends: in the body of a request, its other fields may stand behind it."""
+    """Return where the last message ends. In the body of a request, other fields may follow it."""
     if text.startswith("["):
         return len(text)
     try:

@@ -1,7 +1,6 @@
-"""Read the run (one attempt at a task) that a trace belongs to, and how it ended, from any of its spans and log
-records.
+"""Read the run that a trace belongs to, and its outcome, from any of the trace's spans and log records.
 
-`otel_agenteval.run()` stamps task and run on every span; an application's own attributes stand in a `RunNaming`.
+`otel_agenteval.run()` writes task and run on every span. A `RunNaming` lists attributes of the application.
 """
 
 import json
@@ -15,17 +14,18 @@ from otel_agenteval.conventions.identity import Carriers, first_id
 from otel_agenteval.model import ExpectedTool, Json, RunIdentity, RunOutcome
 
 EXPECTED_TOOLS = "expected_tools"
-"""The name in `Trace.unread` for ground truth that is not in the form it has to have."""
+"""The name in `Trace.unread` of expected tools that could not be read."""
 
 MAX_EXPECTED_TOOLS = 1000
-"""Expected calls that are read of one trace."""
+"""Expected calls of one trace. A longer list is not read."""
 
 _TRUE, _FALSE = ("true", "1", "yes", "pass", "passed"), ("false", "0", "no", "fail", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNaming:
-    """Attributes of an application's own, beside those of ours: the first that a span, log record or resource has."""
+    """Attributes of the application that name a run and its outcome. The first counts that a span, log record or
+    resource has. Ours come before them."""
 
     task: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
@@ -34,11 +34,11 @@ class RunNaming:
 
 
 STAMPED = RunNaming()
-"""No attributes but ours."""
+"""Names no attributes beside ours."""
 
 
 def run_identity(carriers: Carriers, naming: RunNaming, session: str) -> RunIdentity | None:
-    """Return the run; None where no task is named. A task without a run makes the session the run."""
+    """Return the run; None where no task is named. Where only a task is named, the session is the run."""
     task = _first_name(carriers, (semconv.AGENTEVAL_TASK_ID, *naming.task))
     if task is None:
         return None
@@ -50,7 +50,8 @@ def run_identity(carriers: Carriers, naming: RunNaming, session: str) -> RunIden
 
 
 def run_outcome(carriers: Carriers, naming: RunNaming, unread: Counter[str]) -> RunOutcome:
-    """Read how the run ended; a value that is neither true nor false, or no share, is counted in `unread`."""
+    """Return the outcome of the run. A success that is neither true nor false, or a confidence outside [0, 1], is
+    counted in `unread`."""
     success = _first_value(carriers, (semconv.AGENTEVAL_RUN_SUCCESS, *naming.success))
     confidence = _first_value(carriers, (semconv.AGENTEVAL_RUN_CONFIDENCE, *naming.confidence))
     outcome = RunOutcome(success=_truth(success), confidence=_share(confidence))
@@ -62,7 +63,10 @@ def run_outcome(carriers: Carriers, naming: RunNaming, unread: Counter[str]) -> 
 
 
 def expected_tools(carriers: Carriers, unread: Counter[str]) -> tuple[ExpectedTool, ...] | None:
-    """Return the calls that a good answer makes: JSON, a list of names or of `{"name": ..., "arguments": {...}}`."""
+    """Return the calls that a good answer makes, from a JSON list of names or of `{"name": ..., "arguments": {...}}`.
+
+    None where there is no such list; one that cannot be read is counted in `unread`.
+    """
     value = _first_value(carriers, (semconv.AGENTEVAL_EXPECTED_TOOLS,))
     if value is None:
         return None
@@ -89,7 +93,7 @@ def read_expected(tools: Sequence[Json]) -> tuple[ExpectedTool, ...] | None:
 
 
 def _first_name(carriers: Carriers, keys: Sequence[str]) -> str | None:
-    """Return the id under the first of `keys`; a number or a bool is taken as its text in JSON."""
+    """Return the id under the first of `keys` that is there. A float or a bool becomes its text in JSON."""
     for key in keys:
         for carrier in carriers:
             value = carrier.get(key)

@@ -1,4 +1,4 @@
-"""Read whether a span failed, and with what words."""
+"""Read the error of a span, or of a tool's result."""
 
 import re
 
@@ -10,16 +10,16 @@ from otel_agenteval.model import Json
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
 _CANCELLED = frozenset(("AbortError", "CancelledError", "ClientDisconnect", "GeneratorExit"))
-# LangGraph's and Pydantic AI's.
+# Exceptions by which LangGraph and Pydantic AI hand over, or wait for a person.
 _STEERING = frozenset(("GraphInterrupt", "NodeInterrupt", "ParentCommand", "ApprovalRequired", "CallDeferred"))
 _ERROR_TEXTS = ("error", "error_message", "message", "detail")
 
 
 def span_error(span: SpanRecord) -> str | None:
-    """Return the error of a failed span: what its exception said, else its status, else the error's type.
+    """Return the error of a failed span: the words of its exception, else of its status, else the error's type.
 
-    An exception event alone may have been handled, and makes no failure, but `error.type` does. Exceptions by which a
-    framework hands over or waits for a person are no failures.
+    A span failed if its status or `error.type` says so. An exception event alone does not: it may have been handled.
+    Exceptions by which a framework hands over, or waits for a person, are no failures.
     """
     if _says_nothing(span) or _ended_by(span, _STEERING):
         return None
@@ -32,12 +32,12 @@ def span_error(span: SpanRecord) -> str | None:
 
 
 def is_cancelled(span: SpanRecord) -> bool:
-    """Return whether a span ended because whoever waited for it went away."""
+    """Return whether a span ended because its caller went away."""
     return not _says_nothing(span) and _ended_by(span, _CANCELLED)
 
 
 def _says_nothing(span: SpanRecord) -> bool:
-    """Return whether a span has nothing that could tell of a failure, as most have not."""
+    """Return whether nothing on a span could tell of a failure. Most spans are like that."""
     return span.status != STATUS_ERROR and not span.events and semconv.ERROR_TYPE not in span.attributes
 
 
@@ -48,19 +48,19 @@ def _ended_by(span: SpanRecord, exceptions: frozenset[str]) -> bool:
 
 
 def is_explained(span: SpanRecord) -> bool:
-    """Return whether an exception or the status of a span says more than a type of error."""
+    """Return whether an exception or the status of a span has words, and not only a type of error."""
     return bool(_said(known_text(span.status_message)) or any(_said(_message(event)) for event in span.events))
 
 
 def tells_of(span: SpanRecord, text: str) -> bool:
-    """Return whether `text` is what an exception of a span, or its status, says went wrong."""
+    """Return whether `text` is the message of an exception of a span, or of its failed status."""
     status = span.status_message if span.status == STATUS_ERROR else ""
-    # Statuses are written as the exception's type and message.
+    # SDKs write the status of an exception as its type and its message.
     return status == text or status.endswith(f": {text}") or any(_message(event) == text for event in span.events)
 
 
 def result_error(result: Json, tool: str) -> str | None:
-    """Return the error that a result of `tool` tells of, by its fields or as "Error: ..."; else None."""
+    """Return the error that a result of `tool` tells of, by its fields or by words like "Error: ..."; else None."""
     if isinstance(result, str):
         if ERROR_TEXT.match(result):
             return result

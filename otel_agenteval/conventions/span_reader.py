@@ -1,4 +1,4 @@
-"""Read the facts of single spans, and keep them, so that reading a trace again reads only what is new."""
+"""Read the facts of single spans, and remember them for a trace that is read again with new spans."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -9,12 +9,12 @@ from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 
 Reading: TypeAlias = tuple[SpanFacts | None, tuple[str, ...]]
-"""The facts of a span, None where no dialect recognises it, and the names of those that do."""
+"""The facts of a span and the names of the dialects that recognise it. None where no dialect does."""
 ReadSpan: TypeAlias = Callable[[SpanRecord, Sequence[LogRecord]], Reading]
 
 
 def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> Reading:
-    """Read a span: where it speaks several dialects, each fact is taken from the first that knows it."""
+    """Read a span. Where it speaks several dialects, each fact is taken from the first that knows it."""
     facts: SpanFacts | None = None
     names: tuple[str, ...] = ()
     for dialect in DIALECTS:
@@ -31,18 +31,19 @@ def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> Reading:
 
 
 class ReadingCache:
-    """Reads the spans of one trace as `read_span` does, each once while it and its log records are the same objects."""
+    """Reads the spans of one trace like `read_span`. A span is read again only if it or one of its log records is a new
+    object."""
 
     def __init__(self) -> None:
         self._before: dict[str, tuple[SpanRecord, Sequence[LogRecord], Reading]] = {}
         self._read = self._before.copy()
 
     def begin_again(self) -> None:
-        """Begin to read the trace again: what was read before that is kept, but nothing older."""
+        """Begin to read the trace again. Spans that the last reading did not ask for are forgotten."""
         self._before, self._read = self._read, {}
 
     def __call__(self, span: SpanRecord, logs: Sequence[LogRecord] = ()) -> Reading:
-        """Return the reading of the span and of the log records that name it."""
+        """Return what `read_span` returns for the span and the log records that name it."""
         key = span.span_id or ""
         known_span, known_logs, reading = self._before.get(key, (None, (), None))
         if reading is None or known_span is not span or list(map(id, known_logs)) != list(map(id, logs)):

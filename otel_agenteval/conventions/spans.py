@@ -1,6 +1,7 @@
-"""Spans and log records as plain values: what the dialects read, whatever wire or framework they came by.
+"""Spans and log records as plain values. The dialects read these.
 
-Decoding never raises: bytes that are not UTF-8 become base64 text, numbers that JSON lacks text, too deep nesting None.
+Decoding OTLP never raises: bytes that are not UTF-8 become base64 text, numbers that JSON lacks become text, and values
+that are nested too deeply become None.
 """
 
 import base64
@@ -51,7 +52,7 @@ class SpanRecord:
 
 @dataclass(slots=True, kw_only=True)
 class LogRecord:
-    """A log record; `event_name` is also read from the attribute `event.name`, where older SDKs put it."""
+    """A log record. `event_name` is also read from the attribute `event.name`, where older SDKs put it."""
 
     trace_id: str | None = None
     span_id: str | None = None
@@ -64,7 +65,7 @@ class LogRecord:
 
 
 def span_record(span: SpanMessage, resource: Mapping[str, Json], scope: str) -> SpanRecord:
-    """Return the span of an OTLP message, under its resource's attributes and its scope's name."""
+    """Decode a span of OTLP, given the attributes of its resource and the name of its scope."""
     return SpanRecord(
         trace_id=span.trace_id.hex() or None,
         span_id=span.span_id.hex() or None,
@@ -86,7 +87,7 @@ def span_record(span: SpanMessage, resource: Mapping[str, Json], scope: str) -> 
 
 
 def log_record(record: LogMessage, resource: Mapping[str, Json], scope: str) -> LogRecord:
-    """Return the log record of an OTLP message, under its resource's attributes and its scope's name."""
+    """Decode a log record of OTLP, given the attributes of its resource and the name of its scope."""
     decoded = attributes(record.attributes)
     return LogRecord(
         trace_id=record.trace_id.hex() or None,
@@ -101,8 +102,8 @@ def log_record(record: LogMessage, resource: Mapping[str, Json], scope: str) -> 
 
 
 def attributes(pairs: Iterable[KeyValue]) -> dict[str, Json]:
-    """Decode OTLP key-value pairs into a dict; of a repeated key the last value stands."""
-    # Most are texts: asking what they are takes longer than having them.
+    """Decode OTLP key-value pairs into a dict; of a repeated key the last value counts."""
+    # Most values are texts: reading one is faster than asking for its kind first.
     return {pair.key: pair.value.string_value or _value(pair.value, MAX_DEPTH) for pair in pairs}
 
 

@@ -18,7 +18,7 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
     for each in facts:
         if each.tool_definitions is not None:
             definitions.setdefault(repr(each.tool_definitions), each.tool_definitions)
-    offered = [tool for recording in definitions.values() for tool in _defined(recording)]
+    offered = [tool for recorded in definitions.values() for tool in _defined(recorded)]
     offered = offered or [Tool(name=name) for each in facts for name in each.tool_names or ()]
     offered = offered or [Tool(name=call.name) for call in called]
     answering = {name for each in facts for name in each.answer_tools or ()}
@@ -37,32 +37,32 @@ class OfferedTools:
 
     def by(self, node: Node, tool: str) -> bool | None:
         """Return whether the model call `node` was offered `tool`; None where that is not known."""
-        recording = node.facts.tool_definitions
-        if recording is None:
+        recorded = node.facts.tool_definitions
+        if recorded is None:
             return None
-        key = recording if isinstance(recording, str) else repr(recording)
+        key = recorded if isinstance(recorded, str) else repr(recorded)
         if key not in self._names:
-            self._names[key] = _all_names(recording)
+            self._names[key] = _all_names(recorded)
         names = self._names[key]
         return None if names is None else tool in names
 
 
-def _all_names(recording: Json) -> frozenset[str] | None:
+def _all_names(recorded: Json) -> frozenset[str] | None:
     """Return the names in recorded definitions; None where one was cut, or has no name, as tools of a provider's."""
-    if is_cut(recording):
+    if is_cut(recorded):
         return None
-    value = decode_structure(recording)
+    value = decode_structure(recorded)
     defined = _defined(value)
     count = len(value) if isinstance(value, list) else 1
     return frozenset(tool.name for tool in defined) if len(defined) == count else None
 
 
-def _defined(recording: Json) -> list[Tool]:
-    """Return the tools in a recorded list of definitions; of a cut recording, the complete ones."""
-    value = decode_remains(recording)
+def _defined(recorded: Json) -> list[Tool]:
+    """Return the tools in a recorded list of definitions; of a cut recorded, the complete ones."""
+    value = decode_remains(recorded)
     definitions = value if isinstance(value, list) else [value]
     tools = []
-    for definition in definitions[: len(definitions) - is_cut(recording)]:
+    for definition in definitions[: len(definitions) - is_cut(recorded)]:
         schema = decode_structure(definition)
         if not isinstance(schema, dict):
             continue

@@ -38,10 +38,10 @@ def read_trace(
 ) -> Trace:
     """Read a trace from its spans and log records, by the dialects that recognise them.
 
-    `naming` and `run_naming` say which attributes of the application's own name the session and the run. `read_span`
-    may know readings of spans from before, and `input_cache` the messages of the session's earlier traces. The order of
-    `spans` and `logs` does not matter, and what arrived twice counts once. Nothing in them raises: `Trace.unread`
-    counts what could not be read.
+    `naming` and `run_naming` say which attributes of the application name the session and the run. `read_span` may
+    remember spans that were read before, and `input_cache` the messages of the session's earlier traces. The order of
+    `spans` and `logs` does not matter. A span or log record that arrived twice counts once. Nothing in them raises:
+    `Trace.unread` counts what could not be read.
     """
     ordered = in_order(spans)
     if not ordered:
@@ -58,7 +58,7 @@ def read_trace(
     colleagues = (*agents, *dict.fromkeys(each.hands_over_to for each in facts if each.hands_over_to))
     found = turn_nodes(roots, colleagues)
     turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
-    # Behind the turns: messages are read as far as somebody asks for them.
+    # Only after the turns: messages are read where somebody asks for them, and not before.
     unread = _unread(spans, facts)
     started_at = ordered[0].started_at
     trace = Trace(
@@ -81,12 +81,12 @@ def read_trace(
 
 
 def _unread(spans: Iterable[SpanRecord], facts: Iterable[SpanFacts]) -> Counter[str]:
-    """Count what could not be read: spans without an id, and values that are no messages."""
+    """Count what could not be read: spans without an id, and values that were meant to be messages."""
     unread = Counter(
         span_id=sum(span.span_id is None for span in spans),
         message=sum(content.unread for each in facts for content in (each.input, each.output) if content),
     )
-    return +unread  # Without those of which there is none.
+    return +unread  # Drops the counts of zero.
 
 
 def _names(
@@ -97,7 +97,8 @@ def _names(
     run_naming: run_attributes.RunNaming,
     unread: Counter[str],
 ) -> dict[str, Any]:
-    """Return whatever the spans and log records of a trace name it by, the first before the others."""
+    """Return the names of a trace: its session, user, service, environment and run. The first span that tells
+    counts."""
     carriers = [node.span.attributes for node in nodes] + [log.attributes for log in logs]
     # Spans share their resources.
     resources = [*{id(node.span.resource): node.span.resource for node in nodes}.values()]
@@ -120,7 +121,7 @@ def _names(
 def _read_spans(
     spans: Sequence[SpanRecord], logs: Sequence[LogRecord], read_span: ReadSpan
 ) -> tuple[list[Node], tuple[str, ...]]:
-    """Read each span by itself, with the log records that name it; return the dialects that were recognised, too."""
+    """Read each span by itself, with the log records that name it. Return nodes and the names of the dialects."""
     logs_of = _by_span(logs)
     nodes: list[Node] = []
     recognised: set[str] = set()
@@ -132,7 +133,7 @@ def _read_spans(
 
 
 def _joints(turns: Sequence[Turn], found: Sequence[TurnNodes], colleagues: Sequence[str]) -> dict[str, Any]:
-    """Return what the first and the last turn of a trace say of the traces before and after it."""
+    """Return what the first and the last turn of a trace tell about the traces before and after it."""
     models = found[0].models
     earlier = earlier_steps(models, colleagues, turns[0].started_at)
     told, told_now = told_of(turns, earlier.calls, earlier.now)
@@ -149,7 +150,7 @@ def _joints(turns: Sequence[Turn], found: Sequence[TurnNodes], colleagues: Seque
 
 
 def _once_in_order(logs: Iterable[LogRecord]) -> Iterator[LogRecord]:
-    """Return the records by time, each of those that are the same in all they say but once."""
+    """Yield the log records by time, equal ones once."""
     for _, records in groupby(sorted(logs, key=_moment), key=_moment):
         first, *others = records
         if others:
@@ -171,12 +172,14 @@ def _by_span(logs: Iterable[LogRecord]) -> dict[str, list[LogRecord]]:
 
 
 def _find_calls(nodes: Sequence[Node]) -> None:
-    """Take the innermost of the steps that may be model calls for such, and none that several were written on."""
+    """Decide which spans are model calls: `SpanFacts.is_overwritten` and `may_be_call` leave that to their
+    neighbours."""
     for node in nodes:
         if node.facts.is_overwritten:
             within = (each for child in node.children for each in child.below() if each.role is SpanRole.MODEL)
             if len([*islice(within, 2)]) == 2:
                 node.facts = replace(node.facts, role=None)
+    # The innermost steps first: a step is no call if one of those within it is.
     steps = [node for node in nodes if node.facts.may_be_call and node.role is SpanRole.CHAIN]
     for step in sorted(steps, key=lambda node: -node.depth):
         if not any(each.role is SpanRole.MODEL for each in step.below()):
@@ -188,15 +191,16 @@ def _is_partial(node: Node) -> bool:
 
 
 def _agents(roots: Sequence[Node]) -> tuple[str, ...]:
-    """Return the names of the agents that ran, each before those within it; else those that other spans mention."""
-    # By the tree: the clocks of two services differ.
+    """Return the names of the agents that ran, each before those within it; without any, names that other spans
+    mention."""
+    # In the order of the tree, not of time: the clocks of two services differ.
     facts = [node.facts for root in roots for node in root.below()]
     names = [each.agent for each in facts if each.agent and each.role is SpanRole.AGENT]
     return tuple(dict.fromkeys(names or [each.agent for each in facts if each.agent]))
 
 
 def _outermost_first(nodes: Sequence[Node], turns: Iterable[Turn]) -> list[Node]:
-    """Return the spans that stand for turns, then the others by depth: whom to believe where spans disagree."""
+    """Return the spans that stand for turns, then the others by depth. Where spans disagree, the first is believed."""
     of_turns = {turn.span_id for turn in turns}
     return sorted(nodes, key=lambda node: (node.id not in of_turns, node.depth))
 
@@ -220,7 +224,7 @@ def _service_versions(resources: Iterable[Mapping[str, Json]]) -> tuple[str, ...
 
 
 def _instructions(facts: Iterable[SpanFacts]) -> str | None:
-    """Return the system instructions of the first span that has any, on their own or as the first message."""
+    """Return the system instructions of the first span that has any, as an attribute or as the first message."""
     for each in facts:
         if text := _text(decode_structure(each.instructions)):
             return text

@@ -1,5 +1,4 @@
-"""The spans of a trace in their order and nesting, whatever order they arrived in, and the agent's run that each is a
-step of."""
+"""The tree of a trace's spans, whatever order they arrived in, and the agent run that each span is a step of."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,11 @@ from otel_agenteval.model import AgentRun
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A span in its tree. `facts` are empty where no dialect recognised it. `around` is the agent that the nearest span
-    around it names, `run` the run of an agent that the span is a step of."""
+    """A span in its tree.
+
+    `facts` are empty where no dialect recognised the span. `around` is the agent that the nearest span around it names.
+    `run` is the agent run that the span is a step of.
+    """
 
     span: SpanRecord
     facts: SpanFacts
@@ -30,8 +32,8 @@ class Node:
 
     @property
     def agent(self) -> str | None:
-        """The agent of this step; None where no span names it. The tools and model calls that an agent runs itself are
-        then all of the same one, whichever of them name it."""
+        """The agent of this step; None where no span names one. A span around the step is believed before the step
+        itself, because only some of an agent's calls name it."""
         return self.around or self.facts.agent
 
     @property
@@ -39,14 +41,14 @@ class Node:
         return self.span.span_id or ""
 
     def above(self) -> "Iterator[Node]":
-        """Return the nodes around this one, from the inside out."""
+        """Yield the nodes around this one, from the inside out."""
         node = self.parent
         while node is not None:
             yield node
             node = node.parent
 
     def below(self) -> "Iterator[Node]":
-        """Walk this node and all within it, each before its children."""
+        """Yield this node and all within it, each before its children."""
         pending = [self]
         while pending:
             node = pending.pop()
@@ -55,7 +57,8 @@ class Node:
 
 
 def in_order(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
-    """Return the spans by start time, then id; one of each id (the one that ended last), none without an id."""
+    """Return the spans by start time, then by id. Of spans with the same id only the one that ended last counts, and
+    spans without an id are left out."""
     unique: dict[str, SpanRecord] = {}
     for span in spans:
         if span.span_id is None:
@@ -67,8 +70,8 @@ def in_order(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
 
 
 def grow(nodes: Sequence[Node]) -> list[Node]:
-    """Join nodes, given in order, with their parents, and return those without a known parent. Spans that claim to be
-    each other's ancestors are cut apart at the first of them."""
+    """Join nodes, given in order, with their parents, and return the roots: those without a known parent. Where spans
+    are each other's ancestors, the first of them becomes a root."""
     by_id = {node.id: node for node in nodes}
     for node in nodes:
         parent = by_id.get(node.span.parent_id or "")
@@ -88,8 +91,8 @@ def grow(nodes: Sequence[Node]) -> list[Node]:
 
 
 def let_go(nodes: Sequence[Node]) -> None:
-    """Cut nodes that are done with from their parents: all that was read of the spans goes at once then, and none of it
-    waits for the garbage collector."""
+    """Cut nodes from their parents when they are no longer needed. Without these cycles memory is freed at once, and
+    not only by the garbage collector."""
     for node in nodes:
         node.parent = None
 
@@ -107,8 +110,8 @@ def _rank(span: SpanRecord) -> tuple[int, int, str]:
 
 
 class _Inside(NamedTuple):
-    """The owner of the steps directly inside a span: its run, its agent's or span's name, and whether a tool was
-    called."""
+    """The owner of the steps directly inside a span: the run, the name of its agent or span, and whether they are
+    inside a tool call of it."""
 
     run: Node | None = None
     label: str | None = None
@@ -116,7 +119,7 @@ class _Inside(NamedTuple):
 
 
 def tell_runs_apart(roots: Sequence[Node]) -> None:
-    """Set the `run` of every node below a run."""
+    """Set the `run` of every node that stands below an agent run."""
     inside: dict[str, _Inside] = {}
     runs: list[tuple[str, Node]] = []
     called: set[str] = set()
@@ -141,7 +144,7 @@ def tell_runs_apart(roots: Sequence[Node]) -> None:
 
 
 def _parallel(runs: Sequence[tuple[str, Node]]) -> set[str]:
-    """Return the ids of runs beside which another one with the same label goes on."""
+    """Return the ids of runs that overlap in time with another run of the same label."""
     found: set[str] = set()
     in_order = sorted(runs, key=lambda run: (run[0], run[1].span.started_at))
     for _, of_agent in groupby(in_order, key=lambda run: run[0]):

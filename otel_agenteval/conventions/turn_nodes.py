@@ -1,10 +1,12 @@
-"""Group the spans of a trace into turns: what happened between a question of the user and its answer.
+"""Group the spans of a trace into turns. A turn is what happened between a question of the user and its answer.
 
-A turn is an outermost agent run with all that happened in it, and the runs that it handed the conversation to or that
-go on from its tools. Where no agent run was recorded, the model and tool spans of the trace are one turn, until a model
-is sent an earlier answer and the user's next words. A run that only groups others is none.
+A turn is an outermost agent run with everything in it. A run belongs to the turn before it where the conversation was
+handed over to it, or where it starts from results of tools. Where no agent run was recorded, the model and tool spans
+of the trace are one turn; a new one begins when a model is sent an earlier answer and the user's next words. A run that
+only groups other runs is no turn.
 
-A call that two instrumentations recorded, one span within the other or beside it without content, counts once.
+Two instrumentations may record the same call: one span within the other, or beside it and without content. Such a call
+counts once.
 """
 
 from bisect import bisect_right
@@ -20,21 +22,21 @@ from otel_agenteval.conventions.steering import transfer_target
 from otel_agenteval.conventions.tree import Node
 
 _CALLS = (SpanRole.MODEL, SpanRole.TOOL)
-# Calls that are compared with another, those that started last before it and first after it: reading a trace may
-# not take time that grows with the square of its calls.
+# A span without content is compared with so many calls that started before it, and as many that started after it.
+# Comparing it with all calls would take time that grows with the square of their number.
 _NEAREST = 32
 
 
 @dataclass(slots=True, eq=False)
 class TurnNodes:
-    """The nodes of one turn, each list by start time; `runs` is empty where no agent run was recorded."""
+    """The nodes of one turn, each list by start time. `runs` is empty where no agent run was recorded."""
 
     root: Node
     runs: list[Node] = field(default_factory=list)
     models: list[Node] = field(default_factory=list)
     tools: list[Node] = field(default_factory=list)
     planners: set[str] = field(default_factory=set)
-    """The span ids of those `models` that write a plan."""
+    """The span ids of the `models` that write a plan."""
 
 
 def turn_nodes(roots: Sequence[Node], agents: Sequence[str]) -> list[TurnNodes]:
@@ -59,7 +61,7 @@ def turn_nodes(roots: Sequence[Node], agents: Sequence[str]) -> list[TurnNodes]:
 
 
 def speakers(run: Node) -> list[Node]:
-    """Return the runs that speak for a run: itself, then the agents it is made of, none called by tools, by start."""
+    """Return the runs that speak for a run: itself, then the agents within it that no tool called, by start time."""
     found = []
     pending = list(run.children)
     while pending:
@@ -102,7 +104,7 @@ def _outermost(nodes: Iterable[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def _openings(calls: Sequence[Node]) -> list[Node]:
-    """Return the first of each turn's calls, given those of a trace without runs."""
+    """Return the first call of each turn, given the calls of a trace without runs."""
     openings = [calls[0]]
     answers: set[str] = set()
     for node in calls:
@@ -114,7 +116,7 @@ def _openings(calls: Sequence[Node]) -> list[Node]:
 
 
 def _are_turns(runs: Sequence[Node]) -> bool:
-    """Return whether one of `runs` goes on where the user was answered in the one before."""
+    """Return whether one of `runs` goes on from an answer that the run before it gave the user."""
     if len(runs) < 2:
         return False
     models = [sorted((each for each in run.below() if each.role is SpanRole.MODEL), key=_start) for run in runs]
@@ -127,7 +129,7 @@ def _answers(models: Iterable[Node]) -> set[str]:
 
 
 def _goes_on_after(answers: set[str], model: Node) -> bool:
-    """Return whether a model was sent one of `answers`, and the user's next words after it."""
+    """Return whether a model was sent one of `answers` and then the user's next words."""
     facts = model.facts
     if not answers or facts.role is not SpanRole.MODEL or facts.input is None or facts.input.cut:
         return False
@@ -142,7 +144,7 @@ def _is_run(node: Node) -> bool:
     facts = node.facts
     if facts.role is not SpanRole.CHAIN or facts.input is None or facts.output is None:
         return False
-    # A step that takes and returns text, and neither asks a model nor is all there is, is a helper of the program's.
+    # A step that takes and returns text is a helper of the program, unless it is a root, or a model works in it.
     if node.parent is not None and not any(each.role in (SpanRole.MODEL, SpanRole.AGENT) for each in node.below()):
         return False
     return facts.input.user_text() is not None and bool(facts.output.answer())
@@ -155,13 +157,13 @@ def _is_group(node: Node) -> bool:
 
 
 def _goes_on(run: Node) -> bool:
-    """Return whether a run takes up where tools had answered an earlier one, rather than what a user said."""
+    """Return whether a run starts from results of tools that an earlier run called, and not from a user's words."""
     messages = run.facts.input.messages if run.facts.input else []
     return bool(messages) and bool(messages[-1].responses) and not messages[-1].texts
 
 
 def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:
-    """Return whether the framework or a model said, in the run `before` this one, to go on with the agent of `run`."""
+    """Return whether a framework or a model handed over to the agent of `run`, in the run `before` it."""
     names = {node.facts.agent for node in speakers(run) if node.facts.agent}
     if not names or run.role is not SpanRole.AGENT:
         return False
@@ -175,7 +177,7 @@ def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:
 
 
 def _add_calls(turn: TurnNodes, top: Node) -> None:
-    """Add the model and tool calls from `top` downwards."""
+    """Add the model and tool calls at and below `top`."""
     pending: list[tuple[Node, Node | None, bool]] = [(top, None, False)]
     while pending:
         node, around, planning = pending.pop()
@@ -201,7 +203,7 @@ def _is_same_call(outer: Node, inner: Node) -> bool:
 
 
 def _once(models: list[Node]) -> list[Node]:
-    """Drop second recordings of a model call beside the first: the same response, or a transport's own span."""
+    """Drop second spans of a model call beside the first: those of the same response, and a transport's own span."""
     kept: list[Node] = []
     by_response: dict[str, Node] = {}
     paired: set[str] = set()
@@ -212,6 +214,7 @@ def _once(models: list[Node]) -> list[Node]:
         response_id = node.facts.response_id
         first = by_response.get(response_id) if response_id else None
         call = node
+        # An id that comes back after its call has ended is another call's.
         if first is None or node.span.started_at >= first.span.ended_at:
             kept.append(node)
         else:
@@ -236,7 +239,7 @@ def _once(models: list[Node]) -> list[Node]:
 
 
 def _is_sent_by(call: Node, transport: Node) -> bool:
-    """Return whether `transport`, without content, is another instrumentation's recording of the same `call`."""
+    """Return whether `transport`, which has no content, is another instrumentation's span of the same `call`."""
     facts, sent = call.facts, transport.facts
     if not facts.has_content or call.span.scope == transport.span.scope:
         return False
@@ -244,15 +247,15 @@ def _is_sent_by(call: Node, transport: Node) -> bool:
         return False
     if not facts.model or not sent.model or call.span.parent_id != transport.span.parent_id:
         return False
-    # A response names the version of the model that a request, all that a failed call has, named without.
+    # A response names the model with its version, a request without it. A failed call has its request only.
     same_model = facts.model.startswith(sent.model) or sent.model.startswith(facts.model)
     is_overlap = call.span.started_at < transport.span.ended_at and transport.span.started_at < call.span.ended_at
     return same_model and is_overlap
 
 
 def _merge(call: Node, again: Node) -> None:
-    """Complete a call from its second recording, and its error from the one that explains it. A model call that has its
-    reply did not fail, whatever an attempt at it did."""
+    """Complete a call from its second span, and its error from the span that explains it. A model call that has its
+    reply did not fail, even if an attempt at it did."""
     call.facts = replace(call.facts)
     call.facts.complete_with(again.facts)
     own, other = span_error(call.span), span_error(again.span)
@@ -263,7 +266,8 @@ def _merge(call: Node, again: Node) -> None:
 
 
 def _reported_by(node: Node, earlier: Sequence[Node]) -> Node | None:
-    """Return the call beside `node` that lacks the reply which `node` reports, known by the messages that were sent."""
+    """Return the call whose reply `node` reports: it stands beside `node`, lacks a reply, and was sent the same
+    messages."""
     if not node.facts.is_report:
         return None
     for call in earlier:

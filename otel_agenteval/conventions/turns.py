@@ -1,4 +1,4 @@
-"""A turn from its spans: what the user asked, what the agent did, what it answered."""
+"""Read a turn from its spans: the user's question, the agent's steps and its answer."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ _TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool-calls", "tool_use", 
 
 
 def read_turn(turn: TurnNodes, agents: Sequence[str], *, is_last: bool) -> Turn:
-    """Read a turn; `agents` are the names of the trace's, `is_last` says that no other turn of the trace follows."""
+    """Read a turn. `agents` are the names of the trace's agents. `is_last`: no other turn of the trace follows."""
     models = turn.models
     _recall_replies(models)
     nodes = [turn.root, *turn.runs, *models, *turn.tools]
@@ -53,7 +53,7 @@ def _voices(turn: TurnNodes) -> list[Node]:
 
 
 def _input(turn: TurnNodes) -> str | None:
-    """Return the question of a turn: as a run says it, the outermost first; else what the first model call was sent."""
+    """Return the question of a turn: that of a run, the outermost first, else that of the first model call."""
     for node in _voices(turn) + turn.models[:1]:
         if node.facts.input and (text := node.facts.input.user_text()) is not None:
             return text
@@ -61,8 +61,10 @@ def _input(turn: TurnNodes) -> str | None:
 
 
 def _output(turn: TurnNodes) -> str | None:
-    """Return the answer of a turn: as the last run says it, or the last agent in it; else the last model call's reply.
-    Empty where one of them says that nothing was answered, and the others say no more."""
+    """Return the answer of a turn: that of the last run, or of the last agent in it, else the last model call's reply.
+
+    Empty where one of them says that the answer is empty, and no other has one.
+    """
     said: list[str | None] = []
     for node in _last_speakers(turn):
         if text := _answer(node):
@@ -74,7 +76,7 @@ def _output(turn: TurnNodes) -> str | None:
 
 
 def _last_speakers(turn: TurnNodes) -> list[Node]:
-    """Return the last run, and the last agent of those that it is made of."""
+    """Return the last run, and of the agents within it the one that ended last."""
     if not turn.runs:
         return []
     run, *inner = speakers(turn.runs[-1])
@@ -90,12 +92,12 @@ def _answer(run: Node) -> str | None:
 
 
 def _is_own_error(run: Node, text: str) -> bool:
-    """Return whether what a failed run says in place of an answer is the error that made it fail."""
+    """Return whether the answer of a failed run is the error that made it fail."""
     return run.span.status == STATUS_ERROR and any(tells_of(node.span, text) for node in run.below())
 
 
 def _tells(model: Node) -> bool:
-    """Return whether a model call has content or failed: of any other it is not known whether it answered."""
+    """Return whether a model call has content or failed. Of other calls it is not known whether they answered."""
     return model.facts.has_content or span_error(model.span) is not None
 
 
@@ -109,7 +111,7 @@ def _reply(model: Node) -> str | None:
 
 
 def _asks_for_tools(facts: SpanFacts) -> bool:
-    """Return whether a reply holds requests; of a reply that is empty or cut, the reason why it ended says so."""
+    """Return whether a reply requests tools. Of a reply that is empty or cut, the finish reason tells."""
     if facts.output is None:
         return False
     is_whole = not facts.output.cut and _text(facts) is not None
@@ -117,7 +119,7 @@ def _asks_for_tools(facts: SpanFacts) -> bool:
 
 
 def _ends_in_call(turn: TurnNodes) -> bool:
-    """Return whether the last thing that was said asks for a tool, or hands the conversation over."""
+    """Return whether the last reply requests a tool, or the conversation was handed over after it."""
     last = _last_told(turn)
     if last and _asks_for_tools(last.facts):
         return True
@@ -147,8 +149,10 @@ def _failure(turn: TurnNodes, *, answered: bool, is_last: bool) -> tuple[str | N
 
 
 def _ended_with(turn: TurnNodes, is_last: bool) -> list[Node]:
-    """Return the spans that ended with the turn: its last run (none that another took the place of), and those around
-    the last turn of a trace."""
+    """Return the spans that ended with the turn: its last run, and around the last turn of a trace the spans outside.
+
+    Earlier runs of the turn do not count: another one took their place.
+    """
     runs = turn.runs[-1:]
     ended = runs if runs and runs[0].role is SpanRole.AGENT else _last_speakers(turn)
     innermost = ended[0] if ended else turn.root
@@ -158,7 +162,7 @@ def _ended_with(turn: TurnNodes, is_last: bool) -> list[Node]:
 
 
 def _unanswered(turn: TurnNodes) -> str | None:
-    """Return why a turn has no answer: its last model call failed, or one of its runs, or the request around it."""
+    """Return why a turn has no answer: the error of its last model call, of one of its runs, or of its root."""
     voices = list(reversed(_voices(turn)))
     for run in voices:
         if (text := _answer(run)) and _is_own_error(run, text):
@@ -168,7 +172,7 @@ def _unanswered(turn: TurnNodes) -> str | None:
 
 
 def _model_calls(models: Sequence[Node]) -> Iterator[ModelCall]:
-    """Yield the calls; all that was sent is read only for a reply that was given to the same before: it is long."""
+    """Yield the calls. `sent` is long to read: only a reply that was given to the same question before has it."""
     given: set[tuple[str | None, str]] = set()
     for node in models:
         call = _model_call(node)
@@ -198,13 +202,13 @@ def _model_call(node: Node) -> ModelCall:
 
 
 def _finish_reason(facts: SpanFacts) -> str | None:
-    """Return why a model ended its reply, by the call itself or else by the message; of several choices the first."""
+    """Return why a model ended its reply: by its span, else by the first message that tells."""
     reason = facts.finish_reason or next(filter(None, (each.finish_reason for each in facts.replies)), None)
     return reason[:MAX_REASON] if reason else None
 
 
 def _reasoning(models: Sequence[Node]) -> tuple[str, ...]:
-    """Return the thoughts in replies, and those that (Responses API) stand only in what the next call is sent back."""
+    """Return the thoughts in replies. Those of the Responses API stand only in what the next call is sent back."""
     texts = [text for message in _sent_back(models) for text in message.reasoning]
     for model in models:
         texts += [text for message in model.facts.replies for text in message.reasoning]
@@ -213,8 +217,8 @@ def _reasoning(models: Sequence[Node]) -> tuple[str, ...]:
 
 
 def _plan(turn: TurnNodes) -> tuple[str, ...]:
-    """Return replies of planning calls, and what a model says beside its tool requests, which may stand only in what
-    the next call is sent back."""
+    """Return replies of planning calls, and texts beside tool requests. Such a request may stand only in what the next
+    call is sent back."""
     beside_requests = {message.text for message in _sent_back(turn.models) if message.requests}
     return tuple(
         text
@@ -224,12 +228,12 @@ def _plan(turn: TurnNodes) -> tuple[str, ...]:
 
 
 def _sent_back(models: Sequence[Node]) -> Sequence[ChatMessage]:
-    """Return the messages since the user's that the last of several model calls was sent: results of the others."""
+    """Return the messages since the user's last one that the last of several model calls was sent."""
     return models[-1].facts.steps if len(models) > 1 else ()
 
 
 def _recall_replies(models: Sequence[Node]) -> None:
-    """Complete replies that were recorded empty, by what the next of a turn's model calls was sent."""
+    """Complete replies that were recorded empty, from what the next model call of the turn was sent."""
     for model, following in pairwise(models):
         if _is_empty(model) and (reply := _reply_in(following, model)):
             model.facts = replace(model.facts, output=Content(partial(list, [reply])))
@@ -243,8 +247,8 @@ def _is_empty(model: Node) -> bool:
 
 
 def _reply_in(following: Node, model: Node) -> ChatMessage | None:
-    """Return the message behind all that `model` was sent, in the call `following` it; None where the user spoke
-    since."""
+    """Return the message that `following` was sent after all that `model` was sent: the reply of `model`. None where
+    the user spoke since."""
     sent, later = model.facts.input, following.facts.input
     if sent is None or later is None or sent.cut or later.cut:
         return None

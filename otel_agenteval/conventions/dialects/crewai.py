@@ -46,9 +46,9 @@ class CrewAI(Dialect):
         return facts
 
 
-def _description(recording: Json) -> str | None:
+def _description(recorded: Json) -> str | None:
     """Return the description of the first recorded task; None where inputs were still to be filled in."""
-    tasks = decode_structure(recording)
+    tasks = decode_structure(recorded)
     first = tasks[0] if isinstance(tasks, list) and tasks else None
     text = known_text(first.get("description")) if isinstance(first, dict) else None
     return None if text and _PLACEHOLDER.search(text) else text

@@ -143,8 +143,8 @@ class OpenInference(Dialect):
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         facts = SpanFacts(role=_KIND.role(attributes))
-        recordings = (_INPUT, _OUTPUT, _FIRST_TOOL)
-        facts.cut = any(is_cut(attributes.get(key)) for key in recordings if _is_json(attributes, key))
+        json_keys = (_INPUT, _OUTPUT, _FIRST_TOOL)
+        facts.cut = any(is_cut(attributes.get(key)) for key in json_keys if _is_json(attributes, key))
         if facts.role is SpanRole.MODEL:
             _read_model(facts, span)
         elif facts.role is SpanRole.TOOL:
@@ -293,9 +293,9 @@ def _plain(item: Json) -> Json:
     return plain
 
 
-def _function_result(recording: Json) -> Json:
+def _function_result(recorded: Json) -> Json:
     """Return the part that AutoGen's record of a function's result, beside its message, stands for."""
-    result = decode_structure(recording)
+    result = decode_structure(recorded)
     if not isinstance(result, dict) or "content" not in result:
         return None
     return {

@@ -77,10 +77,10 @@ def _read_run(attributes: Mapping[str, Json]) -> SpanFacts:
 def _read_model(attributes: Mapping[str, Json]) -> SpanFacts:
     """Read the tools on offer, where no attribute of the conventions lists them, and those that only take an answer."""
     facts = SpanFacts()
-    recording = attributes.get(_PARAMETERS)
-    if semconv.GEN_AI_TOOL_DEFINITIONS in attributes and isinstance(recording, str) and _NO_ANSWER_TOOLS in recording:
+    recorded = attributes.get(_PARAMETERS)
+    if semconv.GEN_AI_TOOL_DEFINITIONS in attributes and isinstance(recorded, str) and _NO_ANSWER_TOOLS in recorded:
         return facts
-    parameters = decode_structure(recording)
+    parameters = decode_structure(recorded)
     if not isinstance(parameters, dict):
         return facts
     offered, answering = (objects_in(parameters.get(key)) for key in ("function_tools", "output_tools"))

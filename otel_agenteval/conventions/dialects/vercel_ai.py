@@ -109,13 +109,13 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
 
 
 def _content(attributes: Mapping[str, Json], key: str) -> Content | None:
-    recording = attributes.get(key)
-    return None if recording is None else Content(lambda: _sent(recording), cut=is_cut(recording))
+    recorded = attributes.get(key)
+    return None if recorded is None else Content(lambda: _sent(recorded), cut=is_cut(recorded))
 
 
-def _sent(recording: Json) -> Sequence[Item]:
+def _sent(recorded: Json) -> Sequence[Item]:
     """Decode `{"system", "prompt"}`, `{"system", "messages"}` or a list of messages."""
-    value = api_bodies.decoded(recording)
+    value = api_bodies.decoded(recorded)
     if not isinstance(value, dict):
         return [_message(item) for item in value] if isinstance(value, list) else []
     said: list[Item] = []
@@ -174,12 +174,12 @@ def _reasoning(value: Json) -> str | None:
     return "\n".join(texts_of(parts)) or None
 
 
-def _definitions(recording: Json) -> Json:
+def _definitions(recorded: Json) -> Json:
     """Return the tools, whose schemas stand under another name than everywhere else."""
-    if not isinstance(recording, list):
+    if not isinstance(recorded, list):
         return None
     definitions: list[Json] = []
-    for each in recording:
+    for each in recorded:
         tool = decode_structure(each)
         definitions.append(
             {"parameters": tool["inputSchema"], **tool} if isinstance(tool, dict) and "inputSchema" in tool else tool

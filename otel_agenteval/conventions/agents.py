@@ -1,5 +1,5 @@
-"""Read the agent that a span names, in any dialect: the same for whole traces and for single spans. Nothing raises
-here."""
+"""Read the agent that a span names, in any dialect. Whole traces and single spans are read the same way. Nothing
+raises."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from otel_agenteval.conventions.decoding import known_text
 from otel_agenteval.conventions.dialect import Attributes, SpanRole
 from otel_agenteval.conventions.registry import KEYS
 
-# Where a span speaks several dialects, the first says what it is, and the first that names its agent is believed.
+# Of several dialects on a span, the first decides whether it is a run, and the first that names an agent is believed.
 _RUNS: Final = tuple(
     (kind.key, frozenset(value for value, role in kind.roles.items() if role is SpanRole.AGENT), kind)
     for kind in KEYS.kinds
@@ -16,7 +16,7 @@ _RUNS: Final = tuple(
 
 
 def is_run(name: str, attributes: Attributes) -> bool:
-    """Return whether a span stands for a run of an agent."""
+    """Return whether a span stands for an agent run."""
     for key, runs, _ in _RUNS:
         if isinstance(value := attributes.get(key), str):
             return value in runs

@@ -1,5 +1,7 @@
-"""Python's `repr` of an API's object, where an instrumentation wrote that in place of JSON: it is written as JSON, and
-decoded."""
+"""Decode Python's `repr` of an API's object, which some instrumentations record in place of JSON.
+
+The text is translated to JSON token by token, and never evaluated.
+"""
 
 import json
 import re
@@ -21,13 +23,14 @@ _CONSTANTS: Final = {"None": "null", "True": "true", "False": "false"}
 _OPENS: Final = {"[": "[", "(": "["}
 _CLOSES: Final = {"[": "]", "{": "}"}
 _LONGEST_NUMBER: Final = 40
-"""Digits. A number of thousands of digits takes its time; none that anybody meant has so many."""
+"""Digits of a number. A longer one stays text: reading thousands of digits takes long, and no real number has them."""
 
 
 def decode_repr(text: str) -> Json:
-    """Return the value of a repr, of `Name(field=value, ...)` its fields. Raises ValueError for something else."""
+    """Return the value of a repr; that of `Name(field=value, ...)` is an object with these fields. Raises ValueError
+    for any other text."""
     written: list[str] = []
-    # What closes each array and object that is open, in Python and in JSON.
+    # The closing bracket of each open array and object, in Python and in JSON.
     closing: list[tuple[str, str]] = []
     position, end = 0, len(text.rstrip())
     while position < end:
@@ -43,7 +46,7 @@ def decode_repr(text: str) -> Json:
 
 def _as_json(token: re.Match[str], closing: list[tuple[str, str]]) -> str:
     kind, said = token.lastgroup, token[token.lastgroup or 0]
-    written = ""  # JSON has no comma behind the last element.
+    written = ""  # Stays empty for a comma behind the last element: JSON has none.
     match kind:
         case "string":
             written = json.dumps(_ESCAPE.sub(_unescaped, said[1:-1]), ensure_ascii=False)

@@ -12,22 +12,22 @@ from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, merged
 def _found() -> Iterator[Dialect]:
     for module in iter_modules(dialects.__path__, f"{dialects.__name__}."):
         for value in vars(import_module(module.name)).values():
-            # Dialects import helpers from one another, and are each listed once.
+            # A module also holds the dialects that it imports; those are found in their own module.
             if isinstance(value, type) and issubclass(value, Dialect) and value.__module__ == module.name:
                 yield value()
 
 
 DIALECTS: Final[tuple[Dialect, ...]] = tuple(sorted(_found(), key=lambda dialect: (dialect.rank, dialect.name)))
-"""All dialects, the one that is believed first standing first."""
+"""All dialects, in the order in which they are believed."""
 
 KEYS: Final[AttributeKeys] = merged(
     dialect.keys for dialect in sorted(DIALECTS, key=lambda dialect: not dialect.is_common)
 )
-"""The attributes of all dialects, those of the GenAI conventions first."""
+"""The attributes of all dialects. Those of the GenAI conventions come first."""
 
 
 def content_switch(names: Collection[str]) -> str | None:
-    """Say what to do for a trace that was read by the dialects `names` and lacks content; None without any."""
+    """Return advice for a trace that lacks content and was read by the dialects `names`; None where there is none."""
     spoken = [dialect for dialect in DIALECTS if dialect.name in names]
     # Beside a vendor's dialect, its own switch is the right one.
     own = [dialect for dialect in spoken if not dialect.is_common]

@@ -1,4 +1,4 @@
-"""Recognise tools by which a framework steers itself, such as hand-offs and `final_answer`: they are not the user's."""
+"""Recognise the tools by which a framework steers itself, such as hand-overs and `final_answer`."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,12 +9,12 @@ from otel_agenteval.detectors.tool_names import receiver_in
 
 
 def is_steering(request: ToolRequest, agents: Sequence[str]) -> bool:
-    """Return whether a framework steers itself by the call: it hands over to one of `agents`, or answers."""
+    """Return whether a framework steers itself by the call: it hands over to one of `agents`, or gives the answer."""
     return request.name in KEYS.steering_tools or transfer_target(request, agents) is not None
 
 
 def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
-    """Return the agent of `agents` that `request` hands the conversation to; None where it is no hand-off."""
+    """Return the one of `agents` that `request` hands the conversation over to; None where it does not."""
     receiver = receiver_in(request.name)
     if receiver is None:
         return None

@@ -1,8 +1,8 @@
 """The calls of the user's tools in a turn.
 
-The model's request is joined with the span of its execution: by call id, else by name and arguments, else by name.
-Requests count alone for tools that no span of the turn executed. Tools by which a framework steers itself are not the
-user's (`steering`).
+A model's request is joined with the span that executed it: by call id, else by name and arguments, else by name. A
+request without such a span is a call if no span of the turn executed its tool. Tools by which a framework steers itself
+are not the user's (`steering`).
 """
 
 import json
@@ -20,8 +20,8 @@ from otel_agenteval.model import ToolCall
 
 
 def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[str]) -> tuple[ToolCall, ...]:
-    """Return the calls of a turn in the order of their requests, else of their starts; nodes are given by start
-    time."""
+    """Return the calls of a turn by the time of their request, else of their start. `models` and `spans` are given by
+    start time."""
     requests = tool_requests(models, agents)
     offered = OfferedTools()
     executions = [_execution(node) for node in spans if not is_steering(_request(node), agents)]
@@ -44,8 +44,10 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
 
 
 def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node, ToolRequest]]:
-    """Return the tool requests of the models, each with the call that asked; a repeated call id is one request. An id
-    made up from the tool's name recurs in other calls, and is none."""
+    """Return the tool requests of model calls, each with its model call. Equal requests with the same call id are one.
+
+    Some servers make ids of the tool's name. Such an id comes back in other requests, and is dropped.
+    """
     requests: list[tuple[Node, ToolRequest]] = []
     first: dict[str, ToolRequest] = {}
     recurring: set[str] = set()
@@ -64,19 +66,21 @@ def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[N
 
 
 def requested(request: ToolRequest, node: Node) -> ToolCall:
-    """Return the call that the model call `node` asks for, as far as the request tells of it."""
+    """Return the call that the model call `node` asks for, with what the request tells."""
     return ToolCall(
         name=request.name, arguments=request.arguments, call_id=request.call_id, agent=node.agent, run=node.run
     )
 
 
 def _is_remembered(request: ToolRequest, node: Node) -> bool:
-    """Return whether the model was told of a call with the id of `request` before it asked: it asks another time."""
+    """Return whether the model was sent a request with the id of `request` before it asked: then it asks another
+    time."""
     return any(each.call_id == request.call_id for step in node.facts.steps for each in step.requests)
 
 
 def _asked_earlier(executions: Iterable[ToolCall], models: Sequence[Node]) -> set[str | None]:
-    """Return the span ids of calls that an earlier trace asked for: the first model here was told of their results."""
+    """Return the span ids of calls that an earlier trace asked for: the first model call here was sent their
+    results."""
     told = {each.call_id for each in models[0].facts.step_results} if models else set()
     begun = models[0].span.started_at if models else 0
     before = (call for call in executions if call.started_at is not None and call.started_at < begun)
@@ -93,7 +97,7 @@ def _execution(node: Node) -> ToolCall:
     name = facts.tool or node.span.name
     own = error = span_error(node.span) or facts.error
     if error in (None, "error", "_OTHER"):
-        # The span has no words of its own; what the model was told may have.
+        # The span does not say what went wrong; the result may.
         told = facts.result if error and isinstance(facts.result, str) else result_error(facts.result, name)
         error = told or error
     return ToolCall(
@@ -112,7 +116,7 @@ def _execution(node: Node) -> ToolCall:
 
 
 def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> dict[int, ToolCall]:
-    """Return the execution of each request, by the request's index."""
+    """Return the execution of each request, by the index of the request."""
     matches: dict[int, ToolCall] = {}
     free = list(executions)
     for key in _JOINED_BY:
@@ -132,7 +136,7 @@ def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> di
 # Made once: `json.dumps` makes one for each call.
 _json = json.JSONEncoder(sort_keys=True).encode
 _JOINED_BY: tuple[Callable[[ToolRequest | ToolCall], str], ...] = (
-    # Without an id a record stands alone: an object's own identity equals no other's.
+    # A request or call without an id gets a key that equals no other.
     lambda call: call.call_id or f"without id {id(call)}",
     lambda call: _json([call.name, call.arguments]),
     lambda call: call.name,
@@ -140,7 +144,7 @@ _JOINED_BY: tuple[Callable[[ToolRequest | ToolCall], str], ...] = (
 
 
 def _completed(call: ToolCall, request: ToolRequest, is_offered: bool | None) -> ToolCall:
-    """Complete an execution from its request: where its arguments have no names, by those asked for."""
+    """Complete an execution from its request. Arguments without names are replaced by those of the request."""
     asked = request.arguments
     is_bare = isinstance(asked, dict) and [str(value) for value in asked.values()] == [call.arguments]
     is_nameless = call.arguments is None or are_positional(call.arguments) or is_bare
@@ -153,7 +157,7 @@ def _completed(call: ToolCall, request: ToolRequest, is_offered: bool | None) ->
 
 
 def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
-    """Return calls without a result, completed from what later model calls were told of it."""
+    """Return the calls with results that later model calls were sent, where their spans have none."""
     open_calls = [index for index, call in enumerate(calls) if call.result is None and call.error is None]
     if not open_calls:
         return calls
@@ -168,7 +172,7 @@ def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCal
 
 
 def answered(call: ToolCall, response: ToolResponse) -> ToolCall:
-    """Return a call with what its tool gave back."""
+    """Return a call with the response of its tool."""
     read = result_error(response.result, call.name)
     error = _words(response) if read is None and response.failed else read
     is_read = read is not None and not response.failed
@@ -176,9 +180,9 @@ def answered(call: ToolCall, response: ToolResponse) -> ToolCall:
 
 
 def _with_failures(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
-    """Return calls whose spans ended well, but whose results the last model call was told are errors."""
+    """Return the calls with errors that the last model call was sent, where their spans ended well."""
     responses = models[-1].facts.step_results if models else []
-    # An id that recurs does not say which of its calls failed; their own spans may.
+    # An id that comes back does not say which of its calls failed.
     times = Counter(each.call_id for each in responses)
     failed = {each.call_id: each for each in responses if each.failed and each.call_id and times[each.call_id] == 1}
     return [
@@ -192,20 +196,22 @@ def _words(failed: ToolResponse) -> str:
 
 
 def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[str, ToolResponse], list[ToolResponse]]:
-    """Collect tool responses in the inputs of model calls: by the ids of `calls`, and those of this turn without any.
-    Read backwards: the last history usually holds them all. A call is not answered before a model asks for it."""
+    """Return the tool responses that model calls were sent: by the ids of `calls`, and in order those of this turn that
+    have none of these ids."""
     wanted = Counter(call.call_id for call in calls if call.call_id)
     # An id that several calls of this turn have does not say which of them a response answers.
     missing = {call_id for call_id, times in wanted.items() if times == 1}
     by_id: dict[str, ToolResponse] = {}
     in_order: list[ToolResponse] = []
+    # Backwards, because the last input usually holds all responses. A response before the request of its call cannot
+    # answer it.
     for node in reversed(models):
         missing -= {request.call_id for request in node.facts.requests}
         if node.facts.input is None:
             continue
         steps = node.facts.step_results
         history = [each for message in node.facts.input.messages for each in message.responses]
-        # An id may recur in the history of a session; in the steps of this turn it means the call of this turn.
+        # An id may come back in a session. In the steps of this turn it means the call of this turn, so they go first.
         for responses in (steps, history):
             times = Counter(each.call_id for each in responses)
             for response in responses:

@@ -1,4 +1,4 @@
-"""The tools that could have been called, by the definitions that were recorded of them."""
+"""Read the tools that a model was offered."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,8 +11,8 @@ from otel_agenteval.model import Json, Tool, ToolCall
 
 
 def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agents: Sequence[str]) -> tuple[Tool, ...]:
-    """Return the tools that were on offer: by the definitions on model spans, else by the names on agent spans, else
-    those that were called."""
+    """Return the tools that were offered: those that model spans define, else those that agent spans name, else those
+    that were called."""
     facts = list(facts)
     definitions: dict[str, Json] = {}
     for each in facts:
@@ -30,7 +30,8 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
 
 
 class OfferedTools:
-    """The tools that the model calls of a turn had to choose from; the same definitions stand on most of them."""
+    """The tools that the model calls of a turn were offered. Most of them repeat the same definitions, read here
+    once."""
 
     def __init__(self) -> None:
         self._names: dict[str, frozenset[str] | None] = {}
@@ -48,7 +49,8 @@ class OfferedTools:
 
 
 def _all_names(recorded: Json) -> frozenset[str] | None:
-    """Return the names in recorded definitions; None where one was cut, or has no name, as tools of a provider's."""
+    """Return the names in recorded definitions. None where they were cut or one has no name, such as a tool that the
+    provider runs itself."""
     if is_cut(recorded):
         return None
     value = decode_structure(recorded)
@@ -58,7 +60,7 @@ def _all_names(recorded: Json) -> frozenset[str] | None:
 
 
 def _defined(recorded: Json) -> list[Tool]:
-    """Return the tools in a recorded list of definitions; of a cut recorded, the complete ones."""
+    """Return the tools in a recorded list of definitions; of a list that was cut, the complete ones."""
     value = decode_remains(recorded)
     definitions = value if isinstance(value, list) else [value]
     tools = []

@@ -1,1 +1,1 @@
-"""The dialects, one module each: a class of `dialect.Dialect`, found by `registry`. Nothing else names them."""
+"""The dialects. Each module holds one subclass of `dialect.Dialect`. `registry` finds them; nothing else names them."""

@@ -1,7 +1,8 @@
 """CrewAI, whose instrumentations record a crew's tasks and result beside any dialect (OpenInference, OpenLLMetry).
 
-A crew at work is one turn, however many agents it has: it was asked what its first task describes. Of a crew that is
-given inputs, the result says what became of the description; the crew's own tasks are still those of its last run.
+The run of a crew is one turn, however many agents it has. Its question is the description of the first task. A crew
+that is given inputs fills them into its descriptions: then the span's tasks are those of an earlier run, and the
+description is read from the result.
 """
 
 import re
@@ -47,7 +48,7 @@ class CrewAI(Dialect):
 
 
 def _description(recorded: Json) -> str | None:
-    """Return the description of the first recorded task; None where inputs were still to be filled in."""
+    """Return the description of the first recorded task; None where inputs are not filled in yet."""
     tasks = decode_structure(recorded)
     first = tasks[0] if isinstance(tasks, list) and tasks else None
     text = known_text(first.get("description")) if isinstance(first, dict) else None

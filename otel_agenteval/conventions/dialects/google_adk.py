@@ -1,6 +1,6 @@
-"""Google's Agent Development Kit: its own attributes (`gcp.vertex.agent.*`), the only ones with content in 1.x.
+"""Google's Agent Development Kit: its own attributes `gcp.vertex.agent.*`. In versions 1.x only these hold content.
 
-A model call has the request and the response of Gemini's API as JSON; without content they are `{}` or missing.
+A model call has the request and the response of Gemini's API as JSON. Without content they are `{}` or missing.
 """
 
 import re
@@ -20,10 +20,10 @@ _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_resp
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
 _INVOCATION = "gcp.vertex.agent.invocation_id"
 _MARKS = frozenset((_REQUEST, _RESPONSE, _ARGUMENTS, _RESULT, _INVOCATION))
-# Runs of the first versions have a name and nothing else.
+# Agent runs of the first versions have this name and no attributes.
 _RUN = re.compile(r"agent_run \[(.+)\]", re.DOTALL)
 _NO_CONTENT = "{}"
-# Stands where the joined responses of parallel calls are recorded once more.
+# The arguments of a span that repeats the responses of parallel calls together.
 _NO_ARGUMENTS = "N/A"
 
 
@@ -36,7 +36,7 @@ def _is_run(name: str, attributes: Attributes) -> bool:
 
 
 class GoogleADK(Dialect):
-    """Spans with `gcp.vertex.agent` attributes, and those that are named for the run of an agent."""
+    """Spans with `gcp.vertex.agent` attributes, and spans whose name says that an agent runs."""
 
     name = "google_adk"
     rank = 80
@@ -102,7 +102,7 @@ def _received(response: Json) -> Sequence[Item]:
     if not isinstance(response, dict):
         return [response]
     content = response.get("content")
-    # A response without content tells of an error.
+    # A response without content describes an error.
     return [{"role": ASSISTANT, **content}] if isinstance(content, dict) else []
 
 

@@ -74,7 +74,7 @@ class Langfuse(Dialect):
 
 
 def _tools_as_messages(given: Json) -> Json:
-    """Return the tools that Langfuse's callback for LangChain lists as messages of tools, after what was said."""
+    """Return the tools that Langfuse's callback for LangChain lists as tool messages behind the conversation."""
     if not isinstance(given, str) or _TOOL_AS_MESSAGE not in given:
         return None
     contents = (each.get("content") for each in objects_in(decode_structure(given)))

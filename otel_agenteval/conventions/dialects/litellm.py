@@ -1,8 +1,8 @@
 """LiteLLM's OpenTelemetry callback (https://docs.litellm.ai/docs/observability/opentelemetry_integration).
 
-Its spans speak the GenAI conventions, but the tools a reply asks for stand apart and without ids. Within each is a span
-of the raw request and response, as the `repr` of Python objects, with what the model thought. Newer versions write
-calls on an open span of the program's own, the next one over the one before.
+Its spans speak the GenAI conventions, but tool requests stand in attributes of their own and have no ids. Within each
+span is another one with the raw request and response as the `repr` of Python objects, and with the model's thoughts.
+Newer versions write calls on a span of the program that is open, each call over the one before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _THOUGHT = "reasoning_content"
 
 
 class LiteLLM(Dialect):
-    """Model calls with an id of LiteLLM's, and the raw responses within them."""
+    """Model calls with an id of LiteLLM, and the spans with raw responses within them."""
 
     name = "litellm"
     rank = 20
@@ -65,7 +65,7 @@ def _thought(choices: Json) -> str | None:
 
 
 def _items(text: Json) -> list[Json]:
-    """Return the messages in a list of messages, or of choices, the first of which counts."""
+    """Return the messages in a list of messages, or the message of the first choice in a list of choices."""
     decoded = _decoded(text)
     choices = [item["message"] for item in objects_in(decoded) if "message" in item]
     return choices[:1] or (decoded if isinstance(decoded, list) else [])
@@ -79,7 +79,7 @@ def _decoded(text: Json) -> Json:
 
 
 def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
-    """Decode the reply's message, with the tools it asks for."""
+    """Decode the message of the reply, with its tool requests."""
     items = message_items(attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES), ASSISTANT)
     messages = [item if isinstance(item, ChatMessage) else read_message(item) for item in items[:1]]
     message = next(filter(None, messages), None) or ChatMessage(role=ASSISTANT)

@@ -1,7 +1,7 @@
 """Logfire's instrumentations of model clients (https://logfire.pydantic.dev/docs/integrations/llms/).
 
-Up to version 4 a model call has request and response as JSON, or a list of GenAI message events as one attribute. A
-streamed reply stands on a second span beside the call's, in the form of Logfire's log messages.
+Up to version 4 a model call has its request and response as JSON, or a list of GenAI message events in one attribute.
+A streamed reply stands on a second span beside that of the call, in the form of Logfire's log messages.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,8 @@ _EVENT_NAME = '"event.name"'
 
 
 class Logfire(Dialect):
-    """Model calls with `request_data`, with GenAI events as one attribute, and reports of streamed replies."""
+    """Model calls with `request_data` or with GenAI events in one attribute, and the spans that report streamed
+    replies."""
 
     name = "logfire"
     rank = 110
@@ -76,7 +77,7 @@ def _messages(events: Json) -> list[ChatMessage]:
 
 
 def _first_received(messages: Sequence[ChatMessage]) -> int:
-    """Return where the reply begins: it is all that the assistant says at the end."""
+    """Return where the reply begins: behind the last message that is not the assistant's."""
     first = len(messages)
     while first > 0 and messages[first - 1].role == ASSISTANT:
         first -= 1

@@ -28,7 +28,7 @@ _ROLES = {
     "UNKNOWN": SpanRole.CHAIN,
     "RETRIEVER": SpanRole.RETRIEVAL,
 }
-# Automatic tracing of a library names its spans after methods: `Agent.run` is nobody's name.
+# Automatic tracing of a library names spans after methods, such as `Agent.run`. That is no name of an agent.
 _METHOD = re.compile(r"\w+\.\w+")
 _NUMBERED = re.compile(r"(.+)_\d+")
 
@@ -78,7 +78,7 @@ class MLflow(Dialect):
 
 
 def _asked(given: Json) -> Content | None:
-    """Return the user's words in the arguments of a function, which stand by name."""
+    """Return the user's words in the arguments of a function, which are recorded by name."""
     arguments = decode_structure(given)
     if isinstance(arguments, dict) and "messages" not in arguments:
         return asked({"args": [], "kwargs": arguments})
@@ -86,7 +86,7 @@ def _asked(given: Json) -> Content | None:
 
 
 def _tool(span: SpanRecord) -> str | None:
-    """Return the span's name; older versions number those of the same name within a trace."""
+    """Return the name of the span. Older versions put a number behind a name that a trace has twice."""
     numbered = _NUMBERED.fullmatch(span.name)
     if numbered and numbered[1] == _text(span.attributes, _FUNCTION):
         return numbered[1]

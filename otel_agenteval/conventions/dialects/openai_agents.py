@@ -1,6 +1,6 @@
 """The first official instrumentation of the OpenAI Agents SDK (opentelemetry-instrumentation-openai-agents-v2 0.1).
 
-It speaks the GenAI conventions, but a reply without text stands in a text part as the `repr` of the API's object.
+It speaks the GenAI conventions, but records a reply without text as a text part with the `repr` of the API's object.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
-# The name that it gives as the agent of every span that is not an agent's run.
+# The agent's name on every span that is not an agent run.
 _NOBODY = "OpenAI Agent"
-# What a call, a thought and a message begin with in either API.
+# The beginnings of a call, a thought and a message, in the Responses API and in chat completions.
 _REPRS = ("ResponseFunctionToolCall(", "ResponseReasoningItem(", "{'content': ")
 
 
@@ -56,7 +56,8 @@ def _read_text(message: ChatMessage, text: str) -> None:
 
 
 def _object(text: str) -> ChatMessage | None:
-    """Return the message that a `repr` is of, or an item of one; None where it is something else."""
+    """Return the message that a `repr` describes, or the item of the Responses API as a message; None for anything
+    else."""
     try:
         value = decode_repr(text)
     except ValueError:
@@ -69,7 +70,7 @@ def _object(text: str) -> ChatMessage | None:
 
 
 def _part(item: dict[str, Json]) -> dict[str, Json]:
-    """Return an item of the Responses API as a part; a thought's text stands in its summary."""
+    """Return an item of the Responses API as a message part. The text of a thought stands in its summary."""
     if item.get("type") != "reasoning" or not isinstance(item.get("summary"), list):
         return item
     texts = [text for each in objects_in(item["summary"]) if isinstance(text := each.get("text"), str)]

@@ -1,7 +1,7 @@
 """OpenLIT (https://docs.openlit.io): the GenAI conventions, and attributes of its own on spans of model calls.
 
-There `gen_ai.tool.name` names all tools that the model asked for, even where messages are not recorded. Spans of
-decorated functions are steps of the application.
+On these spans `gen_ai.tool.name` names all tools that the model asked for, even where messages are not recorded. Spans
+of decorated functions are steps of the application.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
 _REASONING = "gen_ai.content.reasoning"
-# In the conventions this is a metric; as an attribute, nobody else has it.
+# A metric in the conventions. Only OpenLIT has an attribute of this name.
 _TOKEN_USAGE = "gen_ai.client.token.usage"
 _FUNCTION_ARGUMENTS = "function.args"
 _TOOL_ARGUMENTS = "gen_ai.tool.args"
@@ -39,7 +39,7 @@ class OpenLIT(Dialect):
 
 
 def _requests(attributes: Mapping[str, Json]) -> list[ToolRequest]:
-    """Return the tools that the model asked for; arguments and ids only where there is one for each name."""
+    """Return the tools that the model asked for. They have arguments and ids only where there is one for each name."""
     arguments = attributes.get(_TOOL_ARGUMENTS)
     joined = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)) if isinstance(arguments, str) else None
     if joined is None:

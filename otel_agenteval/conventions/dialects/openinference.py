@@ -1,7 +1,7 @@
 """OpenInference (semantic conventions 0.1, https://arize-ai.github.io/openinference/spec/).
 
-Messages of model calls stand in indexed attributes. What an agent was asked and answered stands in `input.value` and
-`output.value`, in shapes of the instrumented library's own.
+Messages of model calls stand in indexed attributes. The question and the answer of an agent stand in `input.value` and
+`output.value`, in shapes that differ between the instrumented libraries.
 """
 
 import json
@@ -50,7 +50,7 @@ _INPUT_MESSAGES, _OUTPUT_MESSAGES = "llm.input_messages", "llm.output_messages"
 _FIRST_REPLY = "llm.output_messages.0.message.role"
 _MODEL_NAME = "llm.model_name"
 _FINISH_REASON = "llm.finish_reason"
-# In JSON, and not in a text within it, whose quotes are escaped.
+# In the JSON itself: a text inside it would have escaped quotes.
 _FAILED_RESULT = re.compile(r'"is_error"\s*:\s*true')
 _PARAMETERS = "llm.invocation_parameters"
 _PREVIOUS_RESPONSE = "previous_response_id"
@@ -63,25 +63,25 @@ _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 # The tool by which smolagents has its model answer.
 _SMOLAGENTS_ANSWER = "final_answer"
 
-# DSPy names the span of a tool after the method that ran it, and ends its loop by a tool of its own.
+# DSPy names the span of a tool after the method that ran it, and ends its loop with a tool of its own.
 _CALLED = ".__call__"
 _DSPY_END = ("finish", "Completed.")
-# APIs begin their responses with it; the rest, which may be long, need not be decoded for it.
+# Responses begin with their id, so the rest, which may be long, need not be decoded.
 _RESPONSE_ID = re.compile(r'\{\s*"id"\s*:\s*"([^"\\]+)"')
-# LangChain's steps are not model calls, which have spans of their own: of a conversation they tell the first message.
+# Steps of LangChain are no model calls, though they have messages: model calls have spans of their own.
 _LANGCHAIN = "openinference.instrumentation.langchain"
-# The name of the span by which openai-agents' instrumentation marks that another agent goes on.
+# The instrumentation of openai-agents gives this name to the span of a hand-over.
 _HANDOFF = "handoff to "
-# Its AGENT spans without an agent's name are those of workflows, which have names of their own.
+# AGENT spans of this scope that name no agent belong to workflows: the span's name is that of the workflow.
 _NAMES_WORKFLOWS = "openinference.instrumentation.openai_agents"
 _RUN_METHOD = re.compile(r"\.a?(?:run|invoke)\w*$")
-# LangChain names the agent in the metadata of what it does, and LangGraph a graph that is none of its agents by its
-# root span, the only one outside of any step.
+# LangChain names the agent in the metadata of its spans. A graph of LangGraph that is none of LangChain's agents has
+# the name of its root span, the only span outside of any step.
 _METADATA = "metadata"
 _LANGCHAIN_AGENT = re.compile(r'"lc_agent_name": ?("(?:[^"\\]|\\.)*")')
 _GRAPH, _STEP = '"ls_integration": "langgraph"', '"langgraph_step"'
 _UNNAMED_GRAPH = "LangGraph"
-# LlamaIndex names the agent at the end of the object by which it sets it up.
+# LlamaIndex names the agent at the end of the object that sets it up.
 _SETS_UP_AGENT = ".setup_agent"
 _LLAMA_INDEX_AGENT = re.compile(r"\bcurrent_agent_name='([^']+)'\)$")
 
@@ -167,7 +167,7 @@ def _has(attributes: Mapping[str, Json], prefix: str) -> bool:
 
 def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     attributes = span.attributes
-    # SDKs that drop the newest attributes beyond the limit end the history anywhere, and leave nothing after it.
+    # SDKs that drop the newest attributes beyond a limit may cut the history anywhere. Then nothing follows it.
     is_ended = span.dropped_attributes_count > 0 and _FIRST_REPLY not in attributes and _PROMPT_TOKENS not in attributes
     if _has(attributes, _INPUT_MESSAGES):
         facts.input = Content(lambda: _sent(attributes), cut=is_ended)
@@ -194,7 +194,7 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     facts.usage = usage_in(attributes, (_PROMPT_TOKENS,), (_COMPLETION_TOKENS,))
     says_nothing = facts.input is None and facts.output is None and facts.usage is None
     if says_nothing and span.status != STATUS_ERROR and known_text(attributes.get(_OUTPUT)):
-        # LlamaIndex marks helpers around the call as model calls too; what they return is no reply.
+        # LlamaIndex marks helpers around the call as model calls too. Their output is no reply.
         facts.role = None
 
 
@@ -216,7 +216,7 @@ def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
 
 
 def _read_tool_output(facts: SpanFacts, output: Json) -> None:
-    """Take the text out of LlamaIndex's record of a result."""
+    """Read the text and the error in LlamaIndex's object of a result."""
     if isinstance(output, dict) and "tool_name" in output:
         facts.result = decode_text(output["blocks"])
         if output.get("is_error") is True:
@@ -229,7 +229,8 @@ def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Item]:
 
 
 def _sent(attributes: Mapping[str, Json]) -> list[Item]:
-    """Return what a model was sent. Anthropic's API is told which results are errors in the raw request alone."""
+    """Return the messages that a model was sent. Only the raw request to Anthropic's API tells which results are
+    errors."""
     messages = _messages(attributes, _INPUT_MESSAGES)
     raw = attributes.get(_INPUT)
     if isinstance(raw, str) and _FAILED_RESULT.search(raw):
@@ -244,7 +245,7 @@ def _sent(attributes: Mapping[str, Json]) -> list[Item]:
 
 
 def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
-    """Decode a model's reply. Reasoning stands only in the raw response, or as a text beside the one in it."""
+    """Decode a model's reply. Reasoning stands only in the raw response, or as one more text of the message."""
     messages = _messages(attributes, _OUTPUT_MESSAGES)
     reply = messages[0] if len(messages) == 1 else None
     raw = attributes.get(_OUTPUT)
@@ -275,7 +276,7 @@ def _raw_message(response: Json) -> ChatMessage | None:
 
 
 def _plain(item: Json) -> Json:
-    """Return the message under an index, without the names that the conventions put around each level."""
+    """Return the message at an index, without the names that the conventions put around each level."""
     message = item.get("message") if isinstance(item, dict) else None
     if not isinstance(message, dict):
         return item
@@ -294,7 +295,7 @@ def _plain(item: Json) -> Json:
 
 
 def _function_result(recorded: Json) -> Json:
-    """Return the part that AutoGen's record of a function's result, beside its message, stands for."""
+    """Return the message part for a function's result, which AutoGen records beside its message."""
     result = decode_structure(recorded)
     if not isinstance(result, dict) or "content" not in result:
         return None
@@ -307,7 +308,7 @@ def _function_result(recorded: Json) -> Json:
 
 
 def _said(attributes: Mapping[str, Json], key: str) -> Content | None:
-    """Return the user's question or the agent's answer in the value of `key`; None where it holds something else."""
+    """Return the user's question or the agent's answer under `key`; None where something else stands there."""
     value = attributes.get(key)
     if is_cut(value) and not _is_json(attributes, key):
         return Content.text(str(value), USER if key == _INPUT else ASSISTANT)
@@ -315,7 +316,8 @@ def _said(attributes: Mapping[str, Json], key: str) -> Content | None:
 
 
 def _structured(value: Json) -> Content | None:
-    """Return a model's answer in the structure that a program asked for: its only text, else all of it as written."""
+    """Return a model's answer in the structure that a program asked for: its only text, else the whole structure as
+    text."""
     fields = decode_structure(value)
     values = list(fields.values()) if isinstance(fields, dict) else []
     text = known_text(values[0] if len(values) == 1 and isinstance(values[0], str) else value)

@@ -1,7 +1,7 @@
 """Content in events, the OpenTelemetry GenAI conventions from v1.27 to v1.36.
 
-One event per message is a log record with the fields in its body, or a span event with the fields in its attributes.
-Before v1.28, two span events held all messages as JSON. `otel_genai` reads what kind of span it is.
+Each message is an event: a log record with the fields in its body, or a span event with the fields in its attributes.
+Before v1.28, two span events held all messages as JSON. The kind of the span is read by `otel_genai`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ from otel_agenteval.model import Json
 
 _CHOICE = "gen_ai.choice"
 _TOOL_MESSAGE = "gen_ai.tool.message"
-# Of events at the same time, those that stand before others here come first.
+# Events at the same time are sorted by their order here.
 MESSAGE_EVENTS = {
     "gen_ai.system.message": SYSTEM,
     "gen_ai.user.message": USER,
@@ -47,7 +47,7 @@ _PROMPT, _COMPLETION = "gen_ai.content.prompt", "gen_ai.content.completion"
 _ALL_MESSAGES = {_PROMPT: "gen_ai.prompt", _COMPLETION: "gen_ai.completion"}
 _ORDER = (*_ALL_MESSAGES, *MESSAGE_EVENTS)
 _NAMES = frozenset(_ORDER)
-# Where Azure's libraries put the fields, as JSON.
+# Azure's libraries put the fields there, as JSON.
 _FIELDS = "gen_ai.event.content"
 _EXECUTE_TOOL = "execute_tool"
 
@@ -83,11 +83,11 @@ class OtelEvents(Dialect):
 
 
 Fields = Mapping[str, Json]
-"""The fields of one event: `content` or `message`, and those beside it."""
+"""The fields of one event, such as `content` or `message`."""
 
 
 def _logged(logs: Sequence[LogRecord]) -> tuple[list[tuple[str, Fields]], bool]:
-    """Return the events among log records, and whether their order is known: not where the user spoke twice at once."""
+    """Return the events among log records, and whether their order is known: not if two user messages have one time."""
     known = (log for log in logs if log.event_name in _NAMES)
     records = sorted(known, key=lambda log: (log.time, _ORDER.index(log.event_name)))
     moments = [(log.time, log.event_name) for log in records if MESSAGE_EVENTS.get(log.event_name) == USER]
@@ -114,7 +114,7 @@ def _read_messages(facts: SpanFacts, events: Sequence[tuple[str, Fields]], is_or
 
 
 def _read_tool(facts: SpanFacts, events: Sequence[tuple[str, Fields]]) -> None:
-    """Read an execution: its arguments are what is said to the tool, its result is what the tool says."""
+    """Read an execution: its arguments are the message to the tool, its result is the choice that the tool returns."""
     for name, fields in events:
         if name == _TOOL_MESSAGE and facts.arguments is None:
             facts.arguments = decode_arguments(fields.get("content"))
@@ -140,7 +140,7 @@ def event_message(name: str, fields: Fields) -> Item:
     role = MESSAGE_EVENTS[name]
     if name == _CHOICE:
         reply = decode_structure(fields.get("message"))
-        # What an agent of Strands answers ends with a line break of its own.
+        # Strands adds a line break to the answer of its agent.
         said = reply.rstrip("\n") if isinstance(reply, str) else reply
         fields = reply if isinstance(reply, dict) else {"content": said, **fields}
     content = fields.get("content")

@@ -1,6 +1,6 @@
 """The OpenTelemetry GenAI conventions as of late 2026 (repository open-telemetry/semantic-conventions-genai).
 
-What attributes lack of content is taken from the event `gen_ai.client.inference.operation.details`.
+Content that attributes lack is taken from the event `gen_ai.client.inference.operation.details`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,11 +37,11 @@ _PREVIOUS_RESPONSE = "gen_ai.request.previous_response.id"
 _AGENT_TOOLS = "gen_ai.agent.tools"
 _TOOL_STATUS = "gen_ai.tool.status"
 _MCP_METHOD = "mcp.method.name"
-# The name Google ADK gives to the span that stands for the joined responses of parallel calls.
+# Google ADK gives this name to a span that holds the responses of parallel calls together.
 _MERGED_TOOLS = "(merged tools)"
 _INVOKED = "invoke_agent "
 _HANDOFF_TARGET = "gen_ai.handoff.to_agent"
-# Spellings of 2024 that live on beside the current ones.
+# The current names, and those of 2024, which are still written.
 _INPUT_TOKENS = (semconv.GEN_AI_USAGE_INPUT_TOKENS, "gen_ai.usage.prompt_tokens")
 _OUTPUT_TOKENS = (semconv.GEN_AI_USAGE_OUTPUT_TOKENS, "gen_ai.usage.completion_tokens")
 
@@ -118,7 +118,7 @@ def _role(attributes: Mapping[str, Json]) -> SpanRole | None:
         return _ROLES[operation]
     if attributes.get(_MCP_METHOD) == "tools/call":
         return SpanRole.TOOL
-    # Any other operation is legal; a response's own marks tell a model call from a framework's layer around it.
+    # Other operations are legal. Attributes of a response tell a model call from a framework's span around it.
     if semconv.GEN_AI_RESPONSE_ID in attributes or _FINISH_REASONS in attributes:
         return SpanRole.MODEL
     return None
@@ -140,7 +140,7 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     arguments = attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS)
     result = attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT)
     read_tool(facts, attributes, arguments, result)
-    # Without those attributes, what a tool is asked and answers may stand in messages, as of a model call.
+    # Without these attributes, arguments and result may stand in messages, like those of a model call.
     if arguments is None and facts.input:
         facts.arguments = next((each.arguments for said in facts.input.messages for each in said.requests), None)
     if result is None and facts.output:
@@ -150,7 +150,8 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
 
 
 def read_tool(facts: SpanFacts, attributes: Mapping[str, Json], arguments: Json, result: Json) -> None:
-    """Fill in the tool and the id of a call by its attributes, and its recorded arguments and result."""
+    """Fill in the facts of a tool call: name and id from its attributes, and the given arguments and result,
+    decoded."""
     facts.tool = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME))
     facts.call_id = known_text(attributes.get(semconv.GEN_AI_TOOL_CALL_ID))
     facts.arguments = decode_arguments(arguments)
@@ -164,7 +165,7 @@ def texts_in(names: Json) -> tuple[str, ...] | None:
 
 
 def read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
-    """Fill in what the attributes of a model call say beside its messages."""
+    """Fill in the facts of a model call from its attributes, except its messages."""
     facts.model = known_text(attributes.get(semconv.GEN_AI_RESPONSE_MODEL)) or known_text(
         attributes.get(semconv.GEN_AI_REQUEST_MODEL)
     )

@@ -21,7 +21,7 @@ _ALL_EVENTS = "all_messages_events"
 _NEW_MESSAGE_INDEX = "pydantic_ai.new_message_index"
 _FINAL_RESULT = "final_result"
 _PARAMETERS = "model_request_parameters"
-# As the library writes it; with it, and with definitions elsewhere, there is nothing to decode.
+# The text of an empty list, as the library writes it: then the parameters need no decoding.
 _NO_ANSWER_TOOLS = '"output_tools":[]'
 _ARGUMENTS, _RESULT = "tool_arguments", "tool_response"
 
@@ -31,7 +31,7 @@ def _is_run(name: str, attributes: Attributes) -> bool:
 
 
 class PydanticAI(Dialect):
-    """Spans of runs, with all their messages, of tools and of model calls with attributes of the library's own."""
+    """Spans of agent runs, tools and model calls that have attributes of the library."""
 
     name = "pydantic_ai"
     rank = 100
@@ -75,7 +75,8 @@ def _read_run(attributes: Mapping[str, Json]) -> SpanFacts:
 
 
 def _read_model(attributes: Mapping[str, Json]) -> SpanFacts:
-    """Read the tools on offer, where no attribute of the conventions lists them, and those that only take an answer."""
+    """Read the tools that a model was offered, unless another attribute defines them, and those that take its
+    answer."""
     facts = SpanFacts()
     recorded = attributes.get(_PARAMETERS)
     if semconv.GEN_AI_TOOL_DEFINITIONS in attributes and isinstance(recorded, str) and _NO_ANSWER_TOOLS in recorded:
@@ -97,8 +98,11 @@ def _read_tool(attributes: Mapping[str, Json]) -> SpanFacts:
 
 
 def _asked(conversation: Json, new_message_index: Json) -> Sequence[Item]:
-    """Decode the conversation up to the run's first reply; the library may put words into the user's mouth later. Where
-    nothing says where the run's own messages begin, it is open when the user spoke more than once."""
+    """Decode the conversation up to the first reply of the run. Later user messages may be the library's own.
+
+    Without the index of the run's first message, the messages of a user who spoke more than once cannot be told apart:
+    then nothing is returned.
+    """
     decoded = api_bodies.decoded(conversation)
     messages = [read_message(item) for item in decoded] if isinstance(decoded, list) else []
     known = [message for message in messages if message]

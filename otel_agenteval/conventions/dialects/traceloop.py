@@ -1,7 +1,7 @@
 """OpenLLMetry by Traceloop (https://www.traceloop.com/docs/openllmetry), its own attributes.
 
-Model calls have indexed messages up to version 0.4x; newer ones speak the GenAI conventions, which then say what a span
-is. `task` is a step of a framework or a program, never a turn.
+Up to version 0.4x model calls have indexed messages. Newer versions speak the GenAI conventions, and these decide which
+role a span has. The kind `task` is a step of a framework or a program, never a turn.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _PROMPT, _COMPLETION = "gen_ai.prompt", "gen_ai.completion"
 _FUNCTIONS = "llm.request.functions"
 _FINISH_REASON = "gen_ai.completion.0.finish_reason"
 _FIRST_MESSAGES = [f"{prefix}.0.{field}" for prefix in (_PROMPT, _COMPLETION) for field in ("role", "content")]
-# Haystack's instrumentation writes the names of a result's fields in place of the replies.
+# The instrumentation of Haystack records the names of a result's fields as if they were replies.
 _HAYSTACK = "haystack."
 _HAYSTACK_FIELDS = ("replies", "meta")
 
@@ -43,7 +43,7 @@ class Traceloop(Dialect):
     name = "traceloop"
     rank = 30
     content_switch = "set TRACELOOP_TRACE_CONTENT=true in the agent"
-    # Limits on attributes take away the first or the last ones, so a model call is known by any of its own.
+    # A limit on attributes may drop the first or the last ones, so any of these marks a model call.
     marks = frozenset((_KIND.key, _REQUEST.key, _FINISH_REASON, *_FIRST_MESSAGES))
     keys = AttributeKeys(
         kinds=(_KIND, _REQUEST),
@@ -86,7 +86,7 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
 
 
 def _unwrapped(value: Json, name: str) -> Json:
-    """Return the value under `name` in the record of a LangChain callback; any other value as it is."""
+    """Return the value under `name` in the JSON that LangChain's callback records; any other value as it is."""
     if not isinstance(value, str) or f'"{name}"' not in value:
         return value
     callback = decode_structure(value)
@@ -105,7 +105,7 @@ def _read_model(span: SpanRecord) -> SpanFacts:
     if any(key.startswith(_COMPLETION + ".") for key in attributes) and not _names_fields(span):
         facts.output = Content(lambda: _messages(attributes, _COMPLETION, ASSISTANT))
     if any(key.startswith(_PROMPT + ".") for key in attributes):
-        # SDKs that drop the newest attributes beyond the limit end the history anywhere, and leave nothing after it.
+        # SDKs that drop the newest attributes beyond a limit may cut the history anywhere. Then nothing follows it.
         is_ended = span.dropped_attributes_count > 0 and facts.output is None and facts.usage is None
         facts.input = Content(lambda: _messages(attributes, _PROMPT, USER), cut=is_ended)
     if functions := unflatten(attributes, _FUNCTIONS):
@@ -121,7 +121,7 @@ def _names_fields(span: SpanRecord) -> bool:
 
 
 def _messages(attributes: Mapping[str, Json], prefix: str, role: str) -> Sequence[Item]:
-    """Decode messages in indexed attributes; those of plain completions name no role."""
+    """Decode messages in indexed attributes. `role` is that of messages without one, as plain completions have them."""
     return [_message(item, role) for item in unflatten(attributes, prefix)]
 
 

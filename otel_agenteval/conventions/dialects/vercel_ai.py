@@ -1,7 +1,7 @@
 """Vercel's AI SDK, versions 4 to 6 (https://ai-sdk.dev/docs/ai-sdk-core/telemetry).
 
-A call of `generateText` or `streamText` is a run. The sum of tokens stands on the run, those of a model call on its
-span.
+A call of `generateText` or `streamText` is an agent run. Its span has the sum of the tokens, and each model call has
+its own tokens.
 """
 
 from collections.abc import Mapping, Sequence
@@ -152,13 +152,13 @@ def _part(part: Json) -> Json:
 
 
 def _said(attributes: Mapping[str, Json]) -> Json:
-    """Return the text or the object that is the answer; an empty text where there is no more."""
+    """Return the answer, a text or an object. An empty text counts where there is no object."""
     return known_text(attributes.get(_TEXT)) or attributes.get(_OBJECT, attributes.get(_TEXT))
 
 
 def _reply(attributes: Mapping[str, Json]) -> Item:
     calls = api_bodies.decoded(attributes.get(_CALLS))
-    # A list without calls says that nothing was asked for; None, that nothing is known of it.
+    # An empty list says that no tool was requested. None says that it is not known.
     parts = [_part({**call, "type": "tool-call"}) for call in objects_in(calls)] if isinstance(calls, list) else None
     reasoning = _reasoning(attributes.get(_REASONING))
     return read_message(
@@ -167,7 +167,7 @@ def _reply(attributes: Mapping[str, Json]) -> Item:
 
 
 def _reasoning(value: Json) -> str | None:
-    """Return reasoning as text, or as a list of parts."""
+    """Return the text of reasoning, which is recorded as text or as a list of parts."""
     parts = decode_structure(value)
     if not isinstance(parts, list):
         return known_text(value)
@@ -175,7 +175,7 @@ def _reasoning(value: Json) -> str | None:
 
 
 def _definitions(recorded: Json) -> Json:
-    """Return the tools, whose schemas stand under another name than everywhere else."""
+    """Return the definitions of tools, with their schemas under the usual name."""
     if not isinstance(recorded, list):
         return None
     definitions: list[Json] = []

@@ -4,8 +4,8 @@ import re
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
-from otel_agenteval.detectors.counters import Attempts, Checks, Cycles, Failures, Row, StepFailure
 from otel_agenteval.detectors.fingerprints import MAX_ERROR, Compared, error_fingerprint, is_speech
+from otel_agenteval.detectors.repeated_steps import Attempts, Checks, Cycles, Failures, Row, StepFailure
 from otel_agenteval.detectors.rules import LoopKind, RepetitionRule, Rules, loop
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import ToolName, tool_name

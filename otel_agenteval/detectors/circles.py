@@ -4,8 +4,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from otel_agenteval.detectors.counters import Cycles
 from otel_agenteval.detectors.fingerprints import MAX_KEPT, Compared
+from otel_agenteval.detectors.repeated_steps import Cycles
 from otel_agenteval.detectors.rules import LoopKind, RuleBook, loop
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import tool_name

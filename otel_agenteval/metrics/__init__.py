@@ -9,7 +9,7 @@ from otel_agenteval.metrics.agreement import AGREEMENT_METRICS, Agreement, Half,
 from otel_agenteval.metrics.chance import low_limit
 from otel_agenteval.metrics.coherence import coherence
 from otel_agenteval.metrics.comparison import FigureDifference, ReliabilityComparison, compare_reliability
-from otel_agenteval.metrics.conversation import conversation_correctness
+from otel_agenteval.metrics.conversation_correctness import conversation_correctness
 from otel_agenteval.metrics.figures import RELIABILITY_METRICS
 from otel_agenteval.metrics.loops import LoopText, loop_detection, loop_score
 from otel_agenteval.metrics.pass_k import PassKPosterior, pass_at_k, pass_hat_k, pass_k_posterior

@@ -20,7 +20,7 @@ from agenteval_collector.reliability.version_reports import VersionComparison, V
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval import metrics
 from otel_agenteval.finding import Severity
-from otel_agenteval.metrics.conversation import DEFAULT_THRESHOLD
+from otel_agenteval.metrics.conversation_correctness import DEFAULT_THRESHOLD
 from otel_agenteval.metrics.pass_k import Estimator
 from otel_agenteval.outcome import Status, SubjectKind
 

@@ -359,7 +359,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._listen()
                 is_guarded_call = self._watch.is_call(span)
         self._intake.take_in(timeout=LOOK_TIMEOUT)
-        identity = self._intake.whose(context, span.parent, identity, around)
+        identity = self._intake.identity_of(context, span.parent, identity, around)
         if is_guarded_call:
             self.look()
             self._guard(span, context, identity)

@@ -1,7 +1,7 @@
-"""Announcements to the collector, ahead of spans, of those that are open and those that hang. Best effort, and bounded.
+"""Announcements to the collector of spans that are open, and of calls that hang. Best effort, and bounded.
 
-All that is open is announced again every few seconds: so the collector knows that the process lives, and a collector
-that has just started learns what is going on.
+A span itself is sent at its end only. All open spans are announced again every few seconds. So the collector knows that
+the process lives, and a collector that has just started learns what is running.
 """
 
 import json
@@ -16,26 +16,26 @@ from otel_agenteval.finding import Finding
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 
 MAX_STARTS: Final = 2048
-"""Starts that may wait; the oldest is dropped for a new one."""
+"""Starts that may wait. The oldest is dropped for a new one."""
 MAX_LOOPS: Final = 256
-"""Loops that may wait; the oldest is dropped for a new one."""
+"""Loops that may wait. The oldest is dropped for a new one."""
 MAX_OPEN: Final = 8192
-"""Open spans that are known. Those that begin on top of them are announced once."""
+"""Open spans that are remembered. A span that begins while there are so many is announced once, and not again."""
 MAX_TOLD: Final = 1024
-"""Open spans that are announced again: the oldest, because the others are inside them."""
+"""Open spans that are announced again: the oldest ones, because the others are inside them."""
 LINGER: Final = 0.05
-"""Seconds for which starts are gathered. Spans that end within them are not announced."""
+"""Seconds for which starts are gathered. A span that ends within this time is not announced."""
 ALIVE: Final = 5.0
-"""Seconds after which a process with open spans announces them again."""
+"""Seconds after which a process announces its open spans again."""
 
 _FOREVER: Final = 1e9
 
 
 class Announcements:
-    """Spans to announce. Filled by the thread that watches, emptied by the one that sends. `live`: starts are announced
-    too, not only hangs.
+    """Gathers what to announce. The watch thread fills it, the export thread empties it.
 
-    Neither thread waits for the other: a start that is noted while others are taken may be announced late or not.
+    With `live`, starts of spans are announced too, else hanging calls alone. Neither thread waits for the other. So a
+    start that is noted while others are taken may be announced late, or not at all.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class Announcements:
         self._monotonic = monotonic
         self._now = now
         self._service = ""
-        # Dicts keep order, and copy at once whoever changes them meanwhile.
+        # Dicts keep their order, and `copy` is one step: it is safe while another thread changes them.
         self._starts: dict[str, pb.SpanStart] = {}
         self._open: dict[str, pb.SpanStart] = {}
         self._loops: deque[pb.Finding] = deque(maxlen=MAX_LOOPS)
         self._due = _FOREVER
         self._not_before = 0.0
         self._tell_again_at = monotonic() + ALIVE
-        # Open spans, or that none is open any more, are to be announced when they are due again.
+        # True where something is to be announced at `_tell_again_at`: spans that are open, or that none is any more.
         self._tells = False
-        # The collector has taken an announcement of open spans, and none since that says that all have ended.
+        # True while the collector believes that spans are open: it was told of some, and not yet that all have ended.
         self._holds = False
         self.dropped = 0
         """Starts and loops that were not announced, because too many waited or the collector refused them."""
@@ -89,7 +89,7 @@ class Announcements:
         self._hurry()
 
     def ended(self, span_id: str) -> None:
-        """Note that a span ended: it needs no announcement from here on."""
+        """Note that a span ended. It is announced no more."""
         self._open.pop(span_id, None)
         self._starts.pop(span_id, None)
 
@@ -117,20 +117,22 @@ class Announcements:
         self._hurry()
 
     def seconds_left(self) -> float:
-        """Return the seconds until something is to be announced. 0 or less: now."""
+        """Return the seconds until the next announcement. 0 or less means now."""
         return max(self._due, self._not_before) - self._monotonic()
 
     def take(self, *, delivered: bool = True) -> pb.ReportStartsRequest | None:
         """Return the report to send now. None where there is nothing to tell.
 
-        `delivered`: whether none of the spans that have ended is on its way; those that are must pass for open.
+        `delivered` says that the collector has all spans that ended. While it is False, the report does not claim to
+        name all open spans: to the collector, a span that ended and is still on its way must look open.
         """
         if self.seconds_left() > 0:
             return None
         now = self._monotonic()
         request = pb.ReportStartsRequest(process_id=self._process_id, service=self._service)
         starts, self._starts = self._starts, {}
-        # Once more when nothing is open any more: not all that has ended reaches the collector.
+        # An empty report is sent once when nothing is open any more, because some ended spans never reach the
+        # collector.
         is_due = False
         if now >= self._tell_again_at:
             is_open = self._open.copy()
@@ -145,11 +147,12 @@ class Announcements:
         return request if request.starts or request.findings or is_due else None
 
     def taken(self, request: pb.ReportStartsRequest) -> None:
-        """Note that the collector has the report."""
+        """Note that the collector has taken the report."""
         self._holds = bool(request.starts) or (self._holds and not request.all_open)
 
     def put_off(self, request: pb.ReportStartsRequest, seconds: float) -> None:
-        """Note that the collector was away. When it is back, it is told of what is open then, and of all loops."""
+        """Note that the collector was away. In `seconds` it is told of the spans that are open then, and of all
+        loops."""
         for loop in reversed(request.findings):
             if len(self._loops) < MAX_LOOPS:
                 self._loops.appendleft(loop)
@@ -160,7 +163,7 @@ class Announcements:
         self._due = self._not_before if self._tells or request.findings else _FOREVER
 
     def give_up(self, request: pb.ReportStartsRequest) -> None:
-        """Stop announcing, because the collector is older than this client and refuses it."""
+        """Count the report as dropped, because the collector refuses it: one that is older than this client does."""
         self.dropped += len(request.starts) + len(request.findings)
 
     def _begin(self, start: pb.SpanStart) -> None:
@@ -169,7 +172,7 @@ class Announcements:
             self._open[start.span_id] = start
 
     def _hanging(self, loop: Finding) -> pb.SpanStart:
-        """Return the start of a span that is known only because it hangs."""
+        """Make the start of a span that was not announced before it hung."""
         said = loop.metadata
         kind = next((kind for kind in (StepKind.TOOL, StepKind.MODEL) if kind in said), StepKind.OTHER)
         silence = said.get("silent_seconds")

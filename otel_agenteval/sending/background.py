@@ -1,8 +1,8 @@
-"""Common parts of our threads: start, sleep, wait for a collector, keep instrumentation away, and keep forks waiting.
+"""Common parts of our threads: start, sleep, back off, keep instrumentation away, and keep forks waiting.
 
-A forked child gets one thread and, of all others, whatever they had half done. A half-done import of gRPC would be the
-child's for good, and gRPC readies itself for a fork only while no thread is inside it; else the child may crash
-(`grpc_prefork` in its fork_posix.cc).
+A forked child has one thread. Whatever other threads had half done stays half done in it. An import of gRPC that is cut
+short so can never be finished in the child. And gRPC prepares for a fork only while no thread is inside it
+(`grpc_prefork` in its fork_posix.cc); else the child may crash. Hence `ForkGate`.
 """
 
 import os
@@ -27,28 +27,28 @@ def backoff(attempt: int) -> float:
 
 
 class OwnThread:
-    """A daemon thread that starts when it is first needed. `wait` is for the thread itself, the rest for others.
+    """A daemon thread that starts when it is first needed. The thread itself calls `wait`, others call the rest.
 
-    `wake` never waits, and is safe inside a garbage collection that interrupts any of this on the same thread.
+    `wake` never waits. It may be called from a garbage collection that interrupts any of these methods.
     """
 
     def __init__(self, name: str, run: Callable[[], None]) -> None:
         self._name = name
         self._run = run
         self._thread: threading.Thread | None = None
-        # A Condition's lock would deadlock in such a garbage collection.
+        # A Condition would deadlock in such a garbage collection: its lock is held by the code that is interrupted.
         self._tokens: SimpleQueue[None] = SimpleQueue()
         self._token_waits = False
         self.is_stopping = False
-        """True where the thread is to end."""
+        """True once the thread is to end."""
 
     @property
     def started(self) -> bool:
-        """True once it was started."""
+        """True once the thread was started."""
         return self._thread is not None
 
     def start(self) -> None:
-        """Start the thread, unless it was started. Raises RuntimeError where the process ends or may have no more
+        """Start the thread, unless it was started. Raises RuntimeError if the process ends or may have no more
         threads."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -65,10 +65,10 @@ class OwnThread:
             self._tokens.put(None)
 
     def wait(self, timeout: float, *, gather: float = 0.0) -> bool:
-        """Sleep until somebody wakes the thread, and `gather` seconds more. False where nobody did within `timeout`
+        """Sleep until another thread calls `wake`, and `gather` seconds more. False if none did within `timeout`
         seconds.
 
-        What was changed before a wake is seen from here on, and a later one ends the next `wait`.
+        After it, the thread sees whatever was changed before the `wake`. A later `wake` ends the next `wait`.
         """
         try:
             self._tokens.get(timeout=timeout)
@@ -77,18 +77,20 @@ class OwnThread:
         except Empty:
             return False
         finally:
-            # Also after a timeout: an exception in an agent's thread may have come between the two steps of a wake.
+            # Also after a timeout: an exception in an agent's thread may have stopped a `wake` before its token was
+            # put.
             self._token_waits = False
         return True
 
     def stop(self) -> None:
-        """Have the thread end, and wait for that, at most STOP_TIMEOUT seconds."""
+        """Tell the thread to end, and wait at most STOP_TIMEOUT seconds until it has."""
         self.is_stopping = True
         self.wake()
         self.join(STOP_TIMEOUT)
 
     def join(self, timeout: float) -> None:
-        """Wait for the end of the thread, unless it calls this itself or does not run."""
+        """Wait at most `timeout` seconds for the end of the thread. Does nothing if the thread calls it, or is not
+        alive."""
         thread = self._thread
         if thread is not None and thread.is_alive() and thread is not threading.current_thread():
             thread.join(timeout)
@@ -96,9 +98,9 @@ class OwnThread:
 
 @contextmanager
 def suppressing_instrumentation() -> Iterator[None]:
-    """Keep our own requests from becoming somebody's spans.
+    """Keep instrumentation from making spans of our own requests.
 
-    Instrumentation is switched off by a key of the API, and for some libraries by another one.
+    Most instrumentations look for the plain key, some for the private key of the API.
     """
     context = context_api.set_value("suppress_instrumentation", True)
     key = getattr(context_api, "_SUPPRESS_INSTRUMENTATION_KEY", None)
@@ -110,13 +112,13 @@ def suppressing_instrumentation() -> Iterator[None]:
 
 
 MAX_WAIT: Final = 1.0
-"""Seconds that a fork and our threads wait for each other; after that, both go on."""
+"""Seconds that a fork and our threads wait for each other. After that, both go on."""
 
 
 class ForkGate:
-    """Keeps forks out while our threads do `inside` what a child must not inherit half done.
+    """Makes forks wait while a thread of ours is `inside`, so that no child inherits its work half done.
 
-    Neither waits for the other more than `max_wait` seconds.
+    A fork and a thread wait for each other at most `max_wait` seconds.
     """
 
     def __init__(self, max_wait: float = MAX_WAIT) -> None:
@@ -125,7 +127,7 @@ class ForkGate:
 
     @contextmanager
     def inside(self, interrupt: Callable[[], object] | None = None) -> Iterator[None]:
-        """Keep forks waiting. A long operation has an `interrupt`, which a fork calls on its own thread to end it."""
+        """Make forks wait during the block. A fork calls `interrupt` on its own thread, to end a long operation."""
         token = object()
         with self._changed:
             self._changed.wait_for(lambda: not self._forks, self._max_wait)
@@ -134,12 +136,12 @@ class ForkGate:
             yield
         finally:
             with self._changed:
-                # Not in a child that this very thread forked.
+                # In a child that this very thread forked, the token is gone already.
                 self._inside.pop(token, None)
                 self._changed.notify_all()
 
     def before_fork(self) -> None:
-        """Let nobody in, and wait until all are out, at most `max_wait` seconds."""
+        """Let no thread in, and wait until all are out, at most `max_wait` seconds."""
         with self._changed:
             self._forks += 1
             interrupts = [interrupt for interrupt in self._inside.values() if interrupt is not None]
@@ -155,8 +157,8 @@ class ForkGate:
             self._changed.notify_all()
 
     def renew(self) -> None:
-        """Start afresh in the child, where nobody else is."""
-        # Its lock is re-entrant: a signal handler may fork on a thread that holds it.
+        """Start afresh in the child, which has no other threads."""
+        # The Condition's lock is re-entrant: a signal handler may fork on a thread that holds it.
         self._changed = threading.Condition()
         self._inside: dict[object, Callable[[], object] | None] = {}
         self._forks = 0

@@ -1,4 +1,4 @@
-"""The bounded buffer between the agent's threads and the export thread."""
+"""The bounded buffer of ended spans that the collector has not answered for."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -20,9 +20,9 @@ _FLAT: Final = frozenset((str, int, float, bool, bytes, type(None)))
 class EndedSpan:
     """A span on its way out.
 
-    `attributes`, `events` and `links` are the span's, and not to be changed. `size` is about how many bytes of memory
-    it holds. `span_count` is set on the span that closed its trace in this process. `loops` are those that it
-    completed; None: nobody looked at it as a step.
+    `attributes`, `events` and `links` belong to the span and must not be changed. `size` estimates its bytes in memory.
+    `span_count` is set on the span that closed its trace in this process. `loops` are the loops that the span
+    completed, None where no detector looked at it.
     """
 
     span: ReadableSpan
@@ -36,7 +36,7 @@ class EndedSpan:
 
 
 def ended_span(span: ReadableSpan, identity: SpanIdentity | None = None) -> EndedSpan:
-    """Return the needed parts of a span, each read once: the SDK copies at each access, or runs Python code for every
+    """Return the needed parts of a span, each read once. The SDK copies them at each access, or runs code for each
     item."""
     attributes = span.attributes
     copied: dict[str, Any] = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
@@ -61,12 +61,13 @@ def _sizes(values: Collection[Any]) -> int:
 
 
 class SpanBuffer:
-    """Keeps ended spans until the collector has answered for them. When it is full, the newest are refused.
+    """Keeps ended spans until the collector has answered for them. A full buffer refuses new spans.
 
-    The newest, because the counts in completion markers that are already in the buffer must stay true. Both bounds
-    include the spans of the request in flight. Every counter has one writer: whoever takes in what has ended,
-    one thread at a time, writes `accepted`, `accepted_bytes`, `refused`, `oversized` and `urgent`; the export thread
-    the others.
+    It never drops older ones: the counts in completion markers that are in the buffer must stay true. Both bounds
+    include the spans of the request in flight.
+
+    Each counter has one writer at a time, hence no lock. The thread that takes spans in writes `accepted`,
+    `accepted_bytes`, `refused`, `oversized` and `urgent`; the export thread writes the others.
     """
 
     def __init__(self, max_spans: int, max_bytes: int) -> None:
@@ -86,7 +87,7 @@ class SpanBuffer:
         self.settled_bytes = 0
 
     def has_room(self, size: int) -> bool:
-        """Return whether a span of `size` bytes may be added. If not, it counts as refused, or as oversized."""
+        """Return whether a span of `size` bytes may be added. If not, count it as refused, or as oversized."""
         if size > self.max_bytes:
             self.oversized += 1
             self.oversized_bytes = size
@@ -96,40 +97,42 @@ class SpanBuffer:
         return has_room
 
     def add(self, ended: EndedSpan) -> None:
-        """Take the span; ask `has_room` first."""
+        """Add the span. Ask `has_room` first."""
         self._waiting.append(ended)
         self.accepted += 1
         self.accepted_bytes += ended.size
 
     def hurry(self) -> None:
-        """Let nothing that is in the buffer now linger."""
+        """Mark all spans that are in the buffer now as urgent: they do not wait for more spans."""
         self.urgent = self.accepted
 
     @property
     def free_spans(self) -> int:
-        """Spans that there is room for."""
+        """The number of spans that there is room for."""
         return self._max_spans - (self.accepted - self.settled)
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that there is room for."""
+        """The number of bytes that there is room for."""
         return self.max_bytes - (self.accepted_bytes - self.settled_bytes)
 
     @property
     def is_urgent(self) -> bool:
+        """True while a span waits that is marked as urgent."""
         return self.taken < self.urgent
 
     @property
     def waiting(self) -> int:
-        """Spans that are in no request yet."""
+        """The number of spans that are in no request yet."""
         return len(self._waiting)
 
     @property
     def waiting_bytes(self) -> int:
+        """The size of the spans that are in no request yet."""
         return self.accepted_bytes - self.taken_bytes
 
     def take(self, max_spans: int, max_bytes: int) -> list[EndedSpan]:
-        """Return the oldest spans, at least one where there is any. They count as buffered until they are settled."""
+        """Remove and return the oldest spans, at least one where there is any. They take up room until `settle`."""
         batch: list[EndedSpan] = []
         size = 0
         while self._waiting and len(batch) < max_spans:
@@ -142,6 +145,6 @@ class SpanBuffer:
         return batch
 
     def settle(self) -> None:
-        """Make room for as many spans as were taken: they are delivered or given up."""
+        """Free the room of all spans that were taken, because they are delivered or given up."""
         self.settled = self.taken
         self.settled_bytes = self.taken_bytes

@@ -1,9 +1,13 @@
 """OTLP trace requests as bytes, written straight from the SDK's spans.
 
-Nine tenths of what stock export costs an agent goes into building protobuf messages. This writes the wire format
-(https://protobuf.dev/programming-guides/encoding/) of `opentelemetry/proto/collector/trace/v1` directly; a property
-test holds it equal in meaning to the SDK's own encoder. One deliberate difference: text that is not valid Unicode
-keeps what is valid of it, where the SDK loses the whole attribute or request.
+Nine tenths of the cost of the stock exporter go into building protobuf messages. This module writes the wire format of
+`opentelemetry/proto/collector/trace/v1` directly (https://protobuf.dev/programming-guides/encoding/). A property test
+holds it equal in meaning to the SDK's own encoder. One difference is deliberate: of text that is not valid Unicode, the
+valid part is kept, where the SDK loses the whole attribute or request.
+
+Byte literals such as `b"\\x4a"` are tags: eight times the number of a field of the message, plus its wire type (0
+varint, 1 fixed64, 2 length-delimited, 5 fixed32). They stand where they are used, because a name would be looked up per
+field.
 """
 
 import json
@@ -25,34 +29,37 @@ if TYPE_CHECKING:
     from otel_agenteval.sending.redacting import SpanRedaction
 
 EncodedSpan: TypeAlias = tuple[Resource, InstrumentationScope | None, bytes]
-"""A span as a message, and what it is of."""
+"""An encoded span behind its resource and its scope."""
 
 MAX_DEPTH: Final = 30
-"""Nesting of an attribute's value. Parsers refuse more than 100 messages, and a mapping in a mapping takes three."""
+"""Levels of nesting that an attribute's value may have. Parsers refuse more than 100 nested messages, and a mapping in
+a mapping takes three."""
 
 DETECTORS_VERSION: Final = "1"
-"""Version of the rules by which `detectors` finds loops. Raised when the same steps could have other findings."""
+"""The version of the rules by which `detectors` finds loops. Raise it when the same steps could have other findings."""
 
 _CARRIED: Final = ("kind", "mode", "reason", "agent", "tool", "metadata")
-"""Fields of a loop that its span carries."""
+"""The fields of a loop that its span carries."""
 
 _WATCHED_NAMES: Final = frozenset((semconv.AGENTEVAL_DETECTORS, semconv.AGENTEVAL_FINDINGS))
 _CACHE_SIZE: Final = 1024
+# Longer texts hardly ever repeat, and would make the caches large.
 _SHORT: Final = 64
 _UINT64: Final = (1 << 64) - 1
 _DOUBLE: Final = Struct("<d").pack
 _FIXED32: Final = Struct("<I").pack
 _TIMES: Final = Struct("<BQBQ").pack
 _ONE_BYTE: Final = tuple(bytes((n,)) for n in range(128))
+# Bits of `Span.flags`: whether the parent is remote is known, and whether it is.
 _HAS_IS_REMOTE: Final = 0x100
 _IS_REMOTE: Final = 0x200
 
 
 class Encoder:
-    """Encodes spans; keeps bounded caches of what repeats. Belongs to one thread.
+    """Encodes spans, with bounded caches of keys, short values, resources and scopes. For one thread.
 
-    `process_id` is written on every resource, and beside the span count on the span that closes a trace; without
-    it the request says exactly what the SDK's would. `redaction` replaces what must not leave; None: nothing.
+    `process_id` is written on every resource, and beside the span count on the span that closes a trace. Without it, a
+    request says exactly what the SDK's would. `redaction` replaces content that must not leave; None replaces nothing.
     """
 
     def __init__(self, process_id: str | None = None, redaction: "SpanRedaction | None" = None) -> None:
@@ -65,10 +72,10 @@ class Encoder:
         self._resources = _Heads()
         self._scopes = _Heads()
         self.lost_attributes = 0
-        """Attributes left out because OTLP has no form for their value."""
+        """Attributes that were left out because OTLP has no form for their value."""
 
     def span(self, ended: EndedSpan) -> bytes:
-        """Return the `Span` message. Raises ValueError or struct.error where a time or id does not fit its field."""
+        """Return the `Span` message. Raises ValueError or struct.error if a time or an id does not fit its field."""
         span = ended.span
         context = span.get_span_context()
         if context is None:
@@ -118,13 +125,13 @@ class Encoder:
         before: tuple[object, object] | None = None
         parts: list[bytes] = []
         for resource, scope, encoded in spans:
-            # Most stand behind another one of the same: heads need not be looked for.
+            # Most spans have the resource and scope of the one before them: then nothing is looked up.
             if before is None or before[0] is not resource or before[1] is not scope:
                 before = resource, scope
                 scopes = resources.setdefault(self._resource(resource), {})
                 parts = scopes.setdefault(self._scope(scope), [])
             parts += (b"\x12", _varint(len(encoded)), encoded)
-        # One join of all: each copies every span.
+        # All parts are joined once, because each join copies every span.
         request: list[bytes] = []
         for about, scopes in resources.items():
             body = [about.head]
@@ -135,7 +142,8 @@ class Encoder:
         return b"".join(request)
 
     def _own_attributes(self, ended: EndedSpan) -> tuple[bytes, list[Set[str]]]:
-        """Return the attributes that we add to the copy, with their keys, which the span's own must not repeat."""
+        """Return the attributes that we add, encoded, and their keys: the span's own attributes must not repeat
+        them."""
         own = b""
         taken: list[Set[str]] = []
         if ended.identity is not None:
@@ -185,7 +193,7 @@ class Encoder:
         return self._said(b"\x1a", url) if url else b""
 
     def _unordered(self, attributes: Mapping[str, Any]) -> Hashable:
-        """Return a value that is equal for equal attributes in any order. The SDK groups by equality."""
+        """Return a value that is equal for equal attributes in any order, because the SDK groups by equality."""
         return frozenset(self._encoded(b"\x0a", {key: value}) for key, value in attributes.items())
 
     def _event(self, event: Event) -> bytes:
@@ -213,13 +221,13 @@ class Encoder:
         return b"".join(parts)
 
     def _attributes(self, parts: list[bytes], tag: bytes, attributes: Mapping[str, Any]) -> None:
-        """Append each attribute as a `KeyValue` field. One whose value has no form in OTLP is left out."""
+        """Append each attribute as a `KeyValue` field. An attribute whose value has no form in OTLP is left out."""
         keys, pairs = self._keys, self._pairs
         for key, value in attributes.items():
             kind = type(value)
             short = kind is int or (kind is str and len(value) <= _SHORT)
             if short and (pair := pairs.get((key, value))) is not None:
-                # Names of models, agents and operations, and counts, on span after span.
+                # Names of models, agents and operations, and counts, come on span after span.
                 parts += (tag, pair)
                 continue
             head = keys.get(key)
@@ -232,7 +240,7 @@ class Encoder:
                 prefix = b"\x0a" + _varint(size)
                 prefix = b"%b\x12%b%b" % (head, _varint(len(prefix) + size), prefix)
                 prefix = _varint(len(prefix) + size) + prefix
-                # Long texts are the bulk of a GenAI span: they are copied once, by the join.
+                # Long texts are most of a GenAI span. They are parts of their own, so that the join alone copies them.
                 parts += (tag, prefix, text)
                 if short:
                     _remember(pairs, (key, value), prefix + text)
@@ -249,21 +257,22 @@ class Encoder:
 
 
 class _Head(NamedTuple):
-    """A resource or scope in the form in which it precedes its spans, and the URL that stands behind them."""
+    """An encoded resource or scope: the bytes before its spans, and the schema URL after them."""
 
     head: bytes
     schema_url: bytes
 
 
 class _Heads:
-    """Heads by object, because hashing a resource costs as much as encoding it; equal objects share one head."""
+    """A cache of heads by object, because hashing a resource costs as much as encoding it. Equal objects share a
+    head."""
 
     def __init__(self) -> None:
         self._by_object: dict[int, tuple[object, _Head]] = {}
         self._by_value: dict[Hashable, _Head] = {}
 
     def get(self, source: object) -> _Head | None:
-        # The entry holds the object, so its id cannot have gone to another one.
+        # The entry holds the object itself, so no other object can have its id.
         known = self._by_object.get(id(source))
         return known[1] if known is not None else None
 
@@ -277,7 +286,7 @@ class _Heads:
 
 
 def _written(loops: Iterable[Finding]) -> str:
-    """Return loops as their span carries them, without the span's own ids."""
+    """Return loops as JSON, in the form in which their span carries them. Ids are left out: the span has them."""
     return json.dumps([{name: getattr(each, name) for name in _CARRIED} for each in loops])
 
 
@@ -288,7 +297,7 @@ def _remember(cache: dict[Any, Any], key: Hashable, value: object) -> None:
 
 
 def _any_value(value: Any, depth: int) -> bytes:  # noqa: PLR0911
-    """Return the `AnyValue` message. Raises ValueError or TypeError for a value that OTLP has no form for."""
+    """Return the `AnyValue` message. Raises ValueError or TypeError if OTLP has no form for the value."""
     if depth < 0:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     if value is None:

@@ -30,30 +30,34 @@ from otel_agenteval.sending.transport import (
 )
 
 LINGER: Final = 0.05
+"""Seconds for which spans that are not urgent wait for more."""
 MIN_INTERVAL: Final = 0.005
 """Seconds from one request to the next, unless it is full: a request costs as much as ten spans."""
 
 MAX_REQUEST_SPANS: Final = 512
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
 MAX_SPAN_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of an encoded span. A larger one is dropped."""
 MAX_REPORTS: Final = 1024
+"""Reports that may wait. New ones are dropped then."""
 REQUEST_TIMEOUT: Final = 10.0
 ANNOUNCE_TIMEOUT: Final = 1.0
 
 _IDLE: Final = 30.0
 _MAX_ORDERED_DELAY: Final = 300.0
+"""Seconds that a collector may ask us to wait. More could be a mistake, and spans would be lost for it."""
 _UNREACHABLE_GRACE: Final = 0.5
-"""Seconds for which a stopping sender tries a collector that was never there. One may be starting beside the agent."""
+"""Seconds for which a stop tries a collector that was never reached. It may be starting beside the agent."""
 
 _logger = logging.getLogger("otel_agenteval")
 
 
 class ExportThread:
-    """Owns the thread, the connection and everything that leaves. Fills the buffer by `intake`.
+    """Takes spans in, sends them, and sends reports and announcements beside them. Owns the thread and the connection.
 
-    The agent's threads call `wake` (the one of `OwnThread`) after a span ended that may close its trace, or any while
-    this `sleeps`. `before_encoding` completes the spans that are about to be encoded. Nothing here runs on an agent's
-    thread but `flush` and `stop`.
+    The agent's threads call `wake` (of `OwnThread`) after the end of a span that may close its trace, and after any end
+    while this thread `sleeps`. `before_encoding` completes spans that are about to be encoded. Of all methods, the
+    agent's threads run `add_report`, `flush` and `stop` only.
     """
 
     def __init__(
@@ -76,7 +80,7 @@ class ExportThread:
         self._log = ThrottledLog(_logger, monotonic)
         self._thread = OwnThread("agenteval-sender", self._run)
         self.start, self.wake = self._thread.start, self._thread.wake
-        # Guards nothing but the waiting of `flush`, `stop` and the pauses between attempts.
+        # Only wakes waiters: `flush`, and the pauses between attempts. State has one writer each, and needs no lock.
         self._progress = threading.Condition()
         self._flushes = 0
         self._deadline: float | None = None
@@ -87,7 +91,7 @@ class ExportThread:
         self._next_request = 0.0
         self._seen = 0
         self.sleeps = False
-        """True while it does not look by itself whether a span has ended."""
+        """True while the thread does not look by itself whether a span has ended."""
         self._noted: Counter[str] = Counter()
         self._report_attempts = 0
         self._announce_attempts = 0
@@ -98,9 +102,9 @@ class ExportThread:
         self.exported = 0
         self.rejected = 0
         self.dropped: Counter[str] = Counter()
-        """Spans given up here, by reason."""
+        """Spans that were given up here, by reason."""
         self.reports_dropped: Counter[str] = Counter()
-        """Reports given up here, by reason."""
+        """Reports that were given up here, by reason."""
 
     def add_report(self, method: str, request: bytes) -> bool:
         """Queue an encoded report for a method of the collector. False when the queue is full."""
@@ -114,7 +118,7 @@ class ExportThread:
     def flush(self, timeout: float) -> bool:
         """Wait until the collector has answered for everything handed over before. False after `timeout` seconds.
 
-        Between two attempts it cuts the wait short, unless the collector asked for that wait.
+        A pause between two attempts ends early, unless the collector asked for it.
         """
         spans, reports = self._buffer.accepted, self.reports_accepted
         with self._progress:
@@ -127,7 +131,7 @@ class ExportThread:
             )
 
     def stop(self, timeout: float) -> None:
-        """Deliver as much as possible within `timeout` seconds, drop the rest, end the thread."""
+        """Deliver as much as possible within `timeout` seconds, drop the rest, and end the thread."""
         with self._progress:
             if self._deadline is None:
                 now = self._monotonic()
@@ -135,12 +139,13 @@ class ExportThread:
                 self._deadline = now + timeout
             self._progress.notify_all()
         if not self._thread.started:
-            # Nothing was handed over, or only at interpreter exit, when no thread can be started any more.
+            # Nothing was handed over, or only at interpreter exit, when no thread can be started any more. Then this
+            # thread sends what there is.
             self._run()
             return
         self.wake()
         if not self._done.wait(timeout):
-            # The request in flight outlives the deadline: closing the connection ends it.
+            # A request in flight may outlive the deadline. Closing the connection ends it.
             self._transport.close()
             self._done.wait(1.0)
 
@@ -161,10 +166,10 @@ class ExportThread:
             self._done.set()
 
     def _guarded(self, step: Callable[[], None]) -> None:
-        """Run a step of the loop. A fault of ours costs the content of the step, never the thread."""
+        """Run a step of the loop. A bug of ours costs what the step was to send, never the thread."""
         try:
             step()
-        except Exception as error:  # noqa: BLE001 - the agent must outlive our bugs; logged, and its spans counted
+        except Exception as error:  # noqa: BLE001 - the agent must outlive our bugs; it is logged, lost spans are counted
             self.faults += 1
             self._log.warning("fault", "agenteval failed while sending", exc_info=error)
 
@@ -179,7 +184,8 @@ class ExportThread:
         return buffer.waiting >= MAX_REQUEST_SPANS or buffer.waiting_bytes >= MAX_REQUEST_BYTES
 
     def _await_batch(self) -> None:
-        """Return when a batch is due: urgent, full, lingered long enough, or the sender is stopping."""
+        """Wait until something is to be sent: spans that are urgent, fill a request or have waited for `LINGER`, a
+        report or an announcement that is due; or until the thread is to stop."""
         linger_until: float | None = None
         while self._deadline is None:
             self._intake.take_in()
@@ -195,7 +201,7 @@ class ExportThread:
                 linger_until = linger_until or now + LINGER
                 timeout = min(timeout, linger_until - now)
             elif self._seen != self._buffer.accepted:
-                # More may come soon, and need not wake this thread.
+                # More spans may end soon. Looking again saves their threads from waking this one.
                 self._seen = self._buffer.accepted
                 timeout = min(timeout, LINGER)
             if timeout <= 0:
@@ -204,7 +210,8 @@ class ExportThread:
             self._sleep(timeout)
 
     def _sleep(self, timeout: float) -> None:
-        """Wait until woken; a span that ends before this begins is seen at once."""
+        """Wait for a wake, at most `timeout` seconds."""
+        # Set before the look at the intake: a span that ends before it is seen here, one that ends later wakes us.
         self.sleeps = timeout > LINGER
         if not (self.sleeps and len(self._intake)):
             self._thread.wait(timeout)
@@ -230,7 +237,8 @@ class ExportThread:
         return self.exported + self.rejected + self.dropped.total()
 
     def _encoded(self, batch: list[EndedSpan]) -> Iterator[EncodedSpan]:
-        """Empty the batch: a span that is encoded need not wait for the collector, too."""
+        """Encode the spans of a batch, and empty it: an encoded span need not stay in memory until the collector
+        answers."""
         batch.reverse()
         while batch:
             ended = batch.pop()
@@ -246,7 +254,7 @@ class ExportThread:
             yield ended.span.resource, ended.span.instrumentation_scope, encoded
 
     def _deliver(self, part: list[EncodedSpan]) -> None:
-        """Send until the collector has answered for every span of `part`, or the sender's time is over."""
+        """Send until the collector has answered for every span of `part`, or the time for a stop is over."""
         request = self._encoder.request(part)
         attempt = 0
         while True:
@@ -280,7 +288,7 @@ class ExportThread:
             self._log.warning("warned", "the collector took the spans and says: %s", message)
 
     def _send_report(self) -> None:
-        """Try once to send the oldest report. Spans do not wait behind a report that the collector puts off."""
+        """Try once to send the oldest report. Spans never wait for a report that the collector does not take now."""
         if not self._reports or (self._monotonic() < self._report_due and self._deadline is None):
             return
         answer: Answer = Refused("a fault of ours")
@@ -300,7 +308,7 @@ class ExportThread:
                 self._notify()
 
     def _send_announcement(self) -> None:
-        """Try once to announce what was not announced yet. Nothing waits for it."""
+        """Try once to send the announcement that is due. Nothing waits for it."""
         delivered = not len(self._intake) and self._buffer.settled >= self._buffer.accepted
         if (request := self._announcements.take(delivered=delivered)) is None:
             return
@@ -323,7 +331,7 @@ class ExportThread:
         self._report_attempts += 1
 
     def _pause(self, attempt: int, answer: Retry) -> bool:
-        """Wait before the next attempt. False when the sender is stopping and its time is over."""
+        """Wait before the next attempt. False if the time for a stop is over."""
         after = answer.after
         waiting = self._buffer.accepted - self._buffer.settled
         self._log.warning("unreachable", "%d spans wait for the collector: %s", waiting, answer.problem)
@@ -335,7 +343,7 @@ class ExportThread:
 
         while not cut_short() and (remaining := until - self._monotonic()) > 0:
             self._log_losses()
-            # Who puts off spans is to know all the same that the process lives.
+            # A collector that takes no spans now must still hear that the process lives.
             self._guarded(self._send_announcement)
             with self._progress:
                 self._progress.wait_for(cut_short, min(remaining, MAX_BACKOFF))
@@ -345,14 +353,14 @@ class ExportThread:
         return True
 
     def _rest_while_stopping(self, answer: Retry) -> None:
-        """Rest before the next attempt of a sender that is stopping: not long where there never was a collector."""
+        """Wait briefly before the next attempt during a stop. A collector that was never reached gets less time."""
         if answer.never_reached:
             self._deadline = self._grace_ends
         with self._progress:
             self._progress.wait(self._time_left(FIRST_BACKOFF))
 
     def _note_refusals(self) -> None:
-        """Log the refusals of the buffer, because the agent's threads never log."""
+        """Note what the buffer refused, to be logged here: the agent's threads never log."""
         buffer = self._buffer
         too_fast = "the agent ends spans faster than the collector takes them"
         too_large = f"a span of about {buffer.oversized_bytes} bytes, max_buffer_bytes is {buffer.max_bytes}"

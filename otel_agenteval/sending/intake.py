@@ -1,4 +1,4 @@
-"""Starts and ends of spans between the agent's threads, which only append them, and ours, which take them in."""
+"""The queue of span starts and ends: the agent's threads append to it, threads of ours take them in."""
 
 import threading
 from collections import deque
@@ -14,24 +14,26 @@ from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer, ended_span
 from otel_agenteval.sending.open_traces import TraceTable
 
 MAX_UNWEIGHED: Final = 4096
-"""Ended spans that may wait for a thread of ours; then those who append take some in themselves."""
+"""Ended spans that may wait for a thread of ours. When more wait, the agent's threads take some in themselves."""
 MAX_UNTIMED: Final = 512
-"""The same where no observer has them taken in every second."""
+"""The same bound where no watch thread takes spans in every second."""
 HELP: Final = 4
-"""Starts and ends that a thread of the agent takes in then, for each one that it appends: so the number falls."""
+"""Starts and ends that a thread of the agent takes in for each start that it appends. A start brings an end, so any
+number above two makes the queue shrink."""
 MAX_EVENTS: Final = 8 * MAX_UNWEIGHED
-"""Starts and ends that may wait where the agent's threads do not come to help; the newest go then."""
+"""Starts and ends that may wait at all. When more wait, the newest are dropped."""
 
+# The size of spans that wait is guessed: a moving average over about so many spans, starting at so many bytes.
 _MEAN_OF: Final = 8
 _FIRST_MEAN: Final = 16 * 1024
 
 Start: TypeAlias = tuple[ReadableSpan, SpanIdentity | None, SpanIdentity | Context | None]
-"""A span that started; the identity that its context names, and the one that counts where its trace has none, or the
-context of a root to find that in."""
+"""A span that started, the identity that its own context names, and a fallback for a trace without identity: another
+identity, or the context whose baggage may hold one."""
 
 
 class Observer(Protocol):
-    """Somebody who is told of starts and ends."""
+    """Receives starts and ends of spans, once they are taken in."""
 
     def started(self, span: ReadableSpan, identity: SpanIdentity | None) -> None:
         """Take a start."""
@@ -41,10 +43,11 @@ class Observer(Protocol):
 
 
 class SpanIntake:
-    """Takes starts and ends into the table of open traces, the buffer and the observer, in the order of their arrival.
+    """Takes starts and ends into the table of open traces, the buffer and the observer, in the order in which they
+    came.
 
-    The agent's threads append to `events`, and wait for nothing. Whatever costs more is done by `take_in`, mostly on
-    threads of ours. What was not taken in counts in the bounds of the buffer with the size that spans had of late.
+    The agent's threads append to `events` and wait for nothing. `take_in` does all that costs more, mostly on threads
+    of ours. The buffer's bounds also hold for spans that still wait here; their sizes are taken from the last spans.
     """
 
     def __init__(
@@ -55,16 +58,16 @@ class SpanIntake:
         wake: Callable[[], None],
         fault: Callable[[Exception], None],
     ) -> None:
-        """`wake` is called where too much waits; `fault` takes a bug of ours."""
+        """`wake` is called when too much waits. `fault` takes an exception that a bug of ours has raised."""
         self._table = table
         self._buffer = buffer
         self._observer = observer
         self._wake = wake
         self._fault = fault
         self.events: deque[Start | ReadableSpan] = deque()
-        """Starts and ends in the order in which they came. Whoever appends a start asks whether they are more than
-        `limit`, and then calls `relieve`: no end is without a start."""
-        # Re-entrant: a span may end inside a garbage collection that interrupts this on the same thread.
+        """Starts and ends in the order in which they came. After appending a start, call `relieve` if there are more
+        than `limit`. Ends need no such check, because each has a start."""
+        # Re-entrant: a garbage collection may end a span, and so come here again on the same thread.
         self._lock = threading.RLock()
         self._is_taking = False
         self._losing = threading.RLock()
@@ -75,19 +78,22 @@ class SpanIntake:
         self.too_late = 0
         """Spans that ended after `stop`."""
         self.lost = 0
-        """Spans that went because MAX_EVENTS waited."""
+        """Spans that were dropped because MAX_EVENTS waited."""
 
     def __len__(self) -> int:
         """Return the number of starts and ends that wait."""
         return len(self.events)
 
     def take_in(self, at_most: int | None = None, *, timeout: float = -1) -> None:
-        """Take in what waits now, the oldest first. Waits for another thread that does, at most `timeout` seconds."""
+        """Take in what waits now, the oldest first.
+
+        Where another thread is at it, wait for that one, at most `timeout` seconds (negative: without a limit).
+        """
         if not self._lock.acquire(timeout=timeout):
             return
         is_first = not self._is_taking
         try:
-            # A garbage collection that interrupts this very thread comes here, too.
+            # A garbage collection on this thread may come here while it is at it: the order would be lost.
             if is_first:
                 self._is_taking = True
                 self._take_in(len(self.events) if at_most is None else at_most)
@@ -96,40 +102,41 @@ class SpanIntake:
             self._lock.release()
 
     def relieve(self) -> None:
-        """Take some in, on a thread of the agent, as those of ours are busy or gone."""
+        """Take some events in on a thread of the agent, because our threads are busy or gone."""
         self._wake()
         self.take_in(HELP, timeout=0)
         while len(self.events) > MAX_EVENTS:
             with self._losing:
+                # A start is a tuple. Only spans are counted as lost, not their starts.
                 self.lost += type(self.events.pop()) is not tuple
 
     def hurry(self, timeout: float) -> None:
-        """Let nothing that has ended by now linger. Waits for a thread that takes in, at most `timeout` seconds."""
+        """Have everything that has ended by now sent soon. Waits at most `timeout` seconds for a thread that takes
+        in."""
         self.take_in(timeout=timeout)
         self._buffer.hurry()
 
-    def whose(
+    def identity_of(
         self,
         context: SpanContext,
         parent: SpanContext | None,
         identity: SpanIdentity | None,
         around: SpanIdentity | Context | None,
     ) -> SpanIdentity | None:
-        """Return the identity of a span: what is named for it, completed by what its trace has, once all that came
-        before was taken in."""
+        """Return the identity of a span: its own, completed by that of its trace. What came before must be taken in."""
         inherited = self._table.inherited(context.trace_id, parent.span_id if parent is not None else None)
         if identity is None:
             return inherited or _around(parent, around)
         return identity if inherited is None or inherited is identity else identity.completed_by(inherited)
 
     def stop(self, timeout: float) -> None:
-        """Take in what waits; what comes from here on is only counted."""
+        """Take in what waits. Spans that end from here on are only counted."""
         self.take_in(timeout=timeout)
         self._stopped = True
         self.limit = self._room()
 
     def disown(self) -> None:
-        """Take over from the parent process what is known of open traces, but none of its spans, after a fork."""
+        """After a fork, keep what the parent process knew of open traces, and leave all its spans to it."""
         self._observer = None
         self._stopped = True
         self._take_in(len(self.events))
@@ -144,7 +151,7 @@ class SpanIntake:
                     self._take_start(*event)
                 else:
                     self._take_end(event)  # type: ignore[arg-type]
-            except Exception as error:  # noqa: BLE001 - a bug of ours costs a span; logged and counted
+            except Exception as error:  # noqa: BLE001 - a bug of ours costs one span; it is logged and counted
                 self._fault(error)
         self.limit = self._room()
 
@@ -154,7 +161,7 @@ class SpanIntake:
         context = span.get_span_context()
         if context is None or not context.trace_flags.sampled:
             return
-        identity = self.whose(context, span.parent, identity, around)
+        identity = self.identity_of(context, span.parent, identity, around)
         self._table.start(context.trace_id, context.span_id, identity)
         if self._observer is not None:
             self._observer.started(span, identity)
@@ -183,7 +190,7 @@ class SpanIntake:
             self._buffer.hurry()
 
     def _room(self) -> int:
-        """Return how many starts and ends may wait: as many as the buffer has room for, a start for each end."""
+        """Return how many starts and ends may wait: two for each span that the buffer has room for."""
         if self._stopped:
             return 0
         most = MAX_UNWEIGHED if self._observer is not None else MAX_UNTIMED
@@ -191,7 +198,7 @@ class SpanIntake:
 
 
 def _around(parent: SpanContext | None, around: SpanIdentity | Context | None) -> SpanIdentity | None:
-    """Return the identity of a span that neither its context nor its trace names."""
+    """Return the fallback identity. Baggage counts for roots alone: another span has the identity of its trace."""
     if around is None or isinstance(around, SpanIdentity):
         return around
     return identity_in_baggage(around) if parent is None or parent.is_remote else None

@@ -1,4 +1,4 @@
-"""The traces that are open in this process: the identities of their spans, and the end of the last open one."""
+"""The table of traces that are open in this process: whose their spans are, and when the last open span has ended."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,12 +9,13 @@ from otel_agenteval.context import SpanIdentity
 MAX_TRACES: Final = 4096
 MAX_OPEN_SPANS: Final = 65_536
 REMEMBER_CLOSED: Final = 600.0
-"""Seconds a closed trace is remembered, so that a late span continues its count: the collector's `max_age`."""
+"""Seconds for which a closed trace is remembered, so that a late span continues its count. The collector waits as long
+(`assembly.max_age`)."""
 
 
 @dataclass(slots=True, eq=False)
 class TraceEntry:
-    """One trace: the identity of its first span that had any, and of each open span."""
+    """A trace: the identity of its first span that had one, and the identities of its open spans."""
 
     identity: SpanIdentity | None = None
     open: dict[int, SpanIdentity | None] = field(default_factory=dict)
@@ -24,10 +25,11 @@ class TraceEntry:
 
 
 class TraceTable:
-    """Bounded by traces and by open spans; the trace that closed first goes first, then the one that opened first.
+    """Keeps a bounded number of traces and open spans. Evicts the trace that closed first, else the one that opened
+    first.
 
-    A span whose entry went is exported all the same, with no identity and no completion marker of its own. Not
-    thread-safe. `monotonic` gives seconds.
+    A span of an evicted trace is exported all the same, without an identity or a completion marker. Not thread-safe.
+    `monotonic` gives seconds.
     """
 
     def __init__(
@@ -46,13 +48,13 @@ class TraceTable:
         self.open_spans = 0
         self.evicted_spans = 0
         self.without_root = 0
-        """Open traces whose root has ended: any end may close them."""
+        """The number of open traces whose root has ended. Any end may close one of them."""
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)
 
     def inherited(self, trace_id: int, parent_id: int | None) -> SpanIdentity | None:
-        """Return the identity of the parent span while it is open, else of the trace."""
+        """Return the identity of the parent span if it is open, else that of the trace."""
         entry = self._open.get(trace_id) or self._closed.get(trace_id)
         if entry is None:
             return None
@@ -64,7 +66,7 @@ class TraceTable:
         return trace_id in self._open
 
     def start(self, trace_id: int, span_id: int, identity: SpanIdentity | None) -> None:
-        """Note that the span is open and whose it is."""
+        """Note that a span is open, and its identity."""
         if self.open_spans >= self._max_open_spans:
             self._evict_open()
         entry = self._open.get(trace_id)
@@ -81,7 +83,7 @@ class TraceTable:
     def end(
         self, trace_id: int, span_id: int, *, is_root: bool = False
     ) -> tuple[TraceEntry | None, SpanIdentity | None]:
-        """Return the trace's entry (None: forgotten) and the span's identity, the span being closed from here on."""
+        """Close a span. Return the entry of its trace, None if that was evicted, and the span's identity."""
         entry = self._open.get(trace_id)
         if entry is None:
             entry = self._closed.get(trace_id)
@@ -92,7 +94,7 @@ class TraceTable:
         self.open_spans -= 1
         if not entry.open:
             entry.closed_at = self._monotonic()
-            self._closed[trace_id] = self._left(trace_id)
+            self._closed[trace_id] = self._remove_open(trace_id)
             self._forget_oldest(entry.closed_at)
         elif is_root and not entry.outlives_root:
             entry.outlives_root = True
@@ -100,7 +102,7 @@ class TraceTable:
         return entry, identity
 
     def disown(self) -> None:
-        """Leave everything open to the parent process, after a fork. This process has handed over nothing."""
+        """After a fork, leave all open spans to the parent process. This process has handed over none so far."""
         now = self._monotonic()
         self._closed.update(self._open)
         self._open.clear()
@@ -112,7 +114,8 @@ class TraceTable:
             entry.closed_at = now
 
     def _forget_oldest(self, now: float) -> None:
-        # Two for each one that closes: the work stays constant and old entries still run out.
+        # Two are looked at for each trace that closes: constant work, and old entries still go faster than new ones
+        # come.
         for trace_id in [key for key, _ in zip(self._closed, range(2), strict=False)]:
             if now - self._closed[trace_id].closed_at > REMEMBER_CLOSED:
                 del self._closed[trace_id]
@@ -124,12 +127,12 @@ class TraceTable:
             self._evict_open()
 
     def _evict_open(self) -> None:
-        entry = self._left(next(iter(self._open)))
+        entry = self._remove_open(next(iter(self._open)))
         self.open_spans -= len(entry.open)
         self.evicted_spans += len(entry.open)
 
-    def _left(self, trace_id: int) -> TraceEntry:
-        """Return the entry of a trace that is not among the open ones any more."""
+    def _remove_open(self, trace_id: int) -> TraceEntry:
+        """Remove a trace from the open ones, and return its entry."""
         entry = self._open.pop(trace_id)
         self.without_root -= entry.outlives_root
         entry.outlives_root = False

@@ -1,4 +1,4 @@
-"""Redaction of spans before they leave the agent. Runs on the sender's thread, after loops were looked for."""
+"""Redaction of spans before they leave the agent. Runs on the export thread, after loops were looked for."""
 
 import os
 import secrets
@@ -10,22 +10,25 @@ from otel_agenteval.model import Json
 from otel_agenteval.redaction import RedactionBudget, Redactor
 
 AGENTEVAL_REDACTION_KEY: Final = "AGENTEVAL_REDACTION_KEY"
-"""Makes the placeholders, where several processes are to write the same ones; without it each process has a key."""
+"""The key that makes the placeholders. Give it where several processes are to write the same ones; without it, each
+process has a random key."""
 
 MAX_CHARACTERS: Final = 1_000_000
-"""Characters that are redacted of a span; what is beyond is left out: longer ones would hold up the agent."""
+"""Characters of a span that are redacted. Texts beyond them are left out, because redacting them would hold up the
+agent."""
 
 IDS: Final = frozenset((
     semconv.AGENTEVAL_SESSION_ID, semconv.AGENTEVAL_USER_ID, semconv.AGENTEVAL_TASK_ID, semconv.AGENTEVAL_RUN_ID,
     semconv.GEN_AI_CONVERSATION_ID, semconv.SESSION_ID, semconv.USER_ID, semconv.ENDUSER_ID,
 ))  # fmt: skip
-"""Attributes that stay as they are: reports, verdicts and deletion find sessions, users and runs by them."""
+"""Attributes that stay as they are, because reports, verdicts and deletion find sessions, users and runs by them."""
 
 _random_key = secrets.token_bytes(32)
 
 
 class SpanRedaction:
-    """Replaces secrets, and with `personal_data` that too, in what belongs to one span after the other."""
+    """Redacts the texts and attributes of one span after the other. `extent` is `secrets`, or `all` with personal
+    data."""
 
     def __init__(self, extent: str) -> None:
         self._personal_data = extent == "all"
@@ -34,14 +37,15 @@ class SpanRedaction:
         self._redactor = self._new()
 
     def next_span(self) -> None:
-        """Begin with a span, which has a budget of its own."""
+        """Begin a span, with a budget of its own."""
         self._redactor = self._new()
 
     def text(self, text: str) -> str:
+        """Return a text of the span, redacted."""
         return str(self._redactor.redact(text))
 
     def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the attributes, redacted all together: a name among them says what another one is."""
+        """Return the attributes, redacted all together: the name of one may say what the value of another one is."""
         ids = {key: value for key, value in attributes.items() if key in IDS}
         others = {key: _json(value) for key, value in attributes.items() if key not in IDS}
         return {**ids, **cast("dict[str, Any]", self._redactor.redact(others))}

@@ -1,4 +1,4 @@
-"""One gRPC channel to the collector, and what its answers mean to the sender."""
+"""One gRPC channel to the collector, and the meaning of its answers: delivered, try again, or refused."""
 
 import logging
 from collections.abc import Callable
@@ -37,8 +37,9 @@ _RETRYABLE: Final = frozenset(
     }
 )
 _CONNECTION_LOST: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
-# How gRPC begins the details of a failure to connect or to resolve the name. Nothing else tells it from a collector
-# that answers UNAVAILABLE; a wording not listed passes for one that was reached, and so for one to wait for.
+# The beginnings of gRPC's details of a failure to connect, or to resolve the name. Nothing else tells such a failure
+# from a collector that answers UNAVAILABLE. With a wording that is not listed, the collector counts as reached: we wait
+# for it.
 _NOT_CONNECTED: Final = ("failed to connect to all addresses", "errors resolving", "DNS resolution failed")
 _RETRY_INFO: Final = "google.rpc.retryinfo-bin"
 _STATUS_DETAILS: Final = "grpc-status-details-bin"
@@ -48,7 +49,7 @@ _logger = logging.getLogger("otel_agenteval")
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The collector has it, but for `rejected` spans it refused with `message`."""
+    """The collector has the request, except `rejected` spans that it refused with `message`."""
 
     rejected: int = 0
     message: str = ""
@@ -56,9 +57,9 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Not now: the same request may be taken `after` that many seconds; None: the collector did not say when.
+    """The same request may be taken later: `after` so many seconds, None if the collector did not say when.
 
-    `never_reached`: neither this attempt nor an earlier one found a collector to connect to.
+    `never_reached` is true if no attempt so far found a collector to connect to.
     """
 
     problem: str
@@ -68,7 +69,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Never: the same request fails again. `too_large`: a smaller one may pass."""
+    """The same request would fail again. With `too_large`, a smaller one may pass."""
 
     problem: str
     too_large: bool = False
@@ -78,7 +79,8 @@ Answer: TypeAlias = Delivered | Retry | Refused
 
 
 class Transport:
-    """Connects at the first call, and anew after the connection was lost: gRPC's own back-off goes to two minutes."""
+    """Connects at the first call, and anew after a lost connection, because gRPC's own back-off grows to two
+    minutes."""
 
     def __init__(self, destination: Callable[[], Destination]) -> None:
         self._destination = destination
@@ -86,12 +88,13 @@ class Transport:
         self._reached = False
 
     def send(self, method: str, request: bytes, timeout: float) -> Answer:
-        """Send an encoded request and wait at most `timeout` seconds. Raises nothing for what the far side does."""
+        """Send an encoded request, and wait for the answer at most `timeout` seconds. Failures are answers, not
+        errors."""
         with forks_wait():
             return self._call(method, request, timeout)
 
     def close(self) -> None:
-        """Give up the connection; a call in progress ends."""
+        """Close the connection. A call in progress ends."""
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
@@ -106,7 +109,7 @@ class Transport:
                 return Retry(problem, never_reached=not self._reached)
         channel = self._channel
         try:
-            # Both ends of this call are bytes already.
+            # Without serializers: the request is bytes already, and most answers are not read.
             call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(method, None, None)
             response = call(request, timeout=timeout, metadata=destination.headers)
         except grpc.RpcError as error:
@@ -115,7 +118,7 @@ class Transport:
             self._reached = self._reached or not _is_not_connected(error)
             return _failure(destination, error, self._reached)
         except ValueError:
-            # So gRPC names a channel that `close` took away meanwhile; anything else is a fault of ours.
+            # gRPC raises ValueError for a channel that `close` has closed meanwhile. Anything else is a bug of ours.
             if channel is self._channel:
                 raise
             return Retry("the connection was closed")
@@ -124,9 +127,9 @@ class Transport:
 
 
 def open_channel(destination: Destination) -> grpc.Channel:
-    """Return a channel of its own; to be called where forks wait, as gRPC imports the most of itself only here.
+    """Return a new channel, which shares no connection. Raises OSError if the TLS files cannot be read.
 
-    Raises OSError where the TLS files cannot be read.
+    Call it inside `forks_wait`, because gRPC imports most of itself only here.
     """
     options: list[tuple[str, int]] = [
         # Channels to one address share connections by default, and after a fork the child's would use the parent's.
@@ -134,7 +137,7 @@ def open_channel(destination: Destination) -> grpc.Channel:
         ("grpc.max_send_message_length", -1),
     ]
     if destination.loopback:
-        # A proxy from the environment cannot reach this machine's own address.
+        # A proxy that the environment names cannot reach this machine's own address.
         options.append(("grpc.enable_http_proxy", 0))
     compression = grpc.Compression.Gzip if destination.gzip else grpc.Compression.NoCompression
     _logger.debug("connecting to %s (%s)", destination.target, destination.source)
@@ -149,8 +152,11 @@ def open_channel(destination: Destination) -> grpc.Channel:
 
 @cache
 def _keep_grpc_running() -> grpc.Channel:
-    """Open a channel that nobody uses and nobody closes: gRPC shuts down on a thread of its own when the last one
-    closes, and a child forked meanwhile would inherit a lock that nobody releases."""
+    """Open a channel that is never used and never closed.
+
+    When its last channel closes, gRPC shuts down on a thread of its own. A child that is forked meanwhile would inherit
+    a lock that nobody releases.
+    """
     return grpc.insecure_channel("127.0.0.1:1")
 
 
@@ -177,14 +183,14 @@ def _failure(destination: Destination, error: grpc.RpcError, reached: bool) -> A
         problem = f"{problem}; {advice}"
     if code not in _RETRYABLE:
         return Refused(problem)
-    # gRPC itself answers so for a message over the receiver's limit; it will not shrink by waiting.
+    # gRPC itself answers this for a message over the receiver's limit. Waiting would not make the message smaller.
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         return Refused(problem, too_large=True)
     return Retry(problem, _retry_delay(error), never_reached=not reached)
 
 
 def _retry_delay(error: grpc.RpcError) -> float | None:
-    """Return the seconds the collector asked for, in a RetryInfo trailer or among the details of the status."""
+    """Return the seconds that the collector asks for, by a RetryInfo in a trailer or in the details of the status."""
     trailers: dict[str, Any] = {item.key: item.value for item in error.trailing_metadata() or ()}
     info = RetryInfo()
     try:
@@ -204,8 +210,8 @@ def _seconds(info: RetryInfo) -> float:
     return float(info.retry_delay.seconds + info.retry_delay.nanos / 1e9)
 
 
-_WRONG: Final = (
-    # gRPC has no code for these. A wording that is not listed goes without advice.
+_ADVICE: Final = (
+    # gRPC has no status codes for these. A wording that is not listed gets no advice.
     ("http1.x server", "this port speaks HTTP, not gRPC: 4318 is OTLP/HTTP and 4319 the page, use 4317"),
     ("missing selected ALPN", "this port speaks HTTPS, not gRPC: 4318 is OTLP/HTTP and 4319 the page, use 4317"),
     ("WRONG_VERSION_NUMBER", "this port has no TLS: use http:// instead of https://"),
@@ -217,5 +223,5 @@ _WRONG: Final = (
 
 
 def advice_on(details: str) -> str | None:
-    """Return what to do about a connection that failed with these details of gRPC; None where they do not say."""
-    return next((advice for wording, advice in _WRONG if wording in details), None)
+    """Return advice on a connection that failed with these details of gRPC; None where no wording is known."""
+    return next((advice for wording, advice in _ADVICE if wording in details), None)

@@ -1,7 +1,7 @@
 """Questions of an agent about the newest alarm on its session."""
 
 from otel_agenteval.loops.guard import AgentLoopDetected
-from otel_agenteval.loops.verdicts import where_we_are
+from otel_agenteval.loops.verdicts import current_ids
 from otel_agenteval.processor import live_processors
 from otel_agenteval.verdict import Verdict
 
@@ -9,7 +9,7 @@ from otel_agenteval.verdict import Verdict
 def current_verdict() -> Verdict | None:
     """Return the newest alarming verdict on the current session, else on the current span's trace; else None. Never
     waits. A verdict is remembered for ten minutes; its `trace_id` may be of an earlier trace."""
-    session_id, trace_id = where_we_are()
+    session_id, trace_id = current_ids()
     alarms = [alarm for each in live_processors() if (alarm := each.alarm(session_id, trace_id))]
     newest = max(alarms, key=lambda alarm: alarm.at, default=None)
     return newest.verdict if newest is not None else None
@@ -21,7 +21,7 @@ def raise_if_looping() -> None:
 
     It does so whether or not `stop_on_loop` was called. Like the guard, it first looks at what has ended so far.
     """
-    session_id, trace_id = where_we_are()
+    session_id, trace_id = current_ids()
     for processor in live_processors():
         processor.look()
         if (alarm := processor.stopping_alarm(session_id, trace_id)) is not None:

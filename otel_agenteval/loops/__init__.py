@@ -1,1 +1,1 @@
-"""Loops in the agent itself: spans that end go in, verdicts for the agent come out."""
+"""Loop detection in the agent's process. In: spans that start and end. Out: verdicts for the agent."""

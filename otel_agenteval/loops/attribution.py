@@ -1,4 +1,4 @@
-"""Attribute a step to its agent: the one that is named around it, and which of its runs."""
+"""Attribution of a step to its agent and agent run, by the open spans around it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,12 +15,15 @@ from otel_agenteval.loops.light_reader import kind_of
 from otel_agenteval.model import AgentRun
 
 MAX_DEPTH: Final = 32
-"""Spans around a span that are looked at."""
+"""Spans around a span that are looked at, from the inside out."""
 
 
 class Owner(NamedTuple):
-    """The agent that the steps directly inside a span belong to, and its run, as far as they are known. `label` tells
-    runs of one agent from those of others; `in_tool`: a tool is called in between."""
+    """The agent, and its run, that steps directly inside a span belong to, as far as they are known.
+
+    `label` is the agent's name, or that of its run's span where no agent is named. `in_tool` says that a tool call lies
+    between the agent run and the span.
+    """
 
     agent: str | None = None
     run: AgentRun | None = None
@@ -35,18 +38,19 @@ class StartedSpan:
     span: ReadableSpan
     identity: SpanIdentity | None
     inside: Owner | None = None
-    """The owner of what stands inside the span, as it was last read."""
+    """The owner of steps directly inside the span, as it was last computed."""
     read: tuple[int, int] = (0, 0)
-    """The numbers of spans and attributes that `inside` was read from."""
+    """The numbers of spans and of attributes that `inside` was computed from. More of either may name an agent."""
     stirred_at: int = 0
-    """The start of the newest span inside that was over before anybody looked at it; 0 for none."""
+    """The start of the newest span inside this one that ended before a detector saw it; 0 for none. At that time, this
+    span did not hang."""
 
 
 NOBODY: Final = Owner()
 
 
 def owner_of(span: ReadableSpan, spans: Mapping[int, StartedSpan]) -> Owner:
-    """Return the owner of `span`, by the open spans around it, which are found by their ids."""
+    """Return the owner of `span`. `spans` are the open spans of its trace, by id."""
     unnamed: list[StartedSpan] = []
     found = NOBODY
     attributes = 0
@@ -60,7 +64,7 @@ def owner_of(span: ReadableSpan, spans: Mapping[int, StartedSpan]) -> Owner:
         parent = around.span.parent
     if not unnamed:
         return found
-    # An agent that is not named yet may be later.
+    # Instrumentations may name an agent after the start of its span, so an owner without a name is computed again.
     nearest, read = unnamed[0], (len(unnamed), attributes)
     if nearest.inside is not None and nearest.read == read:
         return nearest.inside
@@ -71,7 +75,7 @@ def owner_of(span: ReadableSpan, spans: Mapping[int, StartedSpan]) -> Owner:
 
 
 def agent_named(span: ReadableSpan, attributes: Attributes) -> str | None:
-    """Return the agent that `span` itself names by its `attributes` or its name; None where it names none."""
+    """Return the agent that `span` itself names, by its `attributes` or its name; None where it names none."""
     scope = span.instrumentation_scope
     return agent_of(span.name, attributes, scope.name if scope is not None else "")
 
@@ -88,7 +92,7 @@ def _inside(around: StartedSpan, outer: Owner, spans: Mapping[int, StartedSpan])
         return outer._replace(agent=agent)
     label = named or span.name
     if label == outer.label and not outer.in_tool:
-        # One run, recorded twice or anew in every turn of it.
+        # The same agent run, recorded twice, or again in each of its turns.
         return outer
     context = span.get_span_context()
     run = AgentRun(
@@ -100,7 +104,7 @@ def _inside(around: StartedSpan, outer: Owner, spans: Mapping[int, StartedSpan])
 
 
 def _is_parallel(run: StartedSpan, spans: Mapping[int, StartedSpan]) -> bool:
-    """Return whether another run of the same agent goes on beside this one: its span has the same name."""
+    """Return whether another run of the same agent is open beside this one: a span of the same name, not around it."""
     beside = {id(each) for each in spans.values() if each.span.name == run.span.name}
     around: StartedSpan | None = run
     for _ in range(MAX_DEPTH):

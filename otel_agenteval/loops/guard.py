@@ -1,4 +1,4 @@
-"""The opt-in guard: an agent that loops is stopped by an exception at its next tool or model call."""
+"""The opt-in guard: it stops an agent that loops, by an exception at its next tool or model call."""
 
 import threading
 from contextvars import Token
@@ -13,8 +13,11 @@ _GUARDED: Final = context_api.create_key("agenteval-guarded")
 
 
 class AgentLoopDetected(BaseException):
-    """An alarm says that the agent is to stop. No `Exception`: frameworks take those of a tool for its answer and go
-    on, and instrumentations swallow them. Catch it by its name."""
+    """Raised in an agent that an alarm is to stop. Catch it by its name.
+
+    It is no `Exception`, because frameworks give those to the model as a tool's answer and go on, and instrumentations
+    swallow them.
+    """
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(f"{verdict.kind}: {verdict.reason}")
@@ -25,7 +28,7 @@ class AgentLoopDetected(BaseException):
 
 
 class _ProcessWide:
-    """The number of plain calls of `stop_on_loop` that hold, and whether it was ever called."""
+    """Counts the plain calls of `stop_on_loop` that hold. `used` says whether it was ever called, in any form."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -42,7 +45,7 @@ process_wide = _ProcessWide()
 
 
 class Guard:
-    """The guard that `stop_on_loop` returns; as a context manager it guards only what runs inside."""
+    """The guard that `stop_on_loop` returns. As a context manager, it guards only what runs inside."""
 
     def __init__(self) -> None:
         self._token: Token[Context] | None = None
@@ -67,16 +70,18 @@ class Guard:
 
 
 def stop_on_loop() -> Guard:
-    """Stop an agent that has an alarming verdict from now on: its next tool or model call raises `AgentLoopDetected`.
+    """Stop agents that loop from now on: after an alarm, the next tool or model call raises `AgentLoopDetected`.
 
-    Called plainly it holds for the whole process; `with otel_agenteval.stop_on_loop():` for what runs inside, as far as
-    the OpenTelemetry context goes. The span of the call is neither sent nor counted. The trace is stopped for good; a
-    later one of the session only where the alarm came when its own trace was over. Where an instrumentation says what a
-    span is only at its end, use `raise_if_looping` in the tools.
+    A plain call guards the whole process. `with otel_agenteval.stop_on_loop():` guards what runs inside, as far as the
+    OpenTelemetry context reaches. The span of the refused call is neither sent nor counted.
+
+    The alarm's trace is stopped for good. A later trace of the session is stopped only if the alarm came after its own
+    trace was over. Some instrumentations say only at the end of a span that it is a call; with those, call
+    `raise_if_looping` in the tools.
     """
     return Guard()
 
 
 def is_guarded(context: Context | None) -> bool:
-    """Return whether a guard holds for a span that starts in `context`; None: the current one."""
+    """Return whether a guard holds for a span that starts in `context` (None: the current one)."""
     return process_wide.calls > 0 or context_api.get_value(_GUARDED, context) is True

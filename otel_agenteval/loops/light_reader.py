@@ -1,7 +1,7 @@
-"""Steps out of single spans, for detectors beside the agent: of a few attributes of each, and no other span.
+"""The light reader: it reads a step for the detectors beside the agent from a few attributes of one span.
 
-It knows the spans of every dialect, but decodes no conversation: what stands only in messages is for the collector to
-see. Arguments, results and replies are read without the wrapping that differs from call to call. Nothing here raises.
+It knows the spans of every dialect, but it decodes no conversation: what stands in messages alone, the collector reads.
+Arguments, results and replies are read without wrapping that differs from call to call. Nothing here raises.
 """
 
 import json
@@ -22,20 +22,21 @@ from otel_agenteval.detectors.tool_names import only_hands_over, receiver_in
 from otel_agenteval.model import AgentRun, Json
 
 MAX_CONTENT: Final = 64 * 1024
-"""Characters of arguments, of a result or of a reply that are decoded; longer ones are compared as text."""
+"""Characters of arguments, of a result or of a reply that are decoded. Longer ones are compared as text."""
 
 MAX_WRAPPED: Final = 8
 """Wrappings inside one another that are taken off."""
 
-# What has one of these is a message, and no part of one.
+# An object with one of these keys is a message, not a part of one.
 _ENVELOPES: Final = frozenset(("role", "data", "kwargs"))
 _NOT_RECORDED: Final = frozenset(("", "null", "__REDACTED__", "[REDACTED]", "REDACTED"))
-# Without the search for white space that `json.loads` makes twice.
+# Faster than `json.loads`, which searches for white space at both ends.
 _decode: Final = json.JSONDecoder().raw_decode
 
 
 def arguments_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
-    """Return arguments without the wrapping of callbacks and decorators, whose ids differ from call to call."""
+    """Return arguments without the wrapping of callbacks and decorators, which holds ids that differ from call to
+    call."""
     decoded = decoded_json(value)
     if isinstance(decoded, dict):
         if depth and "inputs" in decoded and ("kwargs" in decoded or "tags" in decoded):
@@ -48,7 +49,7 @@ def arguments_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
 
 
 def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
-    """Return a tool's result without the message around it, whose ids differ from call to call."""
+    """Return a tool's result without the message around it, which holds ids that differ from call to call."""
     decoded = decoded_json(value)
     if isinstance(decoded, dict) and depth:
         if "output" in decoded and ("kwargs" in decoded or "tags" in decoded):
@@ -66,13 +67,13 @@ def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
 
 
 def error_in(result: Json, tool: str) -> str | None:
-    """Return the error that a result of `tool` tells of, in words or by its fields; None where it tells of none."""
+    """Return the error that a result of `tool` reports, in words or by its fields; None where it reports none."""
     is_long = isinstance(result, str) and len(result) > MAX_CONTENT and result.startswith("{")
     return None if is_long else result_error(result, tool)
 
 
 def speech_in(value: Json) -> str | None:
-    """Return the text of a model's reply; None where there is none, or only inside what is not decoded here."""
+    """Return the text of a model's reply; None where there is none, or none that is read here."""
     decoded = decoded_json(value)
     if are_parts(decoded) and not any(isinstance(part, dict) and _ENVELOPES & part.keys() for part in decoded):
         decoded = {"role": ASSISTANT, "content": decoded}
@@ -87,7 +88,8 @@ def _text_of_blocks(blocks: list[Any]) -> str | None:
 
 
 def decoded_json(value: Any) -> Any:
-    """Return the value of JSON text, decoded at most twice; text that is none, or is too long, stays as it is."""
+    """Return the value of JSON text, decoded at most twice. Text that is no JSON, or is too long, is returned as it
+    is."""
     for _ in range(2):
         if not isinstance(value, str) or len(value) > MAX_CONTENT:
             break
@@ -111,7 +113,7 @@ def _is_recorded(value: Any) -> bool:
 Events = Iterable[tuple[str, Attributes]]
 
 _STEP_KINDS: Final = {SpanRole.TOOL: StepKind.TOOL, SpanRole.MODEL: StepKind.MODEL}
-# Asked of every span, so the tables of the dialects are made into what is looked up.
+# Every span is looked up in these, so they are made once from the tables of the dialects.
 _KINDS: Final = {
     kind.key: {value: _STEP_KINDS[role] for value, role in kind.roles.items() if role in _STEP_KINDS}
     for kind in KEYS.kinds
@@ -123,7 +125,7 @@ _SESSIONS: Final = (semconv.GEN_AI_CONVERSATION_ID, semconv.SESSION_ID)
 
 
 def kind_of(name: str, attributes: Attributes) -> StepKind:
-    """Return the kind of a span, as far as it is known; OTHER where an instrumentation says nothing at its start."""
+    """Return the kind of a span as far as it is known. At its start, some instrumentations do not say: then OTHER."""
     kind = _kind(attributes)
     return StepKind.OTHER if kind is StepKind.TOOL and _steers(name, attributes) else kind
 
@@ -139,7 +141,7 @@ def name_of(kind: StepKind, name: str, attributes: Attributes) -> str:
 
 
 def session_of(attributes: Attributes) -> str | None:
-    """Return the session that a span names by the conventions; None where it names none."""
+    """Return the session that a span names in an attribute of the conventions; None where it names none."""
     return _text(attributes, _SESSIONS)
 
 
@@ -156,8 +158,11 @@ def step_of(
     started_at: int | None = None,
     ended_at: int | None = None,
 ) -> Step | None:
-    """Return the step that a span which ended stands for; None where it is neither a tool's nor a model's. `name` is
-    the span's, `failed` whether its status is an error. `events` are given with their names, times as in `Step`."""
+    """Return the step of a span that ended; None if it is neither a tool call nor a model call.
+
+    `name` is the span's name, `failed` says whether its status is an error. `events` are pairs of name and attributes.
+    Times are those of `Step`.
+    """
     kind = _kind(attributes)
     ends_turn = False
     if kind is StepKind.TOOL and _steers(name, attributes):
@@ -194,7 +199,7 @@ def _read_tool(step: Step, attributes: Attributes, events: Events, failed: bool,
     step.arguments, step.result = arguments_in(asked), result_in(answer)
     step.error = _error(attributes, told, status_message) if failed else None
     if step.error in (None, "error", "_OTHER"):
-        # The span has no words of its own; its result may have.
+        # The span has no text of its error. Its result may have.
         is_text = step.error is not None and isinstance(step.result, str)
         step.error = (str(step.result) if is_text else error_in(step.result, step.name)) or step.error
     step.is_error_read = step.error is not None and not failed and semconv.ERROR_TYPE not in attributes
@@ -230,9 +235,9 @@ def _error(attributes: Attributes, events: Mapping[str, Attributes], status_mess
 
 
 def _steers(name: str, attributes: Attributes) -> bool:
-    """Return whether a tool's span is a framework's own: it hands over, joins results, or only takes an answer."""
+    """Return whether a tool's span is a framework's own step: it hands over, joins results, or only takes an answer."""
     called = name_of(StepKind.TOOL, name, attributes)
-    # Arguments are read of few tools only.
+    # The name is looked at first: then the arguments of few tools are read.
     if receiver_in(called) is not None and only_hands_over(called, arguments_in(_first(attributes, KEYS.arguments))):
         return True
     return called in KEYS.steering_tools or called.startswith(KEYS.steering_prefixes)

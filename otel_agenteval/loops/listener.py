@@ -1,4 +1,5 @@
-"""Receive the collector's verdicts on this process's sessions, by a stream that is opened again whenever it breaks."""
+"""The listener for the collector's verdicts on this process's sessions, by a stream that is opened again when it
+breaks."""
 
 import json
 import logging
@@ -21,21 +22,22 @@ from otel_agenteval.verdict import Verdict, verdict_of
 WATCH_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/Watch"
 
 MAX_TEXT: Final = 10_000
-"""Characters of a verdict's reason and metadata that are taken."""
+"""Characters of a verdict's reason that are kept. Longer metadata is left out."""
 MAX_EXPLANATION: Final = 500
-"""Characters of a judge's explanation."""
+"""Characters of a judge's explanation that are kept."""
 
 _TRACE_ID: Final = re.compile("[0-9a-f]{32}")
 _STEADY: Final = 10.0
-"""Seconds that a stream has to last before it broke for the next one to be opened without a longer wait."""
+"""Seconds that a stream must have lasted for the back-off to begin anew."""
 _OVERLAP: Final = 10.0
-"""Seconds before a stream broke that the next one tells again, for events that may have been on their way."""
+"""Seconds before the break of a stream that the next one repeats, because events may have been on their way."""
 
 _logger = logging.getLogger("otel_agenteval")
 
 
 class Listener:
-    """Owns a thread and a connection, neither of which ever disturbs the agent. `publish` takes each verdict."""
+    """Gives each verdict of the collector to `publish`. Owns a thread and a connection, whose failures are only
+    logged."""
 
     def __init__(
         self,
@@ -54,13 +56,13 @@ class Listener:
         self._heard_until = 0.0
 
     def start(self) -> None:
-        """Start the thread unless it runs."""
+        """Start the thread, unless it runs or was stopped."""
         if not self._thread.is_stopping:
             self._thread.start()
 
     def stop(self) -> None:
         """End the stream and the thread."""
-        # Before the interruption: a stream that ends for that is not opened again.
+        # Set before the interruption, so that the stream that ends by it is not opened again.
         self._thread.is_stopping = True
         self._interrupt()
         self._thread.stop()
@@ -86,7 +88,7 @@ class Listener:
                 self._thread.wait(backoff(attempt))
 
     def _listen(self) -> str:
-        """Take the verdicts of one stream. Returns why it ended."""
+        """Open a stream and take its verdicts until it ends. Return why it ended."""
         destination = self._destination()
         is_heard = False
         try:
@@ -94,14 +96,14 @@ class Listener:
         except OSError as error:
             return str(error)
         try:
-            # Messages are decoded here: one that is none is an error for us to handle, not for gRPC.
+            # Without a deserializer: gRPC would end the stream for one message that cannot be decoded.
             watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(WATCH_METHOD, None, None)
             missed = self._monotonic() - self._heard_until
             request = pb.WatchRequest(process_id=self._process_id, missed_seconds=missed).SerializeToString()
             if self._interrupted or self._thread.is_stopping:
                 return "interrupted"
             stream = watch(request, metadata=destination.headers)
-            # It comes as soon as nothing can pass us by unnoticed.
+            # The collector sends it once we are registered: from here on, no event is missed.
             stream.initial_metadata()
             is_heard = stream.is_active()
             for message in stream:
@@ -109,7 +111,7 @@ class Listener:
                     self._publish(verdict)
             return "the collector ended the stream"
         except (grpc.RpcError, ValueError) as error:
-            # ValueError is how gRPC names a channel that `stop` closed.
+            # gRPC raises ValueError for a channel that `_interrupt` has closed.
             return str(error)
         finally:
             self._channel.close()
@@ -118,13 +120,13 @@ class Listener:
 
 
 def _verdict(message: bytes) -> Verdict | None:
-    """Return the verdict that a WatchResponse tells of; None where it tells of none, or of none that we understand."""
+    """Return the verdict in a WatchResponse; None if it holds none, or none that this client understands."""
     try:
         response = pb.WatchResponse.FromString(message)
     except DecodeError as error:
         _logger.debug("not a WatchResponse: %s", error)
         return None
-    verdict = _told(response.finding) if response.HasField("finding") else _judged_alarm(response.outcome)
+    verdict = _on_finding(response.finding) if response.HasField("finding") else _judged_alarm(response.outcome)
     if verdict is not None and not _TRACE_ID.fullmatch(verdict.trace_id):
         _logger.debug("a verdict on %.40r, which is no trace's id", verdict.trace_id)
         return None
@@ -132,7 +134,7 @@ def _verdict(message: bytes) -> Verdict | None:
 
 
 def _judged_alarm(outcome: pb.Outcome) -> Verdict | None:
-    """Return the verdict of a judge's score of a trace below its threshold; None for any other outcome."""
+    """Return the verdict on a judge's score of a trace that is below its threshold; None for any other outcome."""
     is_judged = outcome.method == "llm" and outcome.subject == "trace"
     if not is_judged or not outcome.HasField("score") or not outcome.score < outcome.threshold:
         return None
@@ -149,7 +151,8 @@ def _judged_alarm(outcome: pb.Outcome) -> Verdict | None:
     )
 
 
-def _told(told: pb.Finding) -> Verdict | None:
+def _on_finding(told: pb.Finding) -> Verdict | None:
+    # A newer collector may know modes and severities that this client does not.
     if told.mode not in tuple(Mode) or told.severity not in tuple(Severity):
         return None
     finding = Finding(

@@ -1,4 +1,4 @@
-"""Values of settings and their nesting, as files, variables and options give them."""
+"""Nesting and values of settings, which come from files, variables and options."""
 
 import math
 import re
@@ -6,14 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 AGENTS: Final = "agents"
-"""The level of settings below which each key is the name of an agent."""
+"""The setting whose keys are the names of agents."""
 
 _UNITS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def nested(variables: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
-    """Nest the values of variables by the levels in their names (`A__B`). An agent's name keeps its case."""
+    """Nest the values of variables by the levels in their names (`A__B`). An agent's name keeps its case.
+
+    Each variable comes as its full name, its name below the prefix, and its value. Raises ValueError for a variable
+    that has a value and levels below it.
+    """
     values: dict[str, Any] = {}
     for variable, name, value in sorted(variables, key=lambda each: each[0]):
         written = name.split("__")
@@ -31,7 +35,7 @@ def nested(variables: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Join settings at every level; where both have one, that of `above` stands."""
+    """Join settings at every level. Where both have a value, that of `above` counts."""
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
@@ -40,7 +44,8 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seconds(value: Any) -> float:
-    """Read a time: `2`, `"2"`, `"500ms"`, `"15 min"`, `"1h"`. Raises ValueError for anything else, and for none."""
+    """Read a time, such as `2`, `"500ms"`, `"15 min"` or `"1h"`, as seconds. Raises ValueError for anything else, and
+    for 0."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match:
         found = float(match[1]) * _UNITS.get(match[2].lower(), math.nan)

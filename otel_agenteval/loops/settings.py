@@ -1,5 +1,7 @@
-"""The schema of the `loops` settings, the same in a file, the environment and `attach(loops=...)`: `{"identical_call":
-{"mode": "observe", "repeats": 5}, "agents": {"poller": {"identical_call": {"mode": "off"}}}}`."""
+"""The schema of the `loops` settings. It is the same in the collector's file, in variables and in `attach(loops=...)`.
+
+`{"identical_call": {"mode": "observe", "repeats": 5}, "agents": {"poller": {"identical_call": {"mode": "off"}}}}`
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,7 +14,7 @@ from otel_agenteval.loops.setting_values import AGENTS, merge, nested, seconds
 AGENTEVAL_LOOPS: Final = "AGENTEVAL_LOOPS"
 PREFIX: Final = f"{AGENTEVAL_LOOPS}__"
 MAX_REPEATS: Final = 1000
-"""The last repetition that can be waited for: detectors remember no more."""
+"""The highest value of `repeats`: detectors remember no more repetitions."""
 
 _ONE_BY_ONE: Final = f"give each setting in a variable of its own, as {PREFIX}IDENTICAL_CALL__REPEATS=5"
 _GIVE_KINDS: Final = 'give a mapping of kinds of loops to their rules, as {"identical_call": {"repeats": 5}}'
@@ -20,14 +22,14 @@ _GIVE_KINDS: Final = 'give a mapping of kinds of loops to their rules, as {"iden
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedAnswerRule:
-    """Answers that restate one another across the turns of a session: the collector alone sees these."""
+    """Answers that restate one another across the turns of a session. The collector alone looks for these."""
 
     mode: Mode = Mode.ALARM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings(Rules):
-    """The rules for all agents, and under `agents` those of single ones, complete."""
+    """The rules for all agents, and in `agents` the complete rules of those that have their own."""
 
     repeated_answer: RepeatedAnswerRule = RepeatedAnswerRule()
     agents: Mapping[str, Rules] = field(default_factory=dict)
@@ -40,7 +42,7 @@ class LoopSettings(Rules):
 
 
 class LoopSettingsError(ValueError):
-    """Settings that cannot be meant. `problems` has the path of each, and what to give in its place."""
+    """Invalid settings. `problems` has the path of each, and advice."""
 
     def __init__(self, problems: list[tuple[tuple[str, ...], str]]) -> None:
         super().__init__("\n".join(problem for _, problem in problems))
@@ -48,7 +50,7 @@ class LoopSettingsError(ValueError):
 
 
 def loop_settings(given: Any) -> LoopSettings:
-    """Read settings from mappings. Raises LoopSettingsError naming everything in them that cannot be meant."""
+    """Read settings from mappings. Raises LoopSettingsError, which names everything in them that is invalid."""
     reader = _Reader()
     if not isinstance(given, Mapping):
         reader.problem((), given, f": {_GIVE_KINDS}")
@@ -66,14 +68,15 @@ def loop_settings(given: Any) -> LoopSettings:
 
 
 def client_rules(loops: Mapping[str, Any] | None, environ: Mapping[str, str]) -> RuleBook:
-    """Read the rules by `loops`, where it says nothing by `environ`, else the defaults. Raises as `loop_settings`."""
+    """Read the rules of this process: `loops` first, then `environ`, then the defaults. Raises as `loop_settings`
+    does."""
     under = loops_in(environ)
     given = merge(under, loops) if isinstance(loops, Mapping) else under if loops is None else loops
     return loop_settings(given).rule_book
 
 
 def loops_in(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Collect the settings that variables give, as text. Raises ValueError naming one that cannot be meant."""
+    """Collect the settings in variables, as text. Raises ValueError, which names a variable that is invalid."""
     if AGENTEVAL_LOOPS in environ:
         raise ValueError(f"{AGENTEVAL_LOOPS} is set: {_ONE_BY_ONE}")
     return nested((each, each.removeprefix(PREFIX), text) for each, text in environ.items() if each.startswith(PREFIX))
@@ -92,7 +95,7 @@ def _count(least: int, most: float = math.inf) -> Callable[[Any], int]:
 
     def read(value: Any) -> int:
         text = str(value).strip()
-        # So many digits are no number that anybody means, and Python refuses to read more than some thousands.
+        # A number of so many digits is a mistake, and Python refuses to read one of some thousands.
         is_number = text.isascii() and text.isdigit() and len(text) < 20 and not isinstance(value, bool)
         if not is_number or not least <= int(text) <= most:
             raise ValueError(f"give a whole number {bounds}")
@@ -119,7 +122,7 @@ _Rules = TypeVar("_Rules", bound=Rules)
 
 
 class _Reader:
-    """Reads rules, and collects what cannot be meant."""
+    """Reads rules, and collects what is invalid in them."""
 
     def __init__(self) -> None:
         self.problems: list[tuple[tuple[str, ...], str]] = []
@@ -128,7 +131,7 @@ class _Reader:
         self.problems.append((path, f"{_written(path)} is {value!r}{advice}"))
 
     def rules(self, path: tuple[str, ...], rules: _Rules, given: Any) -> _Rules:
-        """Return `rules` with the changes that are given."""
+        """Return `rules` with the changes in `given`."""
         kinds = [each.name for each in fields(rules) if each.name != AGENTS]
         changed = self._known(path, given, kinds, _GIVE_KINDS, "kind of loop")
         return replace(rules, **{kind: self._rule((*path, kind), getattr(rules, kind), own) for kind, own in changed})
@@ -152,7 +155,7 @@ class _Reader:
     def _known(
         self, path: tuple[str, ...], given: Any, names: list[str], advice: str, sort: str
     ) -> list[tuple[str, Any]]:
-        """Return the entries that have one of the `names`."""
+        """Return the entries of `given` that have one of the `names`, and note every other one as a problem."""
         if not isinstance(given, Mapping):
             self.problem(path, given, f": {advice}")
             return []

@@ -1,6 +1,6 @@
-"""The verdicts on this process's sessions, found here or told by the collector, each once.
+"""The verdicts on this process's sessions, from the detectors here and from the collector, each once.
 
-They go to the `on_verdict` handler on a thread of ours, and alarms into a table that the agent may ask at any time.
+They go to the `on_verdict` handler, on a thread of ours. Alarms are also remembered, for the agent to ask at any time.
 """
 
 import logging
@@ -24,9 +24,9 @@ MAX_ALARMS: Final = 1024
 REMEMBER: Final = 600.0
 """Seconds that an alarm is remembered."""
 MAX_KNOWN: Final = 4096
-"""Verdicts that are known again when the collector tells of them too."""
+"""Verdicts that are remembered, so that one that the collector sends too is not told twice."""
 MAX_WAITING: Final = 256
-"""Verdicts that may wait for the handler; what comes on top of them is dropped and counted."""
+"""Verdicts that may wait for the handler. More are dropped and counted."""
 
 _IDLE: Final = 30.0
 _STOP_TIMEOUT: Final = 1.0
@@ -38,7 +38,7 @@ Handler = Callable[[Verdict], object]
 
 @dataclass(slots=True)
 class Alarm:
-    """An alarming verdict while it is remembered."""
+    """An alarming verdict that is remembered."""
 
     verdict: Verdict
     at: float
@@ -46,14 +46,16 @@ class Alarm:
     """The trace that a guard stopped because of it."""
 
     def stops(self, trace_id: str | None, own_is_open: Callable[[str], bool]) -> bool:
-        """Return whether a guard is to stop this trace: the verdict's own or, after it, the session's next one."""
+        """Return whether a guard is to stop this trace: the verdict's own or, once that is over, the session's next
+        one."""
         if trace_id in (self.verdict.trace_id, self.stopped):
             return True
         return self.stopped is None and not own_is_open(self.verdict.trace_id)
 
 
 class Verdicts:
-    """Remembers and hands over verdicts. `publish` is for threads of ours, `alarm` for the agent's; neither waits."""
+    """Remembers alarms, and gives verdicts to the handler. Our threads call `publish`, the agent's `alarm`; neither
+    waits."""
 
     def __init__(self, handler: Handler | None, monotonic: Callable[[], float]) -> None:
         self._handler = handler
@@ -62,12 +64,12 @@ class Verdicts:
         self._log = ThrottledLog(_logger, monotonic)
         self._lock = threading.Lock()
         self._known: LruMap[tuple[str, ...], bool] = LruMap(MAX_KNOWN)
-        # By session and by trace. Agents' threads read it without the lock.
+        # By session id and by trace id. The agent's threads read it without the lock (`peek`).
         self._alarms: LruMap[str, Alarm] = LruMap(MAX_ALARMS)
         self._waiting: queue.Queue[Verdict | None] = queue.Queue(MAX_WAITING)
         self._thread = OwnThread("agenteval-verdicts", self._handle)
         self.found = 0
-        """Verdicts, each counted once."""
+        """The number of different verdicts."""
         self.unhandled = 0
         """Verdicts that the handler did not get, because it was too slow."""
         self.failures = 0
@@ -87,7 +89,7 @@ class Verdicts:
                 self._hand_over(verdict)
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
-        """Return the newest alarm on the session or the trace; None where there is none, or it was long ago."""
+        """Return the newest alarm on the session or the trace; None where there is none within the last ten minutes."""
         alarms = [alarm for key in (session_id, trace_id) if key is not None and (alarm := self._alarms.peek(key))]
         newest = max(alarms, key=lambda alarm: alarm.at, default=None)
         return None if newest is None or self._monotonic() - newest.at > REMEMBER else newest
@@ -98,7 +100,7 @@ class Verdicts:
         return self._alarms.weight > 0
 
     def stop(self) -> None:
-        """Let the handler have what waits for it, and end its thread; a handler that hangs is left alone."""
+        """Let the handler have the verdicts that wait, and end its thread. A handler that hangs is left alone."""
         with self._lock:
             self._stopped = True
         if not self._thread.started:
@@ -139,13 +141,14 @@ class Verdicts:
                 return
             try:
                 handler(verdict)
-            except BaseException as error:  # noqa: BLE001 - the application's; logged, and the next one may pass
+            except BaseException as error:  # noqa: BLE001 - an error of the application; logged, the next verdict may pass
                 self.failures += 1
                 warnings.warning("handler", "on_verdict failed", exc_info=error)
 
 
 def _identity(verdict: Verdict) -> tuple[str, ...]:
-    """Return what equal verdicts share: a trace has one judged alarm of an evaluator, a span one loop of a kind."""
+    """Return a key that is the same for the same verdict: a trace has one judged alarm of an evaluator, a span one loop
+    of a kind."""
     if verdict.kind is None:
         return verdict.trace_id, verdict.name
     if verdict.kind in LOOP_KINDS:
@@ -153,8 +156,8 @@ def _identity(verdict: Verdict) -> tuple[str, ...]:
     return verdict.trace_id, verdict.kind, verdict.span_id, verdict.reason
 
 
-def where_we_are() -> tuple[str | None, str | None]:
-    """Return the session and the trace of the current context, as far as they are known."""
+def current_ids() -> tuple[str | None, str | None]:
+    """Return the ids of the current session and trace, None for what the context does not hold."""
     identity = identity_in(None)
     context = trace_api.get_current_span().get_span_context()
     session_id = identity.session_id if identity is not None else None

@@ -1,6 +1,6 @@
-"""The detectors beside the agent: they see spans as they start and end, whether or not the collector is there.
+"""The detectors beside the agent: they see spans start and end, whether or not the collector is there.
 
-A thread of ours looks as soon as a span has ended, and at spans that hang.
+A thread of ours looks at each span soon after its end, and once a second for calls that hang.
 """
 
 import logging
@@ -27,34 +27,37 @@ from otel_agenteval.sending.buffer import EndedSpan
 from otel_agenteval.sending.throttle import ThrottledLog
 
 MAX_EVENTS: Final = 8192
-"""Starts and ends that may wait to be looked at; those that come on top of them are not watched."""
+"""Starts and ends that may wait to be looked at. More are not watched."""
 MAX_TRACES: Final = 512
-"""Traces that are watched; the one in which nothing happened for longest is forgotten."""
+"""Traces that are watched. The one in which nothing happened for longest is forgotten."""
 MAX_OPEN: Final = 1024
-"""Open spans of a trace that are known; a step inside another one has no agent but the one it names itself."""
+"""Open spans of a trace that are remembered. A step inside any other span has no agent except one that it names
+itself."""
 
 _logger = logging.getLogger("otel_agenteval")
 
 
 @dataclass(slots=True, eq=False)
 class _WatchedTrace:
-    """A trace while it is watched."""
+    """A trace that is watched."""
 
     detectors: Detectors | None = None
     open: dict[int, StartedSpan] = field(default_factory=dict)
-    # The tool and model calls among them that began a while ago.
+    # The ids of those that are tool or model calls.
     calls: set[int] = field(default_factory=set)
     session_id: str | None = None
-    # Loops on spans that have not ended, to travel with them when they do.
+    # Loops on spans that have not ended, by span id. They are sent with their span when it ends.
     untold: dict[str, list[Finding]] = field(default_factory=dict)
 
 
 class Watch:
-    """Finds loops in the starts and ends of spans. `started` and `ended` are for the thread that takes them in.
+    """Finds loops in the starts and ends of spans. The thread that takes spans in calls `started` and `ended`.
 
-    Until somebody hears what it finds (`hear`) it looks for spans that hang alone, among those that are open at a
-    `tick`: the collector finds everything else, and the agent pays nothing for it. `publish` takes each loop at once;
-    `announce` is told of starts and of spans that hang. `now` is in nanoseconds since the Unix epoch.
+    Before a call of `hear`, nobody in this process wants to know of loops. Then it looks only for calls that hang,
+    among the spans that are open at a `tick`. The collector finds all other loops, and the agent pays nothing for them.
+
+    `publish` takes each loop at once. `announce` takes starts, and calls that hang. `now` gives nanoseconds since the
+    Unix epoch.
     """
 
     def __init__(
@@ -72,26 +75,28 @@ class Watch:
         self._now = now
         self._log = ThrottledLog(_logger, monotonic)
         self._events: deque[StartedSpan | EndedSpan] = deque()
-        # What began since the last tick while nobody hears, by the id of the span. Most of it is over by the next one.
+        # While nobody hears: spans that began since the last tick, by id. Most of them are over before the next one.
         self._young: dict[int, StartedSpan] = {}
-        # The threads that encode spans, or ask for alarms, must not overtake the one that looks at them.
+        # Held during a look. A thread that encodes spans, or asks for alarms, first waits for the look at them.
         self._looking = threading.Lock()
         self._traces: LruMap[int, _WatchedTrace] = LruMap(MAX_TRACES)
         self.unwatched = 0
         """Starts and ends that were not looked at, because too many waited."""
-        # `unwatched` at the last tick. Where it has risen since, ends were missed: spans pass for open that are not.
+        # `unwatched` at the last tick. If it has risen since, ends were missed, and some spans only seem to be open.
         self._missed = -1
         self.is_heard = False
         self.faults = 0
 
+    # These two are here for the processor, which must not load the dialects when it is imported.
+
     @staticmethod
     def is_call(span: ReadableSpan) -> bool:
-        """Return whether a span that starts is a call of a tool or a model, as far as it says that now."""
+        """Return whether a span that starts is a tool or model call, as far as it says so at its start."""
         return kind_of(span.name, span.attributes or {}) is not StepKind.OTHER
 
     @staticmethod
     def session_named(span: ReadableSpan) -> str | None:
-        """Return the session that a span names by the conventions; None where it names none."""
+        """Return the session that a span names in an attribute of the conventions; None where it names none."""
         return session_of(span.attributes or {})
 
     @property
@@ -100,7 +105,7 @@ class Watch:
         return bool(self._young) or any(trace.open for trace in self._traces.newest_first())
 
     def hear(self) -> None:
-        """Find all loops from now on, as somebody wants to know of them here."""
+        """Find all loops from now on, because somebody in this process wants to know of them."""
         self.is_heard = True
 
     def started(self, span: ReadableSpan, identity: SpanIdentity | None) -> None:
@@ -120,7 +125,8 @@ class Watch:
             self._forget(span.span)
 
     def _forget(self, span: ReadableSpan) -> None:
-        """Forget a span that began and ended between two ticks. The span around it notes that it did not hang then."""
+        """Forget a span that began and ended between two ticks, and note on the span around it that it did not hang
+        then."""
         context, parent = span.get_span_context(), span.parent
         began = self._young.pop(context.span_id, None) if context is not None else None
         if began is None or context is None or parent is None:
@@ -138,13 +144,15 @@ class Watch:
             self.unwatched += 1
 
     def look(self, timeout: float = -1) -> None:
-        """Look at all that was taken before; an ended span has its loops from here on. Waits for another thread that
-        looks, at most `timeout` seconds."""
+        """Look at all starts and ends that were taken. Ended spans have their `loops` after that.
+
+        Where another thread is at it, wait for that one, at most `timeout` seconds (negative: without a limit).
+        """
         if not self._looking.acquire(timeout=timeout):
             return
         try:
             if self.is_heard:
-                # It began before anybody heard, and so before what waits.
+                # These began before the first `hear`, and so before all that waits.
                 self._look_at_young()
             for _ in range(len(self._events)):
                 self._look_at(self._events.popleft())
@@ -153,7 +161,7 @@ class Watch:
 
     def _look_at_young(self) -> None:
         for span_id in list(self._young):
-            # It may end meanwhile.
+            # The thread that takes spans in may have removed it meanwhile.
             if (began := self._young.pop(span_id, None)) is not None:
                 self._look_at(began)
 
@@ -163,12 +171,12 @@ class Watch:
                 self._look_at_end(event)
             else:
                 self._look_at_start(event)
-        except Exception as error:  # noqa: BLE001 - a bug of ours costs a step; logged and counted
+        except Exception as error:  # noqa: BLE001 - a bug of ours costs one step; it is logged and counted
             self._fault(error)
 
     def tick(self) -> None:
-        """Look for what is wrong because nothing happened."""
-        # Read first: what began before is looked at by then, and what ends from here on waits for the next tick.
+        """Look for loops that show by nothing happening: calls that hang, and time that has run out."""
+        # Read before the look: an end that is missed after it counts at the next tick.
         unwatched = self.unwatched
         self.look()
         with self._looking:
@@ -180,12 +188,12 @@ class Watch:
                         self._close_unseen(trace)
                     if trace.detectors is not None and trace.open:
                         self._nothing_happened(trace_id, trace, trace.detectors, now)
-                except Exception as error:  # noqa: BLE001 - a bug of ours costs a look; logged and counted
+                except Exception as error:  # noqa: BLE001 - a bug of ours costs one look; it is logged and counted
                     self._fault(error)
         self._missed = unwatched if self.is_heard else -1
 
     def _close_unseen(self, trace: _WatchedTrace) -> None:
-        """Let no span hang, nor be told of as open, whose end was not looked at."""
+        """Close spans that have ended, but whose ends were missed: they neither hang nor are open."""
         for began in list(trace.open.values()):
             span, context = began.span, began.span.get_span_context()
             if span.end_time is None or context is None:
@@ -213,7 +221,7 @@ class Watch:
         if context is None:
             return
         trace = self._traces.get_or_make(context.trace_id, _WatchedTrace)
-        # What is over cannot hang, and without calls there is nothing around it that would hear of it.
+        # A span that is over cannot hang. It matters only where an open call may be around it, which so does not hang.
         matters = span.end_time is None or bool(trace.calls)
         if (matters or self.is_heard) and len(trace.open) < MAX_OPEN:
             trace.open[context.span_id] = event
@@ -283,7 +291,7 @@ class Watch:
         return trace.detectors
 
     def _name(self, trace: _WatchedTrace, identity: SpanIdentity | None, attributes: Mapping[str, Any]) -> None:
-        """Take the session's name; one from the application outranks those on spans."""
+        """Note the session of a trace. One from the application outranks those on spans."""
         if identity is not None and identity.session_id is not None:
             trace.session_id = identity.session_id
         elif trace.session_id is None:
@@ -295,26 +303,26 @@ class Watch:
 
 
 def _attributes(span: ReadableSpan) -> Mapping[str, Any]:
-    # A plain dict, because an SDK mapping runs Python code for every item.
+    # A plain dict, because the SDK's mapping runs Python code for each item.
     attributes = span.attributes
     return attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
 
 
 def _events(ended: EndedSpan) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    # A generator, because the events of most spans are not asked for.
+    # A generator, because most spans are read without their events.
     for event in ended.events:
         yield event.name, event.attributes or {}
 
 
 GATHER: Final = 0.002
-"""Seconds from being woken to the look: spans that end in quick succession share one."""
+"""Seconds from a wake to the look, so that spans that end in quick succession share one."""
 TICK: Final = 1.0
 """Seconds between looks for what hangs, while spans are open."""
 _IDLE: Final = 30.0
 
 
 class WatchThread:
-    """Runs a `Watch`. `take_in` gives it what has arrived. At a stop it looks at what is left."""
+    """Runs a `Watch` on a thread. `take_in` gives it what has come. When it stops, it looks at what is left."""
 
     def __init__(self, watch: Watch, take_in: Callable[[], None], monotonic: Callable[[], float]) -> None:
         self._watch = watch
@@ -323,10 +331,10 @@ class WatchThread:
         self._thread = OwnThread("agenteval-watch", self._run)
         self.start, self.wake, self.stop = self._thread.start, self._thread.wake, self._thread.stop
         self.is_ticking = False
-        """True while it looks again soon without being woken."""
+        """True while the thread looks again soon without being woken."""
 
     def _run(self) -> None:
-        # What is looked at may be somebody's object, and must not make spans.
+        # Attributes may be objects of the application, whose code must not make spans here.
         with suppressing_instrumentation():
             ticked_at = self._monotonic()
             while not self._thread.is_stopping:
@@ -334,7 +342,7 @@ class WatchThread:
                     self.is_ticking = True
                     self._look()
                 else:
-                    # First: who starts a span from here on wakes this thread, and what started before is looked at.
+                    # Set before the look: a span that starts later wakes this thread, one that started before is seen.
                     self.is_ticking = False
                     self._look()
                     self.is_ticking = self._watch.has_open

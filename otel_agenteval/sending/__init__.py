@@ -1,1 +1,1 @@
-"""Sending: ended spans go in; OTLP requests to the collector come out, by one thread."""
+"""Sending, by one thread. In: ended spans. Out: OTLP requests to the collector."""

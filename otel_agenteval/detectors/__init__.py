@@ -1,4 +1,4 @@
-"""Loop detectors: the steps of an agent go in, loops come out. Pure, and the same in the agent and in the collector."""
+"""Loop detectors. In: the steps of an agent. Out: loops. Pure, and the same in the agent and in the collector."""
 
 from otel_agenteval.detectors.rules import (
     LOOP_EVALUATOR,

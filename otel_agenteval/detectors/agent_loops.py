@@ -1,4 +1,4 @@
-"""The loops of one run of an agent."""
+"""The loops of one agent run."""
 
 import re
 from collections.abc import Hashable
@@ -19,7 +19,7 @@ PATIENCE: Final = 15_000_000_000
 _WAITED: Final = "it waited in between"
 
 _SLEEPS: Final = re.compile(r"\bsleep[ (]+\d")
-# What differs between two runs of the same check: how long it took, when, and where things lay in memory.
+# What differs when the same check is done twice: durations, times of day, and addresses in memory.
 _VARIES: Final = re.compile(r"(?<!\d)\d+(?:[.:]\d+)+|\b\d+ ?(?:ms|s|seconds?)\b|0x[0-9a-f]+")
 
 
@@ -35,8 +35,10 @@ class _Call(NamedTuple):
 
 
 class AgentRunDetectors:
-    """Finds the loops of one run of an agent, each once. A loop that goes on is the same one until it is broken. What a
-    person could see either way is in doubt, and no more than observed."""
+    """Finds the loops of one agent run, each once: a loop that continues is the same one until it is broken.
+
+    Where a person could call the same steps right or wrong, the loop is in doubt, and is only observed.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -53,7 +55,7 @@ class AgentRunDetectors:
         self._pauses = 0
 
     def observe(self, step: Step) -> tuple[Finding | None, ...]:
-        """Return the loops that `step`, a tool or model call, completes, and None for each that it does not."""
+        """Return the loops that `step`, a tool or model call, completes, among Nones for those that it does not."""
         is_pause = self._pauses_before(step)
         failure = None if step.error is None else _failure(step.error, step)
         if step.kind is StepKind.MODEL:
@@ -74,7 +76,7 @@ class AgentRunDetectors:
         )
 
     def _pauses_before(self, step: Step) -> bool:
-        """Return whether nothing has happened for a while when `step` begins."""
+        """Return whether a pause lies before `step`, and note when the newest step ended."""
         before = self._ended_at
         if step.ended_at is not None and (before is None or step.ended_at > before):
             self._ended_at = step.ended_at
@@ -109,7 +111,7 @@ class AgentRunDetectors:
         if count < rule.repeats:
             return None
         tools = [tool for tool, _ in attempts.tried]
-        # Several tools are several ways; but who has tried all of them more than once finds nothing either.
+        # Several tools are different ways, so more attempts are needed before nothing more is to be expected.
         is_one = len(set(tools[: rule.repeats])) == 1
         enough = rule.repeats if is_one else rule.repeats + rule.repeats // 2
         if count != enough or (call.lack is None and not is_content(call.tool, step.result)):
@@ -130,7 +132,7 @@ class AgentRunDetectors:
 
     def _went_in_a_cycle(self, call: _Call, doubt: str | None) -> Finding | None:
         rule, step = self._rules.cycle, call.step
-        # Whether two calls are the same is not known where their arguments are not.
+        # Without recorded arguments nobody knows whether two calls are the same.
         failure = call.failure and call.failure.kind
         key = (step.name, call.arguments, call.result, failure) if call.arguments is not None else None
         cycle = self._cycles.add(key, step.name, step.started_at, step, rule.repeats, doubt)
@@ -146,11 +148,13 @@ class AgentRunDetectors:
         asked = step.asked()
         said = (asked, Compared(step.result, step.read))
         is_again = row.is_of(said)
-        # Most replies are to another question, and then they need not be read. Who only calls tools says nothing.
+        # A reply without text, as with tool calls, neither repeats nor interrupts. Most replies are to another
+        # question, so they are not read for it.
         if row.count and not is_again and asked == self._asked and said[1].fingerprint is None:
             return None
         self._asked = asked
-        # All that it was sent is long: it is looked at where the same was said again, the first time not known.
+        # All that a model is sent is long, so it is looked at only where the same was said again. It is not known for
+        # the first time, which then is compared with nothing.
         sent = step.sent() if is_again else None
         if None not in (sent, self._sent) and sent != self._sent:
             row.clear()
@@ -181,7 +185,7 @@ def _repeated(
 
 
 def _outcome(call: _Call) -> Hashable | None:
-    """Return a value that is equal for calls with the same outcome. None where that is not known."""
+    """Return a value that is equal for calls with the same outcome. None where the outcome is not known."""
     if call.arguments is None or call.result is None:
         return None
     if call.lack is Lack.REFUSED:
@@ -190,7 +194,7 @@ def _outcome(call: _Call) -> Hashable | None:
 
 
 def _doubt(call: _Call) -> str | None:
-    """Return the reason why the same call with the same result may rightly be made again."""
+    """Return the reason why the same call with the same result may rightly be made again; None where there is none."""
     if call.failure is not None:
         return None
     if call.result is None:
@@ -199,13 +203,13 @@ def _doubt(call: _Call) -> str | None:
 
 
 def _waits(tool: ToolName, arguments: Json) -> bool:
-    """Return whether a call only lets time pass, by its name or by the command that it runs."""
+    """Return whether a call only lets time pass: by the tool's name, or by a command such as `sleep 30`."""
     commands = arguments.values() if isinstance(arguments, dict) else (arguments,)
     return tool.waits or any(map(_sleeps, commands))
 
 
 def _sleeps(command: Json) -> bool:
-    # The word first: searching it is far cheaper, and hardly any command has it.
+    # The plain search first, because it is far cheaper, and hardly any command has the word.
     return isinstance(command, str) and "sleep" in command and _SLEEPS.search(command[:MAX_ERROR]) is not None
 
 
@@ -213,18 +217,18 @@ def _compared(content: Json) -> Compared | None:
     if content is None:
         return None
     compared = Compared(content)
-    # Decoded content that cannot be written is as good as not recorded.
+    # Decoded content that cannot be written as JSON counts as not recorded.
     return compared if isinstance(content, str) or compared.fingerprint is not None else None
 
 
 def _failure(error: str, step: Step) -> StepFailure:
-    """Return the failure of a step. One that is only read out of a result is the same where all of that is."""
+    """Return the failure of a step. A failure that only the result tells of is the same where the whole result is."""
     told = _compared(step.result) if step.is_error_read else None
     return StepFailure(told, told) if told is not None else StepFailure(error_fingerprint(error), _without_times(error))
 
 
 def _reported(call: _Call) -> Hashable | None:
-    """Return a value that is equal for calls that ended alike but for times. None where that is not recorded."""
+    """Return a value that is equal for calls with the same outcome, whatever times are in it. None if not recorded."""
     if call.failure is not None:
         return call.failure.exact
     result = call.step.result
@@ -232,5 +236,5 @@ def _reported(call: _Call) -> Hashable | None:
 
 
 def _without_times(text: Json) -> str:
-    """Return a report without the parts that differ between two runs of one check."""
+    """Return a report without the parts that differ when the same check is done twice."""
     return _VARIES.sub("#", ends_of(str(text)))

@@ -1,4 +1,4 @@
-"""The runs of a trace's agents. A run may go on with an earlier one."""
+"""The agent runs of a trace. An agent run may continue an earlier one."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,7 @@ from otel_agenteval.lru import LruMap
 from otel_agenteval.model import ModelQuestion
 
 MAX_RUNS: Final = 64
-"""Runs of a trace that are remembered. The one that did nothing for longest is forgotten."""
+"""Agent runs of a trace that are remembered. The one that did nothing for longest is forgotten."""
 
 _Key = tuple[str | None, str | None]
 
@@ -19,18 +19,17 @@ _Key = tuple[str | None, str | None]
 class _Remembered:
     detectors: AgentRunDetectors
     opening: str | None = None
-    """The beginning of the run's conversation. None where that was not recorded."""
+    """The beginning of the agent run's conversation. None where that was not recorded."""
     ended_at: int | None = None
     is_guessed: bool = False
-    """True while it is only assumed that the newest run has the same conversation."""
+    """True while it is only assumed that the newest agent run has the same conversation."""
 
 
 class AgentRuns:
-    """The runs of agents. Each is a new one, unless it goes on with one that is over, as frameworks make one of every
-    turn.
+    """Joins agent runs that continue one another, because some frameworks begin a new one for each turn.
 
-    It does where its model is sent the same conversation again; where that is not recorded, if neither another agent
-    nor a tool called it. Runs side by side never do.
+    An agent run continues one that is over if its model is sent the same conversation again. Where that is not
+    recorded, it does so unless another agent or a tool called it. Agent runs side by side never continue one another.
     """
 
     def __init__(self, rules: RuleBook) -> None:
@@ -38,7 +37,7 @@ class AgentRuns:
         self._runs: LruMap[_Key, _Remembered] = LruMap(MAX_RUNS)
 
     def of(self, step: Step) -> AgentRunDetectors:
-        """Return the detectors of the run that `step` belongs to."""
+        """Return the detectors of the agent run that `step` belongs to."""
         key = (step.agent, step.run.span_id if step.run is not None else None)
         run = self._runs.get(key)
         if run is None:
@@ -59,7 +58,7 @@ class AgentRuns:
         return run
 
     def _learn(self, run: _Remembered, step: Step) -> None:
-        """Begin anew where `step` shows that its run has a conversation of its own."""
+        """Begin with new detectors if `step` shows that its agent run has a conversation of its own."""
         question = step.question()
         if question is None:
             return
@@ -70,7 +69,7 @@ class AgentRuns:
             run.opening = question.opening or question.newest
 
     def _earlier(self, step: Step, question: ModelQuestion | None) -> _Key | None:
-        """Return the run that the one beginning with `step` goes on with."""
+        """Return the key of the agent run that is continued by the one that `step` begins."""
         if step.run is None or step.run.is_parallel:
             return None
         for key, run in reversed(self._runs.items()):

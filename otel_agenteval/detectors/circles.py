@@ -1,4 +1,4 @@
-"""Circles of agents that hand over to one another."""
+"""Circles of agents, which hand over to one another again and again."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ _NEW_WORDS: Final = "each time in new words"
 
 @dataclass(slots=True, eq=False)
 class _AgentTurn:
-    """The steps of an agent until another one acts, or until it hands over by a tool. `is_new` is true where it is not
-    known to repeat another one."""
+    """The steps of one agent until another one acts, or until it hands over by a tool. `is_new` says that the turn does
+    more than hand over, or may do so, and therefore cannot be part of a circle."""
 
     first: Step
     last: Step
@@ -33,8 +33,8 @@ class _AgentTurn:
 class Circles:
     """Finds agents that take turns in the same order, over and over, and say only what they said before.
 
-    Where they hand over by a tool, new words are only a doubt. A call of any other tool does something; a turn of which
-    no words were recorded is not known to be the same.
+    If they hand over by a tool, new words only put the circle in doubt. A call of any other tool is progress, and
+    breaks the circle. So does a turn whose words were not recorded, because nobody knows that it is the same.
     """
 
     def __init__(self, rules: RuleBook) -> None:
@@ -44,13 +44,13 @@ class Circles:
         self._turn: _AgentTurn | None = None
 
     def observe(self, step: Step) -> Finding | None:
-        """Return the circle whose last round `step` ends by handing over, or by being the next turn's first."""
+        """Return the circle that `step` completes: it ends the last turn by handing over, or begins the next turn."""
         turn, found = self._turn, None
         if turn is None:
             turn = self._turn = _AgentTurn(step, step, is_new=False)
         elif step.agent != turn.first.agent:
             found = self._circle(turn, None, step)
-            # Agents at the same time take no turns.
+            # Agents that work at the same time do not take turns.
             turn = self._turn = _AgentTurn(step, step, is_new=not step.follows(turn.last.ended_at))
         turn.last = step
         if step.kind is StepKind.MODEL:
@@ -65,7 +65,7 @@ class Circles:
         return found
 
     def _circle(self, turn: _AgentTurn, tool: str | None, step: Step) -> Finding | None:
-        """Return the circle that the turn completes. The turn ends by `tool`, or by `step` of another agent."""
+        """Return the circle that a turn completes. The turn ends by `tool`, or because `step` is another agent's."""
         if turn.is_new or (tool is None and turn.reply is None):
             self._cycles.clear()
             return None
@@ -87,7 +87,8 @@ class Circles:
 
 
 def _is_handover(step: Step) -> bool:
-    """Return whether a tool hands over for good: one that waits for the other agent's work gives that back."""
+    """Return whether a tool hands over for good. A tool that waits for the other agent's work returns that as its
+    result."""
     return (
         tool_name(step.name).hands_over
         and step.error is None
@@ -96,7 +97,7 @@ def _is_handover(step: Step) -> bool:
 
 
 def _reply(step: Step) -> Hashable | None:
-    """Return a value that is equal for the same reply. None where it says too much to be a mere hand-over."""
+    """Return a value that is equal for the same reply. None if the reply is too long for a mere hand-over."""
     if isinstance(step.result, str) and len(step.result) > (MAX_SHORT if step.read is None else MAX_KEPT):
         return None
     return Compared(step.result, step.read)

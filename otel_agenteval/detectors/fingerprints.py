@@ -1,6 +1,6 @@
-"""Rules for equal arguments, results and replies, and for which of them say something.
+"""Fingerprints of arguments, results, replies and errors: they are equal where the content says the same.
 
-Content is hostile: nothing here raises, and what cannot be read is compared as the text it is.
+Content may be hostile. Nothing here raises, and content that cannot be read is compared as text.
 """
 
 import json
@@ -16,18 +16,18 @@ MAX_NAME: Final = 200
 """Characters of the name of a tool, a model or an agent that are kept."""
 
 MAX_DECODED: Final = 64 * 1024
-"""Characters of JSON that are decoded. Longer texts are the same only if they are equal to the letter."""
+"""Characters of JSON that are decoded. Longer texts are the same only if they are equal letter by letter."""
 
 MAX_KEPT: Final = 2048
-"""Characters of content that are kept, to be read when something is compared with it. Longer content is read at
+"""Characters of content that are kept, to be read once something is compared with it. Longer content is read at
 once."""
 
 MIN_WORDS: Final = 3
 MIN_SPEECH: Final = 24
-"""Words, or bytes of UTF-8, that a reply must have to be speech. Some scripts have no spaces between words."""
+"""Words, or else bytes of UTF-8, that a reply must have to be speech. Some scripts have no spaces between words."""
 
 MAX_ERROR: Final = 2000
-"""Characters of an error that are compared. Stack traces stand behind them."""
+"""Characters of an error that are compared. What follows is mostly a stack trace."""
 
 Fingerprint = str | bytes
 
@@ -37,22 +37,22 @@ _DIGIT: Final = re.compile(r"\d")
 
 
 def printable(name: str) -> str:
-    """Return a name from outside in a form that may stand in a sentence."""
+    """Return a name from outside in a form that may stand in a sentence: short, and without control characters."""
     return "".join(character if character.isprintable() else "?" for character in name[:MAX_NAME])
 
 
 def fingerprint(content: Json) -> Fingerprint | None:
-    """Return a value that is equal for the same content, a hash of what is long. None where nothing was recorded.
+    """Return a value that is equal for the same content; for long content, a hash. None where nothing was recorded.
 
-    JSON is the same in any notation, and 1.0 is 1. Text that is no JSON, or has a number with more digits than a float
-    holds, is the same up to white space around it.
+    JSON is the same in any notation, and 1.0 is 1. Other text, and JSON with a number of more digits than a float
+    holds, is compared letter by letter, without white space around it.
     """
     if content is None:
         return None
     try:
         canonical = _canonical(content if isinstance(content, str) else json.dumps(content))
     except RecursionError:
-        # Decoded content that is nested too deeply to be written: as good as not recorded.
+        # Decoded content that is nested too deeply to be written counts as not recorded.
         return None
     if len(canonical) <= MAX_KEPT:
         return canonical
@@ -60,13 +60,16 @@ def fingerprint(content: Json) -> Fingerprint | None:
 
 
 class Compared:
-    """Recorded content that is equal to the same content in another notation. It is read only when it is compared with
-    content that is written in another way, as most calls differ by their tools."""
+    """Recorded content, which equals the same content in another notation.
+
+    It is read only when it is compared with content that is written in another way. Most comparisons end before that,
+    because the calls are of different tools.
+    """
 
     __slots__ = ("_read", "_same", "_written", "letters")
 
     def __init__(self, content: Json, read: Callable[[Json], Json] | None = None) -> None:
-        """Keep `content`. `read` extracts the part that is compared; None: all of it."""
+        """Keep `content`. `read` extracts the part that is compared; None compares all of it."""
         self._written: str | None = None
         self._read = read
         if isinstance(content, str) and len(content) <= MAX_KEPT:
@@ -74,11 +77,11 @@ class Compared:
         else:
             self._same = fingerprint(read(content) if read else content)
         self.letters = hash(content if isinstance(content, str) else self._same)
-        """Equal for what is the same to the letter, found far faster than a fingerprint."""
+        """A hash that is equal for content that is equal letter by letter. Far faster than a fingerprint."""
 
     @property
     def fingerprint(self) -> Fingerprint | None:
-        """Return the fingerprint of what was read. None where it says nothing."""
+        """The fingerprint of the part that is compared. None where that is nothing."""
         if self._written is not None:
             self._same = fingerprint(self._read(self._written) if self._read else self._written)
             self._written = None
@@ -89,7 +92,7 @@ class Compared:
             return NotImplemented
         if self._written is not None and self._written == other._written and self._read is other._read:
             return True
-        # Most were read before, for one of the many comparisons of a step.
+        # A step is compared many times, so both are mostly read already, and a call of `fingerprint` is saved.
         mine = self._same if self._written is None else self.fingerprint
         return mine == (other._same if other._written is None else other.fingerprint)
 
@@ -98,14 +101,14 @@ class Compared:
 
 
 def error_fingerprint(error: str | None) -> Fingerprint | None:
-    """Return a value that is equal for the same error, whatever numbers and ids stand in it. None for none."""
+    """Return a value that is equal for the same error, whatever numbers and ids are in it. None for no error."""
     if error is None:
         return None
     return fingerprint(_WORD.sub(lambda word: "#" if _DIGIT.search(word[0]) else word[0], error[:MAX_ERROR]))
 
 
 def is_speech(reply: Json) -> bool:
-    """Return whether a reply says something. Labels and structures do not: many questions may share them."""
+    """Return whether a reply is speech. Labels and JSON are not: they may rightly answer many questions."""
     if not isinstance(reply, str):
         return False
     text = reply.strip()
@@ -119,7 +122,7 @@ def _canonical(text: str) -> str:
         return text.strip()
     try:
         value = _decoded(text)
-        # A model's arguments are JSON text; some instrumentations write that as a JSON string once more.
+        # A model's arguments are JSON text. Some instrumentations encode that text as a JSON string once more.
         return _encoded(_decoded(value) if isinstance(value, str) else value)
     except (ValueError, RecursionError):
         return text.strip()
@@ -128,7 +131,7 @@ def _canonical(text: str) -> str:
 def _number(text: str) -> int | float:
     number = float(text)
     try:
-        # Most numbers are written as Python writes them, which is found at once.
+        # Most numbers are written as Python writes them, which is the fast test.
         is_exact = repr(number) == text or Decimal(repr(number)) == Decimal(text)
     except InvalidOperation:
         is_exact = False
@@ -137,6 +140,6 @@ def _number(text: str) -> int | float:
     return int(number) if number.is_integer() else number
 
 
-# Made once: `json.loads` and `json.dumps` make one for each text.
+# Made once, because `json.loads` and `json.dumps` with options make a new one for each text.
 _decoded: Final = json.JSONDecoder(parse_float=_number).decode
 _encoded: Final = json.JSONEncoder(sort_keys=True).encode

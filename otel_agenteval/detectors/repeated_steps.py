@@ -1,4 +1,5 @@
-"""Counters of repetition. Memory and time are the same after a million steps as after ten."""
+"""Counters of repeated steps. They take the same memory, and the same time for a step, after a million steps as after
+ten."""
 
 from collections import deque
 from collections.abc import Hashable
@@ -12,17 +13,17 @@ MAX_PERIOD: Final = 6
 """Calls in the longest cycle that is found."""
 
 NEAR: Final = 8
-"""Steps of the same kind that may lie between two failures of one tool, or of one call."""
+"""Steps of the same kind that may lie between two failures of one tool, or between two checks by one call."""
 
 MAX_EVIDENCE: Final = 10
-"""Spans that are remembered of a repetition, the newest."""
+"""Spans of a repetition that are remembered: the newest."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """The same step again and again, each time after the time before was over: equal ones that overlap are one time."""
+    """Counts how often the same step was done in a row. Equal steps that overlap in time count once."""
 
     count: int = 0
     span_ids: list[str] = field(default_factory=list)
@@ -40,8 +41,10 @@ class Row:
         return self.count > 0 and key == self._key
 
     def add(self, key: Hashable, step: Step, pauses: int = 0) -> int:
-        """Note that `step` did what `key` stands for, after so many `pauses` of the agent; another key begins anew.
-        Returns how often it was done; 0 where `step` overlaps the time before."""
+        """Count a step, which `key` stands for, and return how often it was done in a row. Another key begins anew.
+
+        `pauses` is the number of pauses of the agent so far. Returns 0 where `step` overlaps the time before it.
+        """
         if not self.count or key != self._key:
             self._key, self._pauses = key, pauses
             self.count, self.span_ids = 1, [step.span_id]
@@ -54,26 +57,28 @@ class Row:
         return self.count
 
     def waited(self, pauses: int) -> bool:
-        """Return whether the agent has waited before every repetition."""
+        """Return whether the agent paused before every repetition. `pauses` is the number of its pauses so far."""
         return pauses - self._pauses >= self.count - 1
 
 
 class Attempts:
-    """Different attempts in a row with the same outcome."""
+    """Counts different attempts in a row that have the same outcome."""
 
     __slots__ = ("_limit", "row", "tried")
 
     def __init__(self, limit: int) -> None:
         """Start without attempts. More than `limit` attempts are not told apart."""
         self._limit = limit
-        # No set: most ways need never be read, and their hashes would read them.
+        # A list, not a set: a hash would decode the arguments, and most of them never need to be decoded.
         self.tried: list[tuple[str, Hashable]] = []
-        """The tool of each attempt, and the way in which it was used."""
+        """The tool of each attempt, and its arguments."""
         self.row = Row()
 
     def add(self, outcome: Hashable | None, way: Hashable, step: Step) -> int:
-        """Note an attempt. None as outcome equals no other. Returns how many were tried; 0 where this one was tried
-        before, or overlaps the attempt before."""
+        """Count an attempt, and return how many there were in a row. An outcome of None equals no other.
+
+        Returns 0 where this attempt was made before, or overlaps the one before it.
+        """
         if outcome is None:
             self.row.clear()
         elif not self.row.is_of(outcome):
@@ -86,7 +91,7 @@ class Attempts:
 
 
 class _Lately(Generic[T]):
-    """Values of the last steps, by key."""
+    """Keeps the values of the last steps, by key."""
 
     __slots__ = ("_kept", "step")
 
@@ -95,7 +100,8 @@ class _Lately(Generic[T]):
         self._kept: dict[Hashable, tuple[int, T]] = {}
 
     def take(self, key: Hashable) -> tuple[int, T] | None:
-        """Go one step on. Returns the value under `key` and its step's number, if at most `NEAR` steps lie between."""
+        """Begin the next step. Remove and return the number and the value of the step with this `key`, if at most
+        `NEAR` steps lie between."""
         self.step += 1
         kept = self._kept.pop(key, None)
         return kept if kept is not None and self.step - kept[0] <= NEAR + 1 else None
@@ -108,7 +114,7 @@ class _Lately(Generic[T]):
 
 
 class StepFailure(NamedTuple):
-    """The failure of a step. `kind` is equal whatever numbers stand in it, `exact` where nothing but times differs."""
+    """The failure of a step. `kind` is equal where only numbers and ids differ, `exact` where only times do."""
 
     kind: Hashable
     exact: Hashable
@@ -116,7 +122,7 @@ class StepFailure(NamedTuple):
 
 @dataclass(slots=True)
 class Storm:
-    """Failures of one tool in a row, and the last one of them."""
+    """Failures of one tool in a row: their count, and the newest one."""
 
     arguments: Hashable | None
     failure: StepFailure
@@ -126,10 +132,11 @@ class Storm:
 
 
 class Failures:
-    """Failures of each tool in a row: no success of the same tool, and few other steps, lie between them.
+    """Counts the failures of each tool in a row, with no success of the tool and few other steps between them.
 
-    Each has the arguments or the error of the one before: who fails in another way has learned something, and begins a
-    new row; so has who repeats a call after something else has succeeded, and fails in another way.
+    Each failure has the arguments or the error of the one before it. An agent that fails in another way has learned
+    something, so a new row begins. The same holds for a call that is repeated after something else has succeeded: only
+    the exact same failure continues the row.
     """
 
     __slots__ = ("_lately", "_succeeded_at")
@@ -139,10 +146,10 @@ class Failures:
         self._lately: _Lately[Storm] = _Lately()
 
     def add(self, arguments: Hashable | None, failure: StepFailure | None, step: Step, pauses: int) -> Storm | None:
-        """Note a step, a success where `failure` is None. Returns the row of failures that it makes longer, if any."""
+        """Count a step, which succeeded if `failure` is None. Return the failures in a row that it adds to, if any."""
         last = self._lately.take(step.name)
         if failure is None:
-            # Who gave nothing back, as a tool to think with, has changed nothing.
+            # A tool without a result, such as one to think with, has changed nothing that could make others succeed.
             self._succeeded_at = self._lately.step if step.result else self._succeeded_at
             return None
         now = Storm(arguments, failure)
@@ -158,7 +165,7 @@ class Failures:
 
 
 class Checks:
-    """The same call that ends in the same way again, each time after other calls, which changed nothing."""
+    """Counts how often the same call had the same outcome, each time after other calls, which so changed nothing."""
 
     __slots__ = ("_lately",)
 
@@ -166,7 +173,8 @@ class Checks:
         self._lately: _Lately[Row] = _Lately()
 
     def add(self, call: Hashable | None, outcome: Hashable | None, step: Step) -> Row | None:
-        """Note a call and its outcome, None where either is not known. Returns the row that it makes longer, if any."""
+        """Count a call with its outcome; None stands for one that is not known. Return the row that it adds to, if
+        any."""
         last = self._lately.take(call)
         if call is None or outcome is None:
             return None
@@ -177,16 +185,16 @@ class Checks:
 
 
 class Cycle(NamedTuple):
-    """Calls that were made over and over, in the order of the newest round."""
+    """The calls of a cycle, in the order of the newest round."""
 
     names: tuple[str, ...]
     span_ids: tuple[str, ...]
     doubt: str | None
-    """The reason why one of them may rightly be made again."""
+    """The reason why one of them may rightly be made again. None where there is none."""
 
-    def evidence(self, whose: str, rounds: int) -> dict[str, Json]:
-        """Return the metadata of a loop of so many rounds. `whose` says what the names are: "tools" or "agents"."""
-        return {whose: [*self.names], "repetitions": rounds, "span_ids": [*self.span_ids]}
+    def evidence(self, named: str, rounds: int) -> dict[str, Json]:
+        """Return the metadata of a loop of so many `rounds`. `named` says what the names are: "tools" or "agents"."""
+        return {named: [*self.names], "repetitions": rounds, "span_ids": [*self.span_ids]}
 
 
 class Cycles:
@@ -196,16 +204,19 @@ class Cycles:
 
     def __init__(self) -> None:
         self._keys: deque[Hashable] = deque(maxlen=MAX_PERIOD)
-        # The name of each call, its span, when it ended, and why it may rightly be made again.
+        # The name, span id, end and doubt of each call.
         self._calls: deque[tuple[str, str, int | None, str | None]] = deque(maxlen=MAX_PERIOD)
-        # By period: how many calls up to the last one are the same as that many calls before.
+        # At index p: how many of the last calls, without a gap, equal the call that was made p calls before them.
         self._runs = [0] * (MAX_PERIOD + 1)
 
     def add(
         self, key: Hashable | None, name: str, began: int | None, last: Step, times: int, doubt: str | None
     ) -> Cycle | None:
-        """Note a call of this name that began then and ended with the step `last`. A key of None equals nothing.
-        Returns the cycle whose `times`-th round it completes, if any. `doubt` says why it may rightly be made again."""
+        """Count a call that `began` then and ended with the step `last`. Return the cycle of which it completes the
+        `times`-th round, if any.
+
+        A key of None equals nothing. `doubt` says why the call may rightly be made again.
+        """
         if key is None:
             self.clear()
             return None
@@ -228,7 +239,8 @@ class Cycles:
             self._calls.clear()
 
     def _period(self, key: Hashable, began: int | None, times: int) -> int:
-        """Return the shortest period whose `times`-th round a call with this key completes. 0: none."""
+        """Return the shortest period of which a call with this key completes the `times`-th round, 0 if there is
+        none."""
         found = 0
         for period in range(2, len(self._keys) + 1):
             ended_at = self._calls[-period][2]
@@ -240,5 +252,5 @@ class Cycles:
 
 
 def _is_primitive(keys: list[Hashable]) -> bool:
-    """Return whether `keys` is not itself a shorter sequence over and over."""
+    """Return whether `keys` is not itself a repetition of a shorter sequence."""
     return all(keys != keys[shift:] + keys[:shift] for shift in range(1, len(keys)))

@@ -1,4 +1,4 @@
-"""Rules for loops: what counts as one, and what is done about it. docs/loops.md explains the defaults."""
+"""The rules for loops: what counts as a loop, and how far it goes. docs/loops.md explains the defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,12 +25,12 @@ LOOP_KINDS: Final = frozenset((*LoopKind, FindingKind.REPEATED_ANSWER))
 """The kinds of findings that are loops. `repeated_answer` shows across the traces of a session."""
 
 LOOP_EVALUATOR: Final = "loop_detection"
-"""The name under which loops of any kind are told to the agent."""
+"""The evaluator's name that verdicts on loops of any kind have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepetitionRule:
-    """A loop that shows in the `repeats`-th repetition. The first time counts, so it is at least 2."""
+    """The rule for a repetition: the `repeats`-th time is a loop. The first time counts, so `repeats` is at least 2."""
 
     mode: Mode = Mode.ALARM
     repeats: int = 3
@@ -38,7 +38,7 @@ class RepetitionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HungSpanRule:
-    """A call that has been open for `after` seconds with nothing going on inside it."""
+    """The rule for a call that hangs: it has been open for `after` seconds, and nothing began or ended inside it."""
 
     mode: Mode = Mode.ALARM
     after: float = 600.0
@@ -46,7 +46,7 @@ class HungSpanRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRule:
-    """The calls, tokens and seconds that an agent may use up in a trace. None: no bound."""
+    """The rule for a budget: the calls, tokens and seconds that an agent may use in a trace. None is no bound."""
 
     mode: Mode = Mode.OFF
     steps: int | None = None
@@ -55,7 +55,7 @@ class BudgetRule:
 
     @property
     def is_bound(self) -> bool:
-        """True where there is a bound to exceed."""
+        """True where there is any bound."""
         return any(bound is not None for bound in (self.steps, self.tokens, self.seconds))
 
 
@@ -79,7 +79,7 @@ class Rules:
 
     @property
     def are_off(self) -> bool:
-        """True where nothing is looked for."""
+        """True where no kind of loop is looked for."""
         return all(getattr(self, kind).mode is Mode.OFF for kind in LoopKind)
 
 
@@ -92,7 +92,7 @@ class RuleBook:
 
     @property
     def are_off(self) -> bool:
-        """True where nothing is looked for in any agent."""
+        """True where no kind of loop is looked for in any agent."""
         return self.default.are_off and all(rules.are_off for rules in self.agents.values())
 
     @property
@@ -107,15 +107,17 @@ class RuleBook:
         return 1 if self.has_budgets else min(rules.fewest_repeats for rules in (self.default, *self.agents.values()))
 
     def of(self, agent: str | None) -> Rules:
-        """Return the rules for `agent`. None is an agent whose name was not recorded."""
+        """Return the rules for `agent`; None stands for an agent whose name was not recorded."""
         return self.agents.get(agent, self.default) if agent is not None else self.default
 
 
 def loop(
     kind: str, mode: Mode, span_id: str | None, reason: str, metadata: Mapping[str, Json], doubt: str | None = None
 ) -> Finding | None:
-    """Make a loop as its rule knows it, without trace, session and agent. None where the rules do not look for it.
-    `metadata` holds what it rests on. A loop in `doubt` is only observed, and says why."""
+    """Make the finding of a loop, still without trace, session and agent. None where `mode` is off.
+
+    `metadata` is its evidence. A loop in `doubt` is only observed, and its reason says why.
+    """
     if mode is Mode.OFF:
         return None
     if doubt is not None:

@@ -1,4 +1,4 @@
-"""The detectors of one running trace: of what repeats, of the spans that hang, and of what its agents spend."""
+"""The detectors of one running trace: they find repetitions, spans that hang, and budgets that are exceeded."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -15,10 +15,10 @@ from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Json
 
 MAX_OPEN: Final = 1024
-"""Open spans of a trace that are watched; those that begin on top of them are not."""
+"""Open spans of a trace that are watched. Spans that begin while there are so many are not."""
 
 _MAX_DEPTH: Final = 32
-"""Spans around a span that hear of it."""
+"""Spans around a span for which it counts as activity."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class _OpenSpan:
 
 
 class SilenceTracker:
-    """The open spans of a trace. A span is silent as long as nothing begins or ends inside it."""
+    """Tracks how long the open spans of a trace are silent. A span is silent while nothing begins or ends inside it."""
 
     def __init__(self) -> None:
         self._open: dict[str, _OpenSpan] = {}
@@ -41,13 +41,14 @@ class SilenceTracker:
             self._open[span.span_id] = _OpenSpan(span, span.at)
 
     def end(self, span_id: str, at: int | None) -> None:
-        """Note that a span ended. One that was not seen to begin is ignored."""
+        """Note that a span ended. A span whose start was not seen is ignored."""
         ended = self._open.pop(span_id, None)
         if ended is not None and at is not None:
             self.hear(ended.span.parent_id, at)
 
     def silent(self, now: int) -> Iterator[tuple[StepStarted, int]]:
-        """Yield the open calls with the nanoseconds of their silence, but those `told` of or around another one."""
+        """Yield the open calls and the nanoseconds of their silence, except calls that were `told` of, and calls around
+        another call."""
         calls = [each for each in self._open.values() if each.span.kind is not StepKind.OTHER]
         waiting = {around.span.span_id for call in calls for around in self._around(call.span.parent_id)}
         for call in calls:
@@ -55,11 +56,11 @@ class SilenceTracker:
                 yield call.span, now - call.heard_at
 
     def told(self, span_id: str) -> None:
-        """Mark the span as told of, so that it is not told of again."""
+        """Mark a span, so that it is not yielded again."""
         self._open[span_id].told = True
 
     def hear(self, span_id: str | None, at: int) -> None:
-        """Note that something went on inside a span; one that is not open is ignored."""
+        """Note that something began or ended inside a span at `at`. A span that is not open is ignored."""
         if span_id not in self._open:
             return
         for around in self._around(span_id):
@@ -79,7 +80,7 @@ NANOSECONDS: Final = 1_000_000_000
 
 
 class BudgetTracker:
-    """Tells of each bound of a budget once, when it is exceeded."""
+    """Tracks the budget of one agent, and reports each bound once, when it is exceeded."""
 
     def __init__(self, budget: BudgetRule) -> None:
         self._budget = budget
@@ -116,15 +117,17 @@ class BudgetTracker:
 
 
 MAX_AGENTS: Final = 64
-"""Agents of a trace whose spending is remembered. The one that did nothing for longest is forgotten."""
+"""Agents of a trace whose budgets are tracked. The one that did nothing for longest is forgotten."""
 
 
 class Detectors:
-    """Finds the loops of one trace while it runs, each run of its agents on its own. Pure: time comes with the events.
-    What an event costs, and what is remembered, does not grow with the trace. Not for several threads."""
+    """Finds the loops of one trace while it runs, in each agent run by itself. Pure: time comes with the events.
+
+    The cost of an event, and the memory, do not grow with the trace. For one thread at a time.
+    """
 
     def __init__(self, session_id: str, trace_id: str, rules: RuleBook) -> None:
-        """Begin a trace. Findings carry these ids; a trace without a session is its own session."""
+        """Begin a trace. Findings carry these ids. A trace without a session is its own session."""
         self._session_id = session_id
         self._trace_id = trace_id
         self._rules = rules
@@ -135,7 +138,7 @@ class Detectors:
         self._circles = Circles(rules)
 
     def observe(self, event: StepStarted | Step) -> list[Finding]:
-        """Return the loops that `event` completes. Spans have to be given in the order in which they ended."""
+        """Return the loops that `event` completes. Give spans in the order in which they ended."""
         names = event.name if event.agent is None else event.name + event.agent
         if len(names) > MAX_NAME or not names.isprintable():
             event = replace(event, name=printable(event.name), agent=event.agent and printable(event.agent))
@@ -154,11 +157,11 @@ class Detectors:
         return self._found(event.agent, found) if any(found) else []
 
     def hear(self, span_id: str, at: int) -> None:
-        """Note that something began inside a span, which therefore did not hang at that time."""
+        """Note that something began inside a span, so that it did not hang at that time."""
         self._open.hear(span_id, at)
 
     def tick(self, now: int) -> list[Finding]:
-        """Return the loops that show by nothing happening until `now`: hung spans, and time that has run out."""
+        """Return the loops that show because nothing happened until `now`: hung spans, and time that has run out."""
         found = []
         for span, silence in list(self._open.silent(now)):
             rule = self._rules.of(span.agent).hung_span
@@ -174,7 +177,7 @@ class Detectors:
         return found
 
     def _found(self, agent: str | None, loops: Iterable[Finding | None]) -> list[Finding]:
-        """Return those that are loops, with the agent of each."""
+        """Return the loops among `loops`, with their trace, session and agent."""
         return [
             replace(each, trace_id=self._trace_id, session_id=self._session_id, agent=agent) for each in loops if each
         ]

@@ -1,6 +1,6 @@
-"""The steps of an agent, whether read from spans in its own process or from a trace.
+"""The steps of an agent, read from spans in its own process or from a complete trace.
 
-Times are nanoseconds of any clock that all steps of a trace share. None is "not recorded".
+Times are nanoseconds of any clock that all steps of a trace share. None means "not recorded".
 """
 
 from collections.abc import Callable, Iterator
@@ -17,16 +17,16 @@ class StepKind(StrEnum):
     TOOL = "tool"
     MODEL = "model"
     OTHER = "other"
-    """Neither, such as an agent's run. It is no step, but steps may stand inside it."""
+    """Neither, such as an agent run. It is no step, but steps may be inside it."""
 
 
 def not_recorded() -> None:
-    """Stand for a question to a model that was not recorded."""
+    """Return None, in the place of a question to a model that was not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A span that began. Only hung spans are found by it; everything else is found without starts."""
+    """A span that began. Only hung spans are found by starts, all other loops by ends."""
 
     kind: StepKind
     name: str
@@ -36,16 +36,19 @@ class StepStarted:
     at: int
 
 
-# Not frozen: that would take three times as long to make.
+# Not frozen, because a frozen one takes three times as long to make.
 @dataclass(slots=True, kw_only=True)
 class Step:
     """A span that ended.
 
-    `name` is the tool's or the model's. `arguments` are a tool call's, as JSON text or decoded. `result` is what the
-    tool gave back, or a model's reply: its text, or what `read` gets the text out of when it is needed. `question` gets
-    what the model was asked, `asked` the newest of it alone, and `sent` a fingerprint of all that it was sent but its
-    own words. A failed step has an `error`, be it empty text; `is_error_read` where nothing but its result tells of it.
-    `agent` names whose step it is, `run` in which of its runs; None where it is not known.
+    `name` is the name of the tool or the model. `arguments` are those of a tool call, as JSON text or decoded. `result`
+    is the tool's result, or the model's reply: its text, or a value from which `read` gets the text.
+
+    Three functions read what the model was asked, once it is needed: `question` all of it, `asked` the newest message,
+    `sent` a fingerprint of all that the model was sent, without its own words.
+
+    A failed step has an `error`, which may be empty. `is_error_read` says that only the result tells of it. `agent` and
+    `run` say whose step it is, None where that is not known.
     """
 
     kind: StepKind
@@ -67,29 +70,33 @@ class Step:
 
     @property
     def reply(self) -> Json:
-        """The text of a model's reply. None where there is none."""
+        """The text of a model's reply; None where there is none."""
         return self.read(self.result) if self.read else self.result
 
     def follows(self, ended_at: int | None) -> bool:
-        """Return whether the step began after `ended_at`, or a time is missing: else that outcome was not known."""
+        """Return whether the step began after `ended_at`, or a time is missing. Otherwise the agent could not know the
+        outcome of the step that ended then."""
         return self.started_at is None or ended_at is None or self.started_at >= ended_at
 
 
 def steps_of(trace: Trace) -> list[Step]:
-    """Return the tool and model calls of a trace in the order in which they ended, but those that only hand over."""
+    """Return the tool and model calls of a trace in the order in which they ended, without those that only hand
+    over."""
     timed = (pair for turn in trace.turns for pair in _timed(turn))
     return [step for _, step in sorted(timed, key=lambda pair: pair[0])]
 
 
 def _timed(turn: Turn) -> Iterator[tuple[int, Step]]:
-    """Yield the steps of a turn, each with the time of its end. A call without a span ended with the one before it."""
+    """Yield the steps of a turn, each with the time of its end. A call without a span counts as ended with the one
+    before it."""
     at = turn.started_at
     for call in turn.tool_calls:
         at = call.ended_at if call.ended_at is not None else at
         if not only_hands_over(call.name, call.arguments):
             yield at, _tool_step(call, turn)
     for reply in turn.model_calls:
-        # Some frameworks have the model answer by a tool of theirs: it said nothing, but this is its answer.
+        # Some frameworks have the model answer by a tool of theirs. Then the model said nothing, and the turn's output
+        # is its answer.
         said = turn.output if reply is turn.model_calls[-1] and reply.output is None else reply.output
         yield reply.ended_at, _model_step(reply, said, turn)
 

@@ -1,4 +1,4 @@
-"""The meaning of tools' names, by short lists of words. A tool with another name is judged by its results alone."""
+"""The meaning of tools' names, by short lists of words. Tools with other names are judged by their results alone."""
 
 import re
 from functools import lru_cache
@@ -19,7 +19,7 @@ _STEPS: Final = frozenset({
 })  # fmt: skip
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# Separators are whatever is neither a letter nor a digit, as in "Transfer to Writer".
+# Any character that is neither a letter nor a digit separates words, as in "Transfer to Writer".
 _HANDS_OVER: Final = re.compile(
     r"[\W_]*(?:transfer|hand[\W_]?off|delegate)[\W_]+(?:back[\W_]+)?to[\W_]+(.+)", re.IGNORECASE | re.DOTALL
 )
@@ -27,21 +27,21 @@ _NOTHING_SAID: Final[tuple[Json, ...]] = (None, "", "{}", "null", {})
 
 
 class ToolName(NamedTuple):
-    """The words of a tool's name, and what they say of the tool."""
+    """The words of a tool's name, and what they say about the tool."""
 
     words: tuple[str, ...]
     reads: bool
-    """True where the tool tells of something: its result was asked about."""
+    """True if the tool reads something: its result is the value that was asked for."""
     searches: bool
-    """True where the tool looks for something, and may find nothing."""
+    """True if the tool looks for something, and may find nothing."""
     judges: bool
-    """True where the tool decides something: its verdict may rightly be the same of many things."""
+    """True if the tool decides something: its verdict may rightly be the same for many things."""
     waits: bool
-    """True where the tool lets time pass."""
+    """True if the tool lets time pass."""
     steps: bool
-    """True where the tool goes one step on, such as `scroll`: the same step is often made several times."""
+    """True if the tool moves by one step, such as `scroll`: the same step is often rightly repeated."""
     hands_over: bool
-    """True where the tool gives the conversation to another agent."""
+    """True if the tool hands the conversation to another agent."""
 
 
 @lru_cache(maxsize=512)
@@ -61,11 +61,11 @@ def tool_name(tool: str) -> ToolName:
 
 
 def receiver_in(tool: str) -> str | None:
-    """Return the agent that a tool hands the conversation to, as its name says it. None where it hands nothing over."""
+    """Return the agent that a tool hands the conversation to, by the tool's name. None if it hands nothing over."""
     match = _HANDS_OVER.fullmatch(tool)
     return match[1] if match else None
 
 
 def only_hands_over(tool: str, arguments: Json) -> bool:
-    """Return whether the call says nothing but the name of an agent. Such a call is no step."""
+    """Return whether a call hands over and says nothing more than the agent's name. Such a call is no step."""
     return tool_name(tool).hands_over and arguments in _NOTHING_SAID

@@ -1,7 +1,7 @@
 """Results of tool calls that brought nothing: nothing was found, the call was refused, or a failure was reported.
 
-The words are English, those with which tools and frameworks tell a model of it. Of what they miss only exact
-repetitions are found. Nothing here raises.
+They are told by English words, those of tools and frameworks. Results in other words are compared as they are, so that
+only exact repetitions of them are found. Nothing here raises.
 """
 
 import json
@@ -16,10 +16,10 @@ from otel_agenteval.detectors.tool_names import ToolName, tool_name
 from otel_agenteval.model import Json
 
 MAX_SHORT: Final = 300
-"""Characters of a result that may say that there is nothing. A longer one is content."""
+"""Characters that a result may have to say that there is nothing. A longer one is content."""
 
 MIN_CONTENT: Final = 80
-"""Characters from which on a result is content, whatever it says."""
+"""A result with more characters of text than this is content, whatever it says."""
 
 _MAX_CLAUSE: Final = 80
 _MAX_VALUES: Final = 100
@@ -30,12 +30,12 @@ _DONE: Final = frozenset(("completed", "created", "done", "ok", "success", "succ
 _OUTCOMES: Final = frozenset((*_DONE, "accepted", "found", "successful"))
 _FAULT: Final = r"(?:alerts?|conflicts?|errors?|fail(?:ed|ures?)|faults?|issues?|output|problems?|threats?|warnings?)"
 _FAULTS: Final = re.compile(_FAULT, re.IGNORECASE)
-# What is good to be without.
+# Phrases that deny trouble, such as "0 errors" and "no issues".
 _HARMLESS: Final = re.compile(
     rf"\b(?:no|zero|0|without)(?: \w+)?? {_FAULT}(?: (?:or|and) {_FAULT})?\b|\b{_FAULT}\s*[:=]\s*(?:0|no|none)\b",
     re.IGNORECASE,
 )
-# Not what something was set to, marked as, or called.
+# Words of denial. Those behind `to`, `as` or a quote are values: "set to failed", "marked as taken", "called 'error'".
 _DENIES: Final = re.compile(
     r"\W*(?:already|empty|expired|full|incorrect|missing|no|none|not|nothing|occupied|rejected|sorry|taken|timeout|too|"
     r"unknown|wrong)\b"
@@ -48,7 +48,7 @@ _DENIES: Final = re.compile(
 _DENYING_WORD: Final = re.compile(r"\w+\W*$")
 _CLAUSE_ENDS: Final = re.compile(r"[.;,](?:\s|$)")
 _REPORTS: Final = re.compile(r"\b(?:errors?|exit code:? [1-9]|fail(?:ed|ing|s|ures?)?|traceback)\b", re.IGNORECASE)
-# Found faster than by ignoring case.
+# Parts of the words of `_REPORTS`. Looking for these is faster than a search that ignores case.
 _MAY_REPORT: Final = ("ail", "AIL", "rror", "RROR", "xit")
 _EXIT_CODES: Final = ("exit_code", "exitCode", "exit_status")
 
@@ -61,10 +61,10 @@ class Lack(StrEnum):
 
 
 def lack_in(tool: ToolName, result: Json) -> Lack | None:
-    """Return the way in which a call of `tool` brought nothing. None where it brought something, or cannot be told.
+    """Return the way in which a call of `tool` brought nothing. None where it brought something, or nobody can tell.
 
-    One that searches or reads finds nothing, another one refuses. What a tool says that judges is a verdict, and what
-    it is named for is a deed: `denied` of `deny_request`.
+    A tool that searches or reads finds nothing, any other tool refuses. A tool that judges gives a verdict, which is
+    something, whatever it says. So does a tool that says what its name says: `denied` of `deny_request`.
     """
     if result is None or (isinstance(result, str) and len(result) > MAX_SHORT):
         return None
@@ -83,7 +83,7 @@ def lack_in(tool: ToolName, result: Json) -> Lack | None:
 
 def is_content(tool: ToolName, result: Json) -> bool:
     """Return whether a result is more than a confirmation, a verdict or a value, which may rightly be the same for many
-    calls. What a search gives always is."""
+    calls. The result of a search always is."""
     if tool.searches:
         return True
     texts = (value for _, value in _fields(_decoded(result)) if isinstance(value, str))
@@ -91,12 +91,12 @@ def is_content(tool: ToolName, result: Json) -> bool:
 
 
 def ends_of(text: str) -> str:
-    """Return the beginning and the end of a text, where reports state their outcome."""
+    """Return the beginning and the end of a text, because that is where reports state their outcome."""
     return text if len(text) <= 2 * _MAX_REPORT else f"{text[:_MAX_REPORT]}\n{text[-_MAX_REPORT:]}"
 
 
 def reports_failure(result: Json) -> bool:
-    """Return whether a result reports a failure, as a test or a build does, at its beginning or at its end."""
+    """Return whether a result reports a failure at its beginning or at its end, as tests and builds do."""
     if isinstance(result, dict):
         if any(result.get(name) not in (None, 0, "0") for name in _EXIT_CODES):
             return True
@@ -114,7 +114,7 @@ def reports_failure(result: Json) -> bool:
 
 
 def _is_empty_list(fields: list[tuple[str, Json]]) -> bool:
-    """Return whether the result is an empty list, with nothing beside it but numbers and that all went well."""
+    """Return whether the result is an empty list, and beside it only numbers and words of success."""
     others = (value for _, value in fields if value != [] and not _is_done(value))
     return ("", []) in fields or (
         any(value == [] and not _FAULTS.search(name) for name, value in fields)
@@ -133,7 +133,7 @@ def _is_done(value: Json) -> bool:
 
 
 def _is_undone(fields: list[tuple[str, Json]], tool: ToolName) -> bool:
-    """Return whether the result says that it was not done: by false, alone or in a field such as `booked`."""
+    """Return whether the result says by `false` that nothing was done: alone, or in a field such as `booked`."""
     return any(
         value is False and (not name or name in _OUTCOMES or any(name.startswith(word) for word in tool.words))
         for name, value in fields
@@ -141,19 +141,20 @@ def _is_undone(fields: list[tuple[str, Json]], tool: ToolName) -> bool:
 
 
 def _denies(value: Json, tool: ToolName) -> bool:
-    """Return whether a text begins with a denial. A single word is a value where the tool reads."""
+    """Return whether a text begins with a denial. A single word from a tool that reads is a value, and no denial."""
     if not isinstance(value, str) or (tool.reads and len(value.split(None, 1)) < 2):
         return False
     clause = _CLAUSE_ENDS.split(_HARMLESS.sub("", value.strip()[:_MAX_CLAUSE]), maxsplit=1)[0]
     match = _DENIES.match(clause)
     said = _DENYING_WORD.search(match[0]) if match else None
-    # Of the tool's words without their endings: `declined` of `decline_offer`, `denied` of `deny_request`.
+    # Words without their endings, so that `declined` counts as a word of `decline_offer`, and `denied` of
+    # `deny_request`.
     stems = tuple(word[:-1] for word in tool.words if len(word) > 3)
     return said is not None and not said[0].lower().startswith(stems)
 
 
 def _fields(decoded: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the values at any depth, each with the name of its field: texts, numbers, true, false, and empty lists."""
+    """Yield texts, numbers, booleans and empty lists at any depth, each with the name of its field in lower case."""
     pending: list[tuple[str, Json]] = [("", decoded)]
     count = 0
     while pending and count < _MAX_VALUES:
@@ -168,7 +169,7 @@ def _fields(decoded: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _decoded(result: Json) -> Json:
-    # Some instrumentations write JSON text as a JSON string once more.
+    # Twice, because some instrumentations encode JSON text as a JSON string once more.
     for _ in range(2):
         if not isinstance(result, str) or len(result) > MAX_DECODED or not result.lstrip().startswith(_BEGINS_JSON):
             break
@@ -196,8 +197,11 @@ _CODES: Final = ("status_code", "statusCode")
 
 
 def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
-    """Return whether a field at the top of the result of `tool` says that it failed. Of a tool that reads, `status` is
-    what was asked about, and no failure of its own; in Google ADK's form, nothing but an error was read."""
+    """Return whether a field at the top of the result of `tool` says that the call failed.
+
+    In the result of a tool that reads, `status` may be the value that was asked for, which is no failure. Only in
+    Google ADK's form, which has nothing beside it but an error message, it is one.
+    """
     status = result.get("status")
     return (
         any(result.get(key) for key in _ERRORS)

@@ -7,7 +7,7 @@ from otel_agenteval.redaction.kinds import DataKind
 from otel_agenteval.redaction.secret_names import is_value, looks_made
 
 TEXTS: Final = 8
-"""Texts after an announcement that may hold the value; each message has a few, such as its role."""
+"""Texts after an announcement that may hold the value. Each message has several texts, such as its role."""
 
 _SUBJECT: Final = re.compile(
     r"\b(?:(?P<digits>pin|(?:one[- ]time|verification|security|access|login|2fa|mfa|sms|door) code|otp|cvv|cvc)"
@@ -18,7 +18,7 @@ _SUBJECT: Final = re.compile(
     re.IGNORECASE,
 )
 _HINT: Final = re.compile("pass|pin|code|otp|cv[vc]|pwd?|token|key|secret|credential|contrase|bearer|author|kennwort")
-"""In every subject; looked for first, as it is many times faster."""
+"""Every match of `_SUBJECT` holds one of these, and they are found many times faster."""
 _OPEN: Final = re.compile(r"(?:[:=?]|\b(?:is|are|was|follows|below|ist|es|est|here))[\s\"'`*.…]*\Z", re.IGNORECASE)
 _HANDED: Final = re.compile(
     r"\b(?:here|send(?:ing)?|this is|following|next|enter|type|provide|confirm)\b[^.!?\n]{0,40}"
@@ -33,7 +33,10 @@ _MAX_WORDS: Final = 8
 
 
 class AnnouncedSecrets:
-    """Hears texts one after the other. `kind` is that of the last value found."""
+    """Finds secrets that an earlier text has announced. Give it one text after the other to `hear`.
+
+    `kind` is the kind of the last value that was found.
+    """
 
     def __init__(self) -> None:
         self._left = 0
@@ -42,7 +45,7 @@ class AnnouncedSecrets:
         self.kind = DataKind.SECRET
 
     def hear(self, text: str) -> tuple[int, int] | None:
-        """Return the place in `text` of a value that an earlier text announced."""
+        """Return the place in `text` of a value that an earlier text announced; None if there is none."""
         found = self._rest_of_key(text) or self._announced(text)
         self._note(text)
         return found
@@ -52,7 +55,7 @@ class AnnouncedSecrets:
             return None
         self.kind = DataKind.PRIVATE_KEY
         self._in_key = "-----END" not in text
-        # A line of a key, not the next message.
+        # Only a text that can be a line of a key belongs to it. Any other text is the next message.
         if "-----END" in text or re.fullmatch(r"[A-Za-z0-9+/=\s:]{0,200}", text):
             return (0, len(text)) if text.strip() else None
         self._in_key = False

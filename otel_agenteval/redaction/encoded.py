@@ -1,5 +1,5 @@
-"""Other texts inside a text: behind percent signs, base64, hexadecimal digits, escapes of JSON and HTML; and JSON that
-stands among words."""
+"""Texts inside a text: those behind an encoding (URL, base64, hexadecimal, escapes of JSON and HTML), and JSON among
+words."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ from otel_agenteval.model import Json
 
 
 def _escapes(token: str) -> str | None:
-    """Undo escapes of URLs, JSON and HTML together; None where there are none."""
+    """Undo escapes of URLs, JSON and HTML together. None if there are none."""
     if _ESCAPE.search(token) is None:
         return None
     plain = _UNICODE.sub(lambda match: chr(int(match[1], 16)), token)
@@ -22,9 +22,9 @@ def _escapes(token: str) -> str | None:
 
 
 def _base64(token: str) -> str | None:
-    """Return the text that the token encodes; None where it encodes none."""
+    """Return the text that a token encodes in base64; None if it encodes none."""
     plain = token.translate(_STANDARD).rstrip("=")
-    # Most of what looks like base64 is none, or an image: a look at its beginning tells.
+    # Most tokens that look like base64 are none, or an image. Their beginning tells, and is faster to decode.
     if _as_text(plain[:64]) is None:
         return None
     return _as_text(plain)
@@ -48,12 +48,13 @@ def _printable(decoded: bytes) -> str | None:
     except UnicodeDecodeError as error:
         if error.end < len(decoded) - 3:
             return None
-        text = decoded[: error.start].decode()  # Cut within a letter.
+        # The token was cut within a letter.
+        text = decoded[: error.start].decode()
     return text if text.isprintable() or _SPACES.sub("", text).isprintable() else None
 
 
 class _Encoding(NamedTuple):
-    """`sign` is in every text with a `token`."""
+    """A way to encode texts. `sign` matches in every text that holds a `token`, and is found faster."""
 
     sign: re.Pattern[str]
     token: re.Pattern[str]
@@ -63,10 +64,10 @@ class _Encoding(NamedTuple):
 _STANDARD: Final = str.maketrans("-_", "+/")
 _SPACES: Final = re.compile(r"\s")
 _UNICODE: Final = re.compile(r"\\+u(00[2-7][0-9A-Fa-f])")
-# Each begins with a character of its own: a repetition in their place would be looked for at every letter.
+# Each alternative begins with a fixed character. One that began with a repetition would be tried at every letter.
 _ESCAPE: Final = re.compile(r"%[2-7][0-9A-Fa-f]|\\u00[2-7][0-9A-Fa-f]|&(?:#[0-9x][0-9A-Fa-f]*|commat|colon|equals);")
 _ENCODINGS: Final = (
-    # From the beginning of a token only, so that a long one is looked at once.
+    # Matches begin only where a token begins, so that a long token is looked at once.
     _Encoding(_ESCAPE, re.compile(r"(?<![^\s\"'<>?,=])[^\s\"'<>?,=]++"), _escapes),
     _Encoding(
         re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16}"),
@@ -78,7 +79,7 @@ _ENCODINGS: Final = (
         re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{24,}+(?![0-9A-Za-z])"),
         _hex,
     ),
-    # A part of a path: to the first base64 above it is no more than a part of its token.
+    # A part of a path. The pattern for base64 above takes the whole path for one token.
     _Encoding(
         re.compile(r"/[A-Za-z0-9_-]{16}"), re.compile(r"(?<=/)[A-Za-z0-9_-]{16,}+={0,2}(?![A-Za-z0-9+/])"), _base64
     ),
@@ -86,8 +87,7 @@ _ENCODINGS: Final = (
 
 
 def decodings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the place of every token in `text` that encodes another text, and that text. Takes time in proportion to
-    the text."""
+    """Yield the place of every token in `text` that encodes another text, and that other text. Takes linear time."""
     for encoding in _ENCODINGS:
         if encoding.sign.search(text) is None:
             continue
@@ -98,13 +98,13 @@ def decodings(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 ATTEMPTS: Final = 32
-"""Places of a text at which JSON may begin that are tried, the first ones: the text may be hostile."""
+"""Places of a text at which JSON may begin and is tried: the first ones. Bounded, because the text may be hostile."""
 _BEGIN: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
 
 
 def merged(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:
-    """Return an object of the pairs. What stands under a repeated key is a list: readers of JSON differ in which one
-    they take."""
+    """Return an object of the pairs, with a list of all values of a repeated key: readers of JSON differ in which of
+    them they take."""
     values: dict[str, list[Json]] = {}
     for key, value in pairs:
         values.setdefault(key, []).append(value)
@@ -112,7 +112,7 @@ def merged(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def json_in(text: str) -> Iterator[tuple[int, int, Json]]:
-    """Yield the place of each object and list that JSON inside a text holds, in order, and its value."""
+    """Yield the place and the value of each object and list that stands as JSON inside a text, in order."""
     decoder, end = json.JSONDecoder(object_pairs_hook=merged), 0
     for _ in range(ATTEMPTS):
         begin = _BEGIN.search(text, end)

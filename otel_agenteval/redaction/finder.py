@@ -1,5 +1,4 @@
-"""Finds everything in a text that has to be replaced: by its form, by its name, behind an encoding, by patterns of
-one's own."""
+"""The search of a text for all values to replace: by their form, by their name, behind an encoding, by own patterns."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,17 +12,17 @@ from otel_agenteval.redaction.secret_forms import RULES
 
 
 class OwnPatterns:
-    """Patterns by name; a placeholder bears the name in capitals.
+    """The user's own patterns by name. Placeholders have the name in capitals.
 
-    Raises ValueError for a pattern that RE2 does not read, or that matches where nothing is, and ImportError without
-    the package `google-re2`.
+    Raises ValueError for a bad name, and for a pattern that RE2 cannot read or that matches an empty text. Raises
+    ImportError without the package `google-re2`.
     """
 
     def __init__(self, patterns: Mapping[str, str]) -> None:
         self._patterns: dict[str, Any] = {name.upper(): _compiled(name, each) for name, each in patterns.items()}
 
     def find(self, text: str) -> Iterator[Match]:
-        """Yield what the patterns match, one after the other."""
+        """Yield the matches of one pattern after the other."""
         for kind, pattern in self._patterns.items():
             for match in pattern.finditer(text):
                 if match[0]:
@@ -31,7 +30,7 @@ class OwnPatterns:
 
 
 def _compiled(name: str, pattern: str) -> Any:
-    # Only here: most processes have no patterns of their own, and agents not the package.
+    # RE2, because it takes linear time for any pattern. Imported here, because agents do without the package.
     import re2  # noqa: PLC0415
 
     if not name.isidentifier() or not name.isascii() or not name[0].isalpha() or len(name) > 40:
@@ -55,16 +54,16 @@ def _compiled(name: str, pattern: str) -> Any:
 
 
 MAX_LAYERS: Final = 3
-"""Encodings inside one another that are looked behind."""
+"""Encodings inside one another that are decoded."""
 
 _HARMLESS: Final = re.compile(r"[A-Za-z_]{0,18}|[0-9.]{0,6}")
-"""Roles, names, small numbers: more than half of the texts in JSON."""
+"""Texts without values: roles, names and small numbers. They are more than half of the texts in JSON."""
 
 _RULES: Final[tuple[Rule, ...]] = (*RULES, *PERSONAL_RULES)
 
 
 class Finder:
-    """Finds values of `kinds`, and those of patterns of one's own."""
+    """Finds values of `kinds`, and values of the user's own patterns."""
 
     def __init__(self, kinds: Collection[DataKind] = EVERY, own: OwnPatterns | None = None) -> None:
         self._kinds = frozenset(kinds)
@@ -72,20 +71,21 @@ class Finder:
         self._wanted = _rules_of(self._kinds)
 
     def find(self, text: str, layers: int = MAX_LAYERS) -> list[Match]:
-        """Return the findings in `text` by place. None overlaps another one, of whatever kind; where kinds compete, the
-        more specific one wins."""
+        """Return the matches in `text` by place. They do not overlap: where kinds compete, the more specific one
+        wins."""
         if _HARMLESS.fullmatch(text) and self._own is None:
             return []
         own = list(self._own.find(text)) if self._own is not None else []
         encoded = [] if layers == 0 else list(self._encoded(text, layers))
         lowered = text.lower()
         if not own and not encoded and not any(_candidates(self._wanted, text, lowered)):
-            return []  # Most texts: then it does not matter which other kinds there are.
+            return []
+        # All kinds are looked for from here on, wanted or not: a more specific one may claim the place of a wanted one.
         taken = bytearray(len(text))
         for placeholder in PLACEHOLDER.finditer(text):
             _take(taken, *placeholder.span())
         found = []
-        # What is encoded goes whole, also where a part of it looks like something by itself.
+        # An encoded text is one match, although a part of it may match a rule by itself.
         for match in (*own, *encoded, *_candidates(_RULES, text, lowered)):
             if taken.find(1, match.start, match.end) < 0:
                 _take(taken, match.start, match.end)
@@ -100,7 +100,7 @@ class Finder:
 
 
 def find(text: str, kinds: Collection[DataKind] = EVERY) -> list[Match]:
-    """Return the findings of `kinds` in `text`, as `Finder` does."""
+    """Return the matches of `kinds` in `text`, as `Finder.find` does."""
     return Finder(kinds).find(text)
 
 

@@ -1,4 +1,8 @@
-"""What the shape of JSON says of a value: the key above it, the name beside it, the item before it in a list."""
+"""The search of JSON for values beside the name of a secret or of personal data.
+
+The name of a value is the key above it, a name beside it (`{"name": "password", "value": "x"}`), the item before it in
+a list (`["--password", "x"]`), or the column of a table.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +18,8 @@ _SCHEME: Final = re.compile(r"(?i:bearer|basic|token|digest|bot|apikey)\s+\S")
 
 
 class Named(NamedTuple):
-    """What a name says of a value. `deep`: of the texts inside an object or list, too."""
+    """The kind of a value by its name, and the strength of the name. With `deep`, it holds for all texts inside an
+    object or a list, too."""
 
     kind: DataKind
     strength: Strength = Strength.SURE
@@ -26,7 +31,7 @@ _NAME_KEY: Final = re.compile(
     r"|column|title|question|element|selector|locator)"
 )
 _OF_FIELD: Final = re.compile(r"^[#.]|[ _-]?(?:text ?)?(?:field|input|box)$", re.IGNORECASE)
-"""What names of fields on a page have around that of what they hold."""
+"""Parts of the name of a field on a page that do not belong to the name of its value."""
 _VALUE_KEY: Final = re.compile(
     r"(?:\w*value|val|v|text|content|data|default|plaintext|values|answer|secret|literal|input|entered|reply)",
     re.IGNORECASE,
@@ -51,20 +56,21 @@ _KEY_PARTS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
 
 
 def named_by(value: Mapping[str, Json], above: Named | None) -> dict[str, Named]:
-    """Return what names say of the values in an object; `above` is what was said of the whole."""
+    """Return the values of an object that have a name, by key. `above` is the name of the whole object."""
     named = {key: found for key in value if (found := _of_key(key)) is not None}
     if above is not None:
         inside = value if above.deep else filter(_VALUE_KEY.fullmatch, value)
         named = dict.fromkeys(inside, above) | named
-    if "kty" in value:  # A private key as JSON (RFC 7517).
+    # A private key as JSON (RFC 7517).
+    if "kty" in value:
         named |= {key: Named(DataKind.PRIVATE_KEY) for key in _KEY_PARTS.intersection(value)}
     named |= _paired(value)
     return named | _tabled(value)
 
 
 def named_in(values: Sequence[Json]) -> list[Named | None]:
-    """Return what the items of a list say of one another: a flag of its argument, a header of what it holds, the first
-    of several rows of the others."""
+    """Return the name of each item of a list, None for most. A flag names the argument behind it, a header its value,
+    the first of several rows the others."""
     if _is_table(values):
         return [None, *[Named(DataKind.SECRET, Strength.WEAK, deep=True)] * (len(values) - 1)]
     named: list[Named | None] = [None] * len(values)
@@ -79,7 +85,7 @@ def named_in(values: Sequence[Json]) -> list[Named | None]:
 
 
 def fits_name(text: str, named: Named) -> bool:
-    """Return whether `text` can be what the name says. What is replaced already stays."""
+    """Return whether `text` can be the value of a name. A placeholder cannot: it is replaced already."""
     if not text.strip() or PLACEHOLDER.search(text):
         return False
     least = next((digits for _, kind, digits in _PERSONAL if kind is named.kind), None)
@@ -102,7 +108,7 @@ def _of_key(key: str) -> Named | None:
 
 
 def _paired(value: Mapping[str, Json]) -> dict[str, Named]:
-    """Return what `{"name": "password", "value": ...}` says of the value."""
+    """Return the named value of an object such as `{"name": "password", "value": ...}`, by key."""
     for key, name in value.items():
         if _NAME_KEY.fullmatch(key.lower()) and isinstance(name, str) and (found := _of_key(_OF_FIELD.sub("", name))):
             return {each: found._replace(deep=True) for each in value if _VALUE_KEY.fullmatch(each)}
@@ -110,7 +116,8 @@ def _paired(value: Mapping[str, Json]) -> dict[str, Named]:
 
 
 def _tabled(value: Mapping[str, Json]) -> dict[str, Named]:
-    """Return what a table's columns say of its rows, where one holds secrets: all that looks made is taken for one."""
+    """Return the rows of a table of which a column is named as a secret, by key. All values that look made count
+    then."""
     for key in _COLUMNS:
         names = value.get(key)
         if isinstance(names, list) and any(isinstance(each, str) and _of_key(each) for each in names):
@@ -123,7 +130,7 @@ def _tabled(value: Mapping[str, Json]) -> dict[str, Named]:
 
 
 def _is_table(rows: Sequence[Json]) -> bool:
-    """Return whether the first of several rows names columns, one of them of secrets. Not a pair."""
+    """Return whether rows are a table: the first one names columns, one of which holds secrets. A pair is no table."""
     if len(rows) < 2 or not all(isinstance(each, list) and len(each) > 1 for each in rows):
         return False
     head = rows[0]
@@ -136,7 +143,7 @@ def _is_table(rows: Sequence[Json]) -> bool:
 
 
 def _stands_beside(name: str, value: str, found: Named, *, alone: bool) -> bool:
-    """Return whether the item behind a name is its value, and not the next name of a list of names."""
+    """Return whether the item behind a name is its value, and not the next name in a list of names."""
     if strength_of(value) is not None and value.replace("-", "_").isidentifier():
         return False
     is_flag = name.startswith("-")

@@ -1,4 +1,4 @@
-"""The kinds of what is found, and the placeholders that stand for it."""
+"""The kinds of data that are redacted, the placeholders for them, and the form of a rule that finds them."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,7 +9,8 @@ from typing import Final
 
 
 class DataKind(StrEnum):
-    """The kind of data that was found. `SECRET` is a password, a credential or a token without a form of its own."""
+    """The kind of a value that is redacted. `SECRET` is a password, a credential, or a token without a form of its
+    own."""
 
     PRIVATE_KEY = "PRIVATE_KEY"
     JWT = "JWT"
@@ -32,12 +33,12 @@ PERSONAL: Final = frozenset(
 SECRETS: Final = EVERY - PERSONAL
 
 PLACEHOLDER: Final = re.compile(r"\[[A-Z][A-Z0-9_]{0,40}_(?:[0-9a-f]{12}|[1-9][0-9]{0,8})\]")
-"""The form of the text that replaces a finding: `[EMAIL_1]`, or `[EMAIL_3fa9c1d20b7e]` where a key makes the names."""
+"""The form of a placeholder: `[EMAIL_1]`, or `[EMAIL_3fa9c1d20b7e]` where a key makes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One value: `text[start:end]`. `kind` is a `DataKind`, or the name of a pattern of one's own."""
+    """A value in a text: `text[start:end]`. `kind` is a `DataKind`, or the name of one of the user's own patterns."""
 
     kind: str
     start: int
@@ -46,8 +47,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Finds values of a kind in a text. Wherever there is such a value, one of `signs` is in the text in lower case,
-    and `sign` matches somewhere: both are looked for many times faster. Empty and None: always search."""
+    """Finds values of one kind in a text.
+
+    A text with such a value holds one of `signs` once it is in lower case, and `sign` matches in it. Both tests are
+    many times faster than `search`, and most texts fail them. Without `signs` and `sign` every text is searched.
+    """
 
     kind: DataKind
     signs: tuple[str, ...]
@@ -55,7 +59,7 @@ class Rule:
     sign: re.Pattern[str] | None = None
 
     def may_be_in(self, text: str, lowered: str) -> bool:
-        """Return whether there can be a value in `text`, which is `lowered` in lower case."""
+        """Return whether `text` may hold a value. `lowered` is the same text in lower case."""
         return (not self.signs or any(map(lowered.__contains__, self.signs))) and (
             self.sign is None or self.sign.search(text) is not None
         )
@@ -66,7 +70,7 @@ _RUN: Final = re.compile(r"[A-Za-z0-9_+/=.:$-]{16,}+")
 
 @lru_cache(maxsize=2)
 def _runs(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the places of long tokens. Kept, as several rules look for them in the same text, one after the other."""
+    """Return the places of long tokens. Cached, because several rules ask for those of the same text in a row."""
     return tuple(run.span() for run in _RUN.finditer(text))
 
 
@@ -79,10 +83,10 @@ def rule(
     sign: str | None = None,
     in_runs: bool = False,
 ) -> Rule:
-    """Make a rule of a pattern, whose value is its group `value` where it has one; `valid` tells which are meant.
+    """Make a rule of a pattern. The value is the group `value`, or all that matches. `valid` says which values count.
 
-    Spaces stand between `signs`. `in_runs`: all that the pattern matches are 16 or more letters, digits and `_+/=.:$-`
-    in a row, which few texts have.
+    `signs` are separated by spaces. `in_runs` says that all matches lie in runs of 16 or more letters, digits and
+    `_+/=.:$-`, which few texts have: then only those are searched.
     """
     compiled = re.compile(regex)
     group = "value" if "value" in compiled.groupindex else 0
@@ -97,8 +101,8 @@ def rule(
 
 
 def start(inside: str) -> str:
-    """Return a pattern for the place before a value: after none of the characters `inside`, or after an escape of JSON
-    such as `\\n`."""
+    """Return a pattern for the place before a value: not behind one of the characters `inside`, unless that belongs to
+    an escape of JSON such as `\\n`."""
     return rf"(?:(?<![\\{inside}])|(?<=\\[nrtbf])|(?<=\\)(?![nrtbf]))"
 
 

@@ -1,9 +1,14 @@
 """The table of common personal data.
 
-Found are: e-mail addresses; phone numbers in international form, as usual in North America and much of Europe, or
-after a word such as "phone"; payment cards (Luhn checksum); IBANs (checksum); US social security numbers; numbers of
-passports and the like after their name; public IP addresses. Not found are names, postal addresses, dates of birth, and
-bare digits, which are order numbers more often than anything else.
+It finds:
+
+- e-mail addresses, and public IP addresses;
+- phone numbers: in international form, as usual in North America and much of Europe, or after a word such as "phone";
+- payment cards and IBANs, by their checksums;
+- US social security numbers;
+- numbers of passports and other documents, after the document's name.
+
+It does not find names, postal addresses and dates of birth, nor bare digits: these are mostly order numbers.
 """
 
 import re
@@ -32,8 +37,8 @@ def _iban(text: str) -> bool:
 
 
 def is_document_number(text: str) -> bool:
-    """Return whether a passport or the like can have this number: capital letters and digits, mostly digits where it
-    is written in groups."""
+    """Return whether a passport or another document can have this number. It has five digits or more, or it is a word
+    of capital letters and digits with at least two digits."""
     digits = sum(map(str.isdecimal, text))
     return digits >= 5 or (digits >= 2 and re.fullmatch("[A-Z0-9]{6,12}", text) is not None)
 
@@ -68,14 +73,14 @@ _PHONE_WORDS: Final = (
     "phone", "tel", "mob", "cel", "whatsapp", "fax", "handy", "vil", "portable", "тел", "話", "话", "机", "携",
     "call", "reach", "text",
 )  # fmt: skip
-"""One of these is in every name before a number, and looked for faster than the name."""
+"""Every match of `_PHONE_NAME` holds one of these, and they are found faster."""
 _PHONE_NUMBER: Final = re.compile(r"(?<![0-9])\+?\(?[0-9](?:[ ()./-]{0,2}[0-9]){6,14}(?![0-9])")
 _VERSION: Final = re.compile(r"[0-9]\.[0-9]\.")
 _PHONE_SIGN: Final = re.compile(r"[0-9](?:[ ()./-]{0,2}[0-9]){6}")
 
 
 def _named_phones(text: str) -> Iterator[tuple[int, int]]:
-    """Look at the words before every number: there are fewer numbers than places where a word could stand."""
+    """Find numbers with a word such as "phone" before them. Numbers are looked for first, because they are rarer."""
     for number in _PHONE_NUMBER.finditer(text):
         before = text[max(0, number.start() - 40) : number.start()]
         if not any(map(before.lower().__contains__, _PHONE_WORDS)) or _VERSION.match(number[0]):

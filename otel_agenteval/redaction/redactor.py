@@ -1,6 +1,6 @@
-"""The walk through JSON that puts a placeholder in the place of every finding.
+"""The walk through JSON that puts a placeholder in the place of every match.
 
-Equal values get equal placeholders, and different ones different ones, so that a reader still sees that an argument is
+Equal values get equal placeholders, different values get different ones. So a reader still sees that an argument is
 what the user said: `{"to": "[EMAIL_1]"}`.
 """
 
@@ -20,23 +20,23 @@ from otel_agenteval.redaction.kinds import EVERY, PERSONAL, PLACEHOLDER, SECRETS
 MAX_DEPTH: Final = 64
 TOO_DEEP: Final = "[nested too deep to be redacted]"
 PASSES: Final = 8
-"""Passes over a text, since a replacement can uncover a value beside it; bounded, as the text may be hostile."""
+"""Passes over a text, because a replacement can uncover a value beside it. Bounded, because the text may be hostile."""
 MAX_CHARACTERS: Final = 4_000_000
-"""Characters that are redacted of a trace, or in a call without a budget. What is beyond is left out."""
+"""Characters that are redacted in a trace, or in a call without a budget. Texts beyond them are left out."""
 
 _EXACT: Final = SECRETS
 
 
 class RedactionBudget:
-    """The characters that may still be redacted. As every pattern is linear, this bounds the time too."""
+    """The characters that may still be redacted. It also bounds the time, because every pattern is linear."""
 
     def __init__(self, characters: int = MAX_CHARACTERS) -> None:
         self._left = characters
         self.left_out = 0
-        """Texts that were left out, as the rest was too small for them."""
+        """The number of texts that were left out, because they were longer than what was left of the budget."""
 
     def spend(self, characters: int) -> bool:
-        """Return whether a text of so many characters may be redacted. A smaller one may still fit after a larger."""
+        """Take so many characters from the budget. False if it has less; a shorter text may still fit."""
         if characters > self._left:
             self.left_out += 1
             return False
@@ -45,12 +45,13 @@ class RedactionBudget:
 
 
 class Redactor:
-    """Names the values it meets, each kind by itself. Use one for everything that is read side by side.
+    """Replaces values by placeholders. Use one redactor for all texts that are read side by side.
 
-    Without `personal_data` only secrets are replaced. `key` makes the names: the same value has the same placeholder
-    wherever the key is the same, such as `[EMAIL_3fa9c1d20b7e]`, and nobody without the key can tell a value from it.
-    Without a key values are numbered. `own` are further patterns; `budget` bounds all calls together, without one each
-    call has `MAX_CHARACTERS`.
+    Without `personal_data`, only secrets are replaced. Placeholders number the values of each kind: `[EMAIL_1]`. With a
+    `key` they are computed from it: `[EMAIL_3fa9c1d20b7e]`. Then a value has the same placeholder wherever the key is
+    the same, and nobody can compute the value without the key.
+
+    `own` are further patterns. `budget` bounds all calls together; without one, each call has `MAX_CHARACTERS`.
     """
 
     def __init__(
@@ -67,14 +68,14 @@ class Redactor:
         self._budget = budget
 
     def redact(self, value: Json) -> Json:
-        """Return `value` with a placeholder for every match in its texts, in keys and in JSON inside texts too.
+        """Return `value` with a placeholder for every match in its texts, its keys, and JSON inside its texts.
 
-        Texts and numbers under names such as `password` or `phone` are replaced whole; an object there is looked
-        through. JSON inside a text that holds a match is written anew. Placeholders in `value` stay, and are given to
-        no other value. What lies deeper than `MAX_DEPTH`, or beyond the budget, is left out, and says so.
+        Texts and numbers under names such as `password` or `phone` are replaced whole; objects there are searched. JSON
+        inside a text is written anew if it holds a match. Placeholders in `value` stay, and no other value gets them.
+        Values deeper than `MAX_DEPTH` or beyond the budget are left out, and a note stands in their place.
         """
         self._names.reserve(match[0] for text in _texts(value) for match in PLACEHOLDER.finditer(text))
-        # What was met last in a call says what comes next, as where a password follows its announcement.
+        # One for each call: an announcement says nothing of the values of another call.
         self._splits = AnnouncedSecrets()
         self._left = self._budget or RedactionBudget()
         return self._value(value, depth=0)
@@ -123,7 +124,7 @@ class Redactor:
         return self._plain(text)
 
     def _with_embedded(self, text: str, depth: int) -> str:
-        """Return a text in which the JSON that stands among its words is redacted by its shape."""
+        """Return a text in which JSON among its words is redacted as JSON, by its keys."""
         parts, end = [], 0
         for start, stop, value in json_in(text):
             redacted = self._value(value, depth=depth + 1)
@@ -147,7 +148,7 @@ class Redactor:
 
 
 class _Numbered:
-    """Gives values numbers, in the order in which they are met."""
+    """Numbers the values of each kind, in the order in which they come."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
@@ -155,7 +156,7 @@ class _Numbered:
         self._reserved: set[str] = set()
 
     def reserve(self, placeholders: Iterator[str]) -> None:
-        """Give none of these to another value: they stood in the text before."""
+        """Keep placeholders for the values that they stand for: they were in the text before."""
         ours = set(self._given.values())
         self._reserved.update(each for each in placeholders if each not in ours)
 
@@ -173,13 +174,13 @@ class _Numbered:
 
 
 class _Keyed:
-    """Names values by what only the owner of the key can compute."""
+    """Makes placeholders by a keyed hash of the value."""
 
     def __init__(self, key: bytes) -> None:
         self._key = hashlib.blake2b(key).digest()
 
     def reserve(self, placeholders: Iterator[str]) -> None:
-        """Do nothing: nobody without the key can have written a placeholder of another value."""
+        """Do nothing, because nobody without the key can write the placeholder of another value."""
 
     def name(self, kind: str, value: str) -> str:
         content = f"{kind}:{value}".encode(errors="replace")
@@ -190,17 +191,17 @@ _Names: TypeAlias = _Numbered | _Keyed
 
 
 def canonical(value: str) -> str:
-    """Return a form that is the same for all ways to write a number or an address."""
+    """Return a form that is the same for all ways to write the same number or address."""
     return value.casefold() if "@" in value or ":" in value else re.sub(r"[ ()./+-]", "", value).casefold()
 
 
 def _number(value: int | float) -> str:
-    """Return a number as text. Empty unless it could be a value of interest: an integer of at most 19 digits."""
+    """Return an integer of at most 19 digits as text, else an empty text: no other number is personal data."""
     return str(value) if isinstance(value, int) and abs(value) < 10**19 else ""
 
 
 def _decoded(text: str) -> Json:
-    """Return the object or list that the JSON in `text` is. None where it is none."""
+    """Return the object or list in `text`, which is JSON as a whole; None if it is not."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -210,7 +211,7 @@ def _decoded(text: str) -> Json:
 
 
 def _texts(value: Json) -> list[str]:
-    """Return every text in `value`, keys included; without recursion, as it may be deep."""
+    """Return every text in `value`, keys included. Without recursion, because `value` may be deep."""
     texts: list[str] = []
     rest = [value]
     while rest:

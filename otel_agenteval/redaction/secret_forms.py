@@ -1,6 +1,7 @@
-"""The table of secrets that have a form of their own, or stand in a form that gives them away.
+"""The table of secrets that have a form of their own, or stand in a context that shows them, such as a URL or a
+command.
 
-Every pattern is linear in the text. Where rules compete for a place, the earlier one wins.
+Every pattern takes linear time. Where rules compete for a place, the earlier one in the table wins.
 """
 
 import re
@@ -63,7 +64,7 @@ _TOOLS: Final = (
 
 
 def _path_of_token(path: str) -> bool:
-    """Return whether a path holds what nobody wrote."""
+    """Return whether a path holds a token: a part that no person would write."""
     segments = re.split(r"[/?=&]", path)
     coded = [
         segment
@@ -80,7 +81,7 @@ def _is_mixed(value: str) -> bool:
 
 
 def _is_key(value: str) -> bool:
-    """Return whether a value behind `key_` and the like is no digest, which has 32 or 40 digits, and no word."""
+    """Return whether a value behind `key_` and the like is a key: no word, and no digest of 32 or 40 digits."""
     return not re.fullmatch(r"[0-9a-f]{32}|[0-9a-f]{40}", value) and (is_random(value) or value.count("-") == 4)
 
 
@@ -93,7 +94,7 @@ def _is_query_value(value: str) -> bool:
 
 
 def _credential(value: str) -> bool:
-    """Return whether the value is more than the next word of a sentence, as in "basic authentication"."""
+    """Return whether a value is more than the next word of a sentence, as in "basic authentication"."""
     return is_value(value) and re.search(r"[0-9=+/]|.[A-Z]", value) is not None
 
 
@@ -102,7 +103,7 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(DataKind.PRIVATE_KEY, "private-lines:", r"Private-Lines: [0-9]+\s+(?P<value>[A-Za-z0-9+/=\s\\]{20,}+)"),
     rule(DataKind.JWT, "eyj",
         start(r"A-Za-z0-9_-") + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.{1,2}[A-Za-z0-9_-]+){0,3}"),
-    # Chat bots: Telegram, then Discord.
+    # Keys of chat bots: Telegram, then Discord.
     rule(DataKind.API_KEY, ":aa", r"(?<![0-9])[0-9]{8,12}:AA[A-Za-z0-9_-]{30,40}"),
     rule(DataKind.API_KEY, ".", start(r"\w-") + r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,45}"
         r"(?![\w-])", is_random, in_runs=True),
@@ -114,7 +115,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"(?:[a-z0-9]{1,8}[_-]){0,2}"
         r"(?P<value>[A-Za-z0-9]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![A-Za-z0-9])", _is_key,
         in_runs=True),
-    # A short prefix and much that nobody wrote; ids of messages and calls look so too, and are shorter or listed.
+    # A short prefix, then a long random part. Ids of messages and calls look alike; they are shorter, or listed here.
     rule(DataKind.API_KEY, "_",
         WORD + r"(?!(?:call|toolu|msg|resp|fc|rs|ws|run|thread|asst|file|vs|step|batch|req|evt|item|gen|trace"
         r"|span)_)[a-z0-9]{2,8}_(?:[A-Za-z0-9]{1,8}_)?(?P<value>[A-Za-z0-9]{28,})(?![A-Za-z0-9])", _is_mixed,
@@ -126,7 +127,7 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(DataKind.SECRET, "",
         r"(?<![A-Za-z0-9])(?:5[HJK][1-9A-HJ-NP-Za-km-z]{49}|[KL][1-9A-HJ-NP-Za-km-z]{51})(?![A-Za-z0-9])", is_random,
         in_runs=True),
-    # URLs: a password before the host, which may hold an @ itself; a token there; webhooks; signatures; links to reset.
+    # URLs: a password before the host, which may hold an @ itself; a token there; webhooks; signatures; reset links.
     rule(DataKind.SECRET, "://",
         r"[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'<>?#]{0,128}:(?P<value>[^\s/\"'<>]{1,256})@(?=[\w.\[${*-])",
         is_value),
@@ -164,7 +165,7 @@ RULES: Final[tuple[Rule, ...]] = (
     # Short flags in one, as in `curl -sSu user:password`.
     rule(DataKind.SECRET, "curl",
         r"\bcurl\b[^\n|;&]{0,200}? -[A-Za-z]{1,6}u ?\\?[\"']?[^\s:\"'=]{1,64}:(?P<value>[^\s\"'\\]+)", is_value),
-    # Environment variables, as in `MAILER_KEY=`.
+    # Environment variables, such as `MAILER_KEY=`.
     rule(DataKind.SECRET, "_key",
         r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_KEY[\"']?\s?[=:]\s?[\"']?(?P<value>[A-Za-z0-9_+/=-]{16,})",
         is_random),
@@ -174,7 +175,7 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(DataKind.SECRET, "pass:", r"(?<![\w])pass:(?P<value>[^\s\"'\\]{3,})", looks_made),
     rule(DataKind.SECRET, "echo printf", r"(?:echo|printf)(?: -n)? [\"']?(?P<value>[^\s\"'|]{3,})[\"']? ?\| ?(?:sudo"
         r"|docker|podman|passwd|gpg|openssl|smbpasswd|chpasswd|faillock|base64|htpasswd)", is_value),
-    # A user, then a password.
+    # Commands that take a user, then a password.
     rule(DataKind.SECRET, "user passwd rabbitmqctl",
         r"(?:net user [^\s/]+|/user:\S+|(?:htpasswd|mosquitto_passwd) -[A-Za-z]{0,4}b[A-Za-z]{0,4} \S+ \S+"
         r"|rabbitmqctl (?:add_user|change_password|authenticate_user) \S+)\s+[\"']?(?P<value>[^\s\"'*/]{3,})",
@@ -204,16 +205,16 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(DataKind.SECRET, "connect( connection( pdo( mysqli(",
         r"(?i:connect|connection|pdo|mysqli)\((?:\s{0,20}(?:[\w.:$]{1,60}|\\?[\"'][^\"'\n\\]{0,200}\\?[\"']),){2}"
         r"\s{0,20}\\?[\"'](?P<value>[^\"'\n\\]{6,})(?=\\?[\"'])", looks_made),
-    # What is typed into a field, as in `get_by_label("Password").fill("x")`.
+    # Text that is typed into a field, as in `get_by_label("Password").fill("x")`.
     rule(DataKind.SECRET, ").",
         r"(?i:pass(?:word|wd|phrase|code)?|passwort|contraseña|senha|pwd|token|secret|pin|otp|api[ _-]?key)"
         r"[\w '*:\]\\-]{0,30}[\"']\]?\)(?:\.(?:first|last|nth\([0-9]\)))?"
         r"\.(?i:fill|type|send_?keys|press_?sequentially|set_?value|enter)\(\s?\\?[\"'](?P<value>[^\"'\n\\]{3,})",
         is_value),
-    # Files of cookies: seven columns, the value last.
+    # Cookie files: seven columns, the value last.
     rule(DataKind.SECRET, "", r"\t(?:TRUE|FALSE)\t/\S*\t(?:TRUE|FALSE)\t[0-9]{1,14}\t[^\s=]+\t(?P<value>\S+)",
         sign=r"\t(?:TRUE|FALSE)\t"),
-    # Cut into parts, as in "the second half of the key is ...".
+    # Secrets that are told in parts, as in "the second half of the key is ...".
     rule(DataKind.SECRET, "part half rest",
         r"(?i:\b(?:part|half|the rest)\b(?: (?:[0-9]|one|two|three))?(?: (?:of|for) (?:[a-z]{1,10} ){0,3}"
         r"(?:key|token|password|passphrase|secret|pin|it))?(?: is)?)\s?[:=]?\s{1,3}"

@@ -1,4 +1,4 @@
-"""Names of secrets, such as `DB_PASS` or `X-Api-Key`, and the values that can stand beside them."""
+"""The names of secrets, such as `DB_PASS` or `X-Api-Key`, and tests of the values beside them."""
 
 import re
 from enum import Enum
@@ -9,7 +9,7 @@ from otel_agenteval.redaction.kinds import PLACEHOLDER
 
 
 class Strength(Enum):
-    """How much a name says of the value beside it."""
+    """The strength of a name: which values beside it are secrets."""
 
     SURE = "any value but a word that stands for none"
     WEAK = "a value that looks made, not written"
@@ -19,7 +19,7 @@ class Strength(Enum):
 
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PARTICLES: Final = re.compile("(?<=[^a-z])(?:は|が|を|も|是|为|為|은|는)$")
-"""What stands behind a name without a space, where it is said what it is."""
+"""Particles that follow a name without a space, where the next word is the value."""
 _APART: Final = re.compile(r"[-. :/\s\[\]@$]+")
 
 _PASSWORDS: Final = (
@@ -60,13 +60,13 @@ _HARMLESS: Final = re.compile(
 
 @lru_cache(maxsize=4096)
 def strength_of(name: str) -> Strength | None:
-    """Return what a name says of its value, whether it is written `apiKey`, `api-key` or `API_KEY`; None: nothing."""
+    """Return the strength of a name, written as `apiKey`, `api-key` or `API_KEY`; None if it is no name of a secret."""
     if len(name) > 100:
         return None
     plain = _PARTICLES.sub("", _APART.sub("_", _CAMEL.sub("_", name.strip(" -_:\"'"))).lower())
     if _HARMLESS.fullmatch(plain):
         return None
-    # The most particular first: a one-time password is digits.
+    # The most specific first: `one_time_password` is also a password, but its value is digits.
     for pattern, strength in (
         (_DIGITS, Strength.DIGITS),
         (_PHRASES, Strength.PHRASE),
@@ -88,7 +88,7 @@ _NO_VALUE: Final = frozenset((
     "updated", "deprecated", "generated", "encrypted", "hashed", "value", "password", "passwd", "secret", "token",
     "key", "username", "user", "example", "changeme", "placeholder", "default", "bearer", "basic",
 ))  # fmt: skip
-"""Words that stand where a value is, and are none."""
+"""Words in the place of a value that are no values."""
 
 _TEMPLATE: Final = re.compile(
     r"<[^<>]*>|!(?:Ref|Sub|GetAtt|ImportValue|FindInMap|Join|secret|env|env_var|var|vault|include|reference)"
@@ -105,7 +105,8 @@ _CODE: Final = re.compile(
 
 
 def is_value(value: str) -> bool:
-    """Return whether a value says something of its own: no word that stands for none, no template, no code."""
+    """Return whether a text in the place of a value is one: no word such as "none", no placeholder, template or
+    code."""
     word = value.strip().rstrip(".,;:!?)")
     return bool(
         word
@@ -129,7 +130,7 @@ def looks_made(value: str, least: int = 4) -> bool:
 
 
 def is_random(text: str, least: int = 16) -> bool:
-    """Return whether some run of `least` letters and digits, or more, holds both: no word is such a run."""
+    """Return whether the text has a run of at least `least` characters with both letters and digits, as no word is."""
     return any(
         re.search(r"[0-9]", run) and re.search(r"[A-Za-z]", run)
         for run in re.findall(rf"[A-Za-z0-9+/=]{{{least},}}|[A-Za-z0-9_-]{{{least + 4},}}", text)
@@ -137,7 +138,7 @@ def is_random(text: str, least: int = 16) -> bool:
 
 
 def fits(value: str, strength: Strength) -> bool:
-    """Return whether `value` can be what stands under a name, as in JSON or in quotes."""
+    """Return whether `value`, in JSON or in quotes, can be the value of a name of this strength."""
     match strength:
         case Strength.DIGITS:
             return re.fullmatch(

@@ -1,4 +1,4 @@
-"""Finds the values that stand beside the name of a secret in a text: assigned, said, in a flag, a tag or a table."""
+"""The search of a text for values beside the name of a secret: assigned, said, in a flag, a tag or a table."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _QUALIFIERS: Final = frozenset((
     "login", "service", "master", "shared", "storage", "app", "user", "webhook", "ssh", "2fa", "mfa",
     "confirmation", "mot", "de", "sas", "mật", "connection", "door", "gate",
 ))  # fmt: skip
-"""Words that make a name together with the next one, as in "API key"."""
+"""Words that belong to a name together with the next one, as in "API key"."""
 _NO_NAME: Final = re.compile(r"[^\w.-]")
 _SEPARATOR: Final = re.compile(
     r"""\\{0,3}["'`\])*]{0,3}\s{0,3}(?:
@@ -56,25 +56,26 @@ _RAW: Final = re.compile(
     r"\{(?![\w.]*\})(?P<braced>(?:[^{}\n]|\}\}){1,256})\}"
     r"|(?P<value>[^\s\"'`;,&<>|\\(){}\[\]](?:[,&](?![\w.%-]*=)|[^\s\"'`;,&<>|\\]){0,512})"
 )
-"""A bare value that brackets are part of: in a file of variables, in a connection string, which also has `{x}`."""
+"""A bare value that may hold brackets, as in files of variables and in connection strings, where it may also be
+`{x}`."""
 _LINE: Final = re.compile(r"(?P<value>[a-z]{2,12}(?:[ -][a-z]{2,12}){3,23})[.\"'`]?[ \t]*(?:$|[\r\n\"'`\\,])")
 _VAGUE: Final = frozenset(("|", "->", "<-", "→", "–", "—", "-"))
-"""Separators that sentences have too."""
+"""Separators that also occur in sentences."""
 _OF_CODE: Final = re.compile(r"\(|\[\\?[\"']")
-"""What follows a name in code: a call, or a key."""
+"""The beginning of a call or of an index, which shows that the name is code."""
 _SOME_SCHEME: Final = re.compile(r"(?:[rbuf]?\\{0,3}[\"'`])?[A-Za-z][\w-]{1,30} +(?=(?P<token>[\w+/=.~-]{12,200}))")
-"""Any word before a token, behind the name of the header that holds one."""
+"""Any word before a token, for the value of a header such as `Authorization`."""
 _DEMANDED: Final = re.compile(r"\$\{\w+:?\?[^{}\n]*\}")
-"""A variable of a shell that has to be set, with what is said where it is not."""
+"""A shell variable that must be set, with the message for when it is not."""
 _YOURS: Final = re.compile(r"your[-_]", re.IGNORECASE)
-"""What a placeholder begins with: `<your-api-key>` is no tag."""
+"""The beginning of a placeholder such as `<your-api-key>`, which is no tag."""
 _FLAG: Final = re.compile(r"(?<!\S)-{1,2}[\w-]*\Z")
 _VARIABLE: Final = re.compile(r"[a-z]+(?:_[a-z]+)+|[a-z]+[A-Z][A-Za-z]+")
-"""As in code: `password = db_password`."""
+"""The name of a variable, as in `password = db_password`."""
 _IN_ARN: Final = re.compile(r"\barn:[\w:/.*-]*\Z")
-"""A name of AWS, which has `secret:` in it and holds none."""
+"""The beginning of an AWS resource name. It may hold the word `secret:`, but no secret."""
 _ASSIGNED: Final = re.compile(r"[a-z_]+=")
-"""A value that stands for itself, as in "pass rate=0.9"."""
+"""The beginning of another assignment, as in "pass rate=0.9"."""
 _CODE: Final = re.compile(r"[0-9]{3,8}[#*]?|[0-9]{3} ?-? ?[0-9]{3}|(?=.*[0-9])[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8})+")
 _GOES_ON: Final = re.compile(r"[-/.,:]?[0-9]|[ ]?(?:%|items|files|rows)")
 _PROSE: Final = re.compile(r"[ \t]+[A-Za-z]")
@@ -86,7 +87,8 @@ _COMMON: Final = re.compile(
 
 def _search(text: str) -> Iterator[tuple[int, int]]:
     lowered = text.lower()
-    if len(lowered) != len(text):  # A few letters become two: then only those of ASCII are lowered.
+    if len(lowered) != len(text):
+        # A few letters become two in lower case, which moves all places: then only ASCII letters are lowered.
         lowered = re.sub("[A-Z]+", lambda match: match[0].lower(), text)
     end = 0
     for hint in _HINT.finditer(lowered):
@@ -109,11 +111,12 @@ def _search(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _name(text: str, hint: re.Match[str]) -> str:
-    """Return the whole name around a hint, with the words before it where they make one name."""
+    """Return the whole name around a hint, with words before it that belong to it."""
     head = text[max(0, hint.start() - 60) : hint.start()]
     part = _NO_NAME.split(head)[-1]
     if part and head[: -len(part)].endswith("\\"):
-        part = part[1:]  # The n of an escape of JSON, as in \\npassword.
+        # The letter belongs to an escape of JSON, as in \\npassword.
+        part = part[1:]
     start = len(head) - len(part)
     while start and head[start - 1] == " " and (word := _NO_NAME.split(head[: start - 1])[-1]).lower() in _QUALIFIERS:
         start -= len(word) + 1
@@ -121,7 +124,7 @@ def _name(text: str, hint: re.Match[str]) -> str:
 
 
 def _value(text: str, name: str, strength: Strength, separator: re.Match[str]) -> tuple[int, int] | None:
-    """Return the place of the value behind a separator, where it can be one."""
+    """Return the place of the value behind a separator; None if no text there can be the value."""
     at = separator.end()
     if _DEMANDED.match(text, at) or (separator["tag"] and _YOURS.match(name)):
         return None
@@ -163,7 +166,7 @@ def _value(text: str, name: str, strength: Strength, separator: re.Match[str]) -
 
 
 def _is_raw(text: str, name: str, separator: re.Match[str]) -> bool:
-    """Return whether a value behind `separator` is no code, and has no quotes: `DB_PASS=x`, `;Password=x`."""
+    """Return whether a value behind `separator` is written as it is, without quotes: `DB_PASS=x`, `;Password=x`."""
     before = separator.start() - len(name) - 1
     return separator[0] == "=" and (name.isupper() or (before >= 0 and text[before] == ";"))
 
@@ -171,7 +174,7 @@ def _is_raw(text: str, name: str, separator: re.Match[str]) -> bool:
 def _is_meant(  # noqa: PLR0911 - one line for each way to say it
     text: str, name: str, value: str, strength: Strength, separator: re.Match[str], is_quoted: bool, last: int
 ) -> bool:
-    """Return whether `value`, which ends at `last`, is what the name names, and not the next word of a sentence."""
+    """Return whether `value`, which ends at `last`, is the value of the name, and not the next word of a sentence."""
     by = separator["assigns"] or separator["tag"] or separator["pair"]
     if separator["line"] and not is_quoted and by not in (":", "：", "="):
         return False
@@ -199,6 +202,7 @@ def _is_meant(  # noqa: PLR0911 - one line for each way to say it
 
 
 def is_number(value: str) -> bool:
+    """Return whether a value is a number that may be a password."""
     return re.fullmatch(r"[0-9]{4,12}", value) is not None
 
 

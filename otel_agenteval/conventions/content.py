@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
 
-from otel_agenteval.conventions.conversation_digest import ConversationDigest
 from otel_agenteval.conventions.decoding import decode_json, is_cut, known_text
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, Item, message_items, read_message, spoken_by
+from otel_agenteval.conventions.words_digest import WordsDigest
 from otel_agenteval.model import Json
 
 # Words that smolagents and CrewAI put before and after those of the user.
@@ -34,7 +34,7 @@ class DecodedMessages:
 
     items: list[Item]
     made: dict[int, ChatMessage | None] = field(default_factory=dict)
-    spoken: tuple[int, ConversationDigest] | None = None
+    spoken: tuple[int, WordsDigest] | None = None
 
     def gone_on(self, count: int, more: Sequence[Item]) -> "DecodedMessages":
         """Return the first `count` messages and `more`: in this object, unless it already goes on in another way."""

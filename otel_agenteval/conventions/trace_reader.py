@@ -8,9 +8,10 @@ from typing import Any
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity, run_attributes
-from otel_agenteval.conventions.conversation import begins_with_user, conversation, earlier_steps, history
+from otel_agenteval.conventions.conversation import conversation
 from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
+from otel_agenteval.conventions.history import begins_with_user, earlier_steps, history
 from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.registry import DIALECTS

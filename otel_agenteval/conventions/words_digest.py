@@ -12,7 +12,7 @@ _SIZE: Final = 16
 _json: Final = json.JSONEncoder(sort_keys=True).encode
 
 
-class ConversationDigest:
+class WordsDigest:
     """Digests the words of a conversation, message by message. Replies in a row are parts of one reply."""
 
     def __init__(self) -> None:
@@ -21,9 +21,9 @@ class ConversationDigest:
         self._requests: list[ToolRequest] = []
         self._is_reply = False
 
-    def copy(self) -> "ConversationDigest":
+    def copy(self) -> "WordsDigest":
         """Return a digest of the same words, to which other messages can be added."""
-        other = ConversationDigest()
+        other = WordsDigest()
         other._spoken, other._is_reply = self._spoken.copy(), self._is_reply
         other._texts, other._requests = self._texts.copy(), self._requests.copy()
         return other

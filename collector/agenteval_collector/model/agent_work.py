@@ -17,10 +17,10 @@ class LoopWork(NamedTuple):
 
 
 def loop_work_of(trace: Trace, findings: Iterable[Finding], usd: Callable[[ModelCall], float | None]) -> list[LoopWork]:
-    """Return what each alarming loop of a complete trace cost, those whose price is known.
+    """Return the cost of each alarming loop in a complete trace. Loops without a known price are left out.
 
-    The calls of a loop are those after its first round, as far as the agent goes on with nothing but the loop: what it
-    calls after it was told of belongs to it, too. A call may be in loops of several kinds.
+    A loop costs the model calls after its first round, until the agent calls another tool. Calls made after the agent
+    was told of the loop count as well. A call may be in loops of several kinds.
     """
     loops = [each for each in findings if each.kind in LOOP_KINDS and each.is_alarm]
     if not loops:
@@ -56,12 +56,12 @@ def _repeated(loop: Finding, steps: Sequence[Step]) -> Sequence[Step]:
 
 
 def _first_round(loop: Finding, tools: frozenset[str], before: Sequence[int], places: dict[str, int]) -> int | None:
-    """Return the place of the last step of the first round. None where it is not known."""
+    """Return the position of the last step of the first round; None where it is unknown."""
     rounds, spans = loop.metadata.get("repetitions"), loop.metadata.get("span_ids")
     if not isinstance(rounds, int) or not isinstance(spans, list) or not spans:
         return None
     if tools and len(spans) > 1 and isinstance(loop.metadata.get("tools"), list):
-        # Of a cycle only the spans of the last round are told.
+        # A cycle's finding names the spans of its last round only.
         steps = len(spans) * (rounds - 1) + 1
         return before[-steps] if len(before) >= steps else None
     return places.get(str(spans[0]))
@@ -73,7 +73,7 @@ def _tools(named: Json) -> frozenset[str]:
 
 
 def _is_of(step: Step, tools: frozenset[str]) -> bool:
-    """Return whether the step is one of a loop of these tools; without any, the model repeats itself."""
+    """Return whether the step belongs to a loop of these tools; without tools it is the model that repeats itself."""
     return step.name in tools if step.kind is StepKind.TOOL else not tools
 
 
@@ -120,7 +120,7 @@ class AgentWork:
 
 
 def work_of(trace: Trace, usd: Callable[[ModelCall], float | None], findings: Sequence[Finding] = ()) -> AgentWork:
-    """Return what was done in the trace, in which these were found; `usd` prices a model call, None where it cannot."""
+    """Measure the work in a trace with these findings. `usd` prices a model call; None where the price is unknown."""
     return AgentWork(
         agent=trace.agent,
         service=trace.service,

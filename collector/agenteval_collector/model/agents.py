@@ -1,4 +1,4 @@
-"""Sums over the traces of agents, by time."""
+"""Sums over the traces of an agent, by hour and version."""
 
 import math
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ HOUR: Final = 3600 * 1_000_000_000
 """Nanoseconds."""
 _STEPS_PER_DOUBLING: Final = 4
 _SHORTEST: Final = 0.001
-"""Seconds; what took less counts as this."""
+"""Seconds; shorter durations count as this."""
 
 
 class Range(StrEnum):
-    """The time that figures of agents are about, up to now."""
+    """A time range that ends now, for the figures of an agent."""
 
     DAY = "24h"
     WEEK = "7d"
@@ -24,17 +24,16 @@ class Range(StrEnum):
 
     @property
     def step(self) -> int:
-        """Hours from one point of a chart to the next."""
+        """Hours between two points of a chart."""
         return {Range.DAY: 1, Range.WEEK: 6, Range.MONTH: 24}[self]
 
     @property
     def points(self) -> int:
-        """Points of a chart, the present one included."""
+        """Points of a chart, with the present one."""
         return {Range.DAY: 24, Range.WEEK: 28, Range.MONTH: 30}[self]
 
     def first(self, now: int) -> int:
-        """Return the number of the oldest point of a chart at `now` (ns); points are numbered from the Unix epoch on,
-        one for each step."""
+        """Return the number of the oldest point of a chart at `now` (ns). Points are numbered from the Unix epoch."""
         return now // HOUR // self.step - self.points + 1
 
 
@@ -42,9 +41,9 @@ class Range(StrEnum):
 class AgentFigures:
     """Sums over traces of an agent.
 
-    `errors` counts the traces with an error finding, `rates` the judged ones that pass, by evaluator. Their clusters
-    are the hours of `sessions`. `usd` is the money of the `priced` traces, those whose price is known. `steps` counts
-    traces by the step (`step_of`) of the time in their turns.
+    `errors` counts the traces with an error finding, `rates` the judged traces that pass, by evaluator. One cluster is
+    one hour of one session. `usd` is the cost of the `priced` traces, those whose price is known. `steps` counts
+    traces by the step (`step_of`) of their duration.
     """
 
     sessions: int = 0
@@ -56,7 +55,7 @@ class AgentFigures:
 
     @property
     def hours_per_session(self) -> float:
-        """The clusters of a session, on average."""
+        """The mean number of clusters of a session."""
         return self.errors.clusters / self.sessions if self.sessions else 1.0
 
 
@@ -64,8 +63,8 @@ class AgentFigures:
 class AgentHistory:
     """The figures of an agent since some hour.
 
-    `points` are apart by time, in hours since the Unix epoch divided by those of a step. `versions` are apart by
-    version (empty: not named), with the hour in which each began, however long ago, in `began`.
+    `points` are by time: hours since the Unix epoch, divided by the hours of a step. `versions` are by version; an
+    empty one was not named. `began` has the first hour of each version, however long ago.
     """
 
     total: AgentFigures
@@ -83,7 +82,7 @@ class SeenAgent:
 
 
 def step_of(seconds: float) -> int:
-    """Return the step of a duration: four of them double it."""
+    """Return the step of a duration on a logarithmic scale: four steps double it."""
     return math.ceil(math.log2(max(seconds, _SHORTEST)) * _STEPS_PER_DOUBLING)
 
 
@@ -93,6 +92,6 @@ def quantile(steps: Mapping[int, int], share: float) -> float | None:
     for step in sorted(steps):
         counted += steps[step]
         if counted and counted >= wanted:
-            # The middle of the step, as logarithms have it.
+            # The geometric middle of the step.
             return float(2.0 ** ((step - 0.5) / _STEPS_PER_DOUBLING))
     return None

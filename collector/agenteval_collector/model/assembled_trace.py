@@ -1,4 +1,4 @@
-"""Assembled traces, with the reason why each was taken for complete."""
+"""A trace as the assembly puts it together, and why it was taken for complete."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from agenteval_collector.model.running_traces import UnendedSpan
 class Death:
     """The death of a trace's agent: every process that had spans open fell silent.
 
-    `reason` says so in a sentence, `open_spans` are those that were open, by start. `heard_at` is when one
-    of them was heard of last. None: no start that was reported tells it. Times in nanoseconds since the Unix epoch.
+    `reason` is a sentence. `open_spans` are by start. `heard_at` is when an open span was last reported; None where
+    none was reported as started. Times are in nanoseconds since the Unix epoch.
     """
 
     reason: str
@@ -41,8 +41,11 @@ class ClosedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closing:
-    """The reason why a trace was taken for complete, as a phrase without a full stop. `senders` are sentences about the
-    senders of missing parents or log records. `partial`: more of it was expected."""
+    """The reason why a trace was taken for complete.
+
+    `reason` is a phrase without a full stop. `senders` are sentences about the senders of missing parents or log
+    records. `partial`: more of the trace was expected.
+    """
 
     by: ClosedBy
     reason: str
@@ -53,14 +56,16 @@ class Closing:
 # Not frozen, though nobody changes it: a frozen one takes thrice as long to make.
 @dataclass(slots=True, kw_only=True)
 class AssembledTrace:
-    """All of a trace at one revision: serialized spans and log records with their origins, in order of arrival.
+    """A trace at one revision: its serialized spans and log records with their origins, in order of arrival.
 
-    `offsets` are the requests they came in. `missing` counts spans that their sender says it handed over and that
-    did not come. `complete` is False for a look at a trace that is still open. `death`: its agent died in the middle;
-    there may be no spans then. `received_at` is when the newest of all this was received, or the agent last heard of
-    (ns since the Unix epoch, by the clock of the collector: those of agents may say anything). `closing` is None for
-    such a look, and for one at an earlier revision; `waits_for` tells, in a look at an open one, what it waits for.
-    `session` is the session that its attributes name, else its own id; None as long as nobody has asked.
+    `offsets` are the requests they came in. `missing` counts spans that their sender counted and that did not come.
+    `death`: its agent died in the middle; there may be no spans then. `received_at` is when the newest of this was
+    received, or the agent was last heard of, in nanoseconds since the Unix epoch. It is by the collector's clock, as
+    agents' clocks may say anything.
+
+    `complete` is False for a look at an open trace. `closing` is None then, and for an earlier revision. `waits_for`
+    says what an open trace waits for. `session` is the session that its attributes name, else its own id; None until
+    somebody asks.
     """
 
     trace_id: str

@@ -8,11 +8,11 @@ class Change(StrEnum):
     """The one thing that differs when the judge is asked again about a trace."""
 
     REPEAT = "repeat"
-    """Nothing: the noise that the others are compared with."""
+    """Nothing differs: this measures the noise, with which the other changes are compared."""
     PADDED = "padded"
-    """The final answer has polite text without meaning at its end."""
+    """The final answer ends with polite text that says nothing."""
     SWAPPED = "swapped"
-    """Parts that have no order of their own stand in reverse."""
+    """Parts whose order means nothing are in reverse order."""
     RENAMED = "renamed"
     """Agents, models and tools have other names."""
     SECOND_MODEL = "second_model"
@@ -33,7 +33,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictFlip:
-    """A verdict that was the other one when the judge was asked again."""
+    """A verdict that changed when the judge was asked again."""
 
     change: Change
     trace_id: str
@@ -46,13 +46,15 @@ class VerdictFlip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeEffect:
-    """Verdicts under one change, compared with those that the traces had before.
+    """The effect of one change on verdicts, compared with those that the traces had before.
 
-    A verdict is pass or fail of one evaluator on one trace; `unanswered` counts those that the judge did not give this
-    time. The session is the unit: `flipped` of `sessions` had a flip, `rate` is their share, `interval` is Jeffreys'
-    of 95 %; None where there are no sessions. `p_value` is of McNemar's exact test on the sessions that were asked
-    about both with the change and without one, corrected for the number of changes; None for `repeat`. `mean_change`
-    is of scores, the mean over sessions.
+    A verdict is pass or fail of one evaluator on one trace. `unanswered` counts the verdicts that the judge did not
+    give this time.
+
+    The unit is the session. `flipped` of `sessions` had a flip, `rate` is their share, and `interval` is its 95 %
+    Jeffreys interval; both are None without sessions. `p_value` is of McNemar's exact test on sessions that were asked
+    about with the change and without it, corrected for the number of changes; None for `repeat`. `mean_change` is the
+    mean change of the score, over sessions.
     """
 
     cost: Cost

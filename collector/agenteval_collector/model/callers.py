@@ -1,4 +1,4 @@
-"""Who calls: what a key or a client certificate stands for."""
+"""Callers, as keys and client certificates name them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ DEFAULT_TENANT: Final = "default"
 
 
 class Scope(StrEnum):
-    """What a caller may do."""
+    """A permission of a caller."""
 
     WRITE = "write"
     """Send spans, log records, run reports and feedback, and end sessions."""
@@ -21,7 +21,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One who calls, by the name that the audit log shows; never by the key."""
+    """The sender of a request. `name` is what the audit log shows, never the key."""
 
     name: str
     tenant: str = DEFAULT_TENANT
@@ -33,4 +33,4 @@ class Caller:
 
 
 ANONYMOUS: Final = Caller("anonymous")
-"""Everybody, where no key is asked for."""
+"""The caller of every request where no key is asked for."""

@@ -17,19 +17,18 @@ from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation
 
 CROSS_TRACE_KINDS = frozenset({*LoopKind, FindingKind.TOOL_FAILED} - {LoopKind.HUNG_SPAN})
-"""Kinds of findings that may rest on calls of earlier traces, as those show on the span of the turn."""
+"""Kinds of findings that may rest on calls of earlier traces. They stand on the span of the turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRecord:
     """A scored trace.
 
-    `died` says that its agent died in the middle, None where it did not. `processes` are those that it has spans of.
-    `findings` is all that was observed in it, its loops included, `turn_of` the number of the turn of each span that
-    belongs to one, `text` what was said in it, to be searched. `agent`, `service`, `service_version` and `environment`
-    are those that it counts for, `in_session` is False for telemetry of no agent. `work` is what was done in it, None
-    where that was counted before.
-    `continues_turn`: its first turn began in the trace before it; `turn_goes_on`: its last turn goes on in a later one.
+    `died` is a sentence where its agent died in the middle, else None. `processes` are those with spans in it.
+    `findings` are all, its loops included. `turn_of` has the number of the turn of each span that belongs to one.
+    `text` is what was said in it, for searches. It counts for `agent`, `service`, `service_version` and `environment`.
+    `in_session` is False for telemetry of no agent. `work` is the measured work; None where it was counted before.
+    `continues_turn`: its first turn began in the trace before it. `turn_goes_on`: its last turn goes on in a later one.
     """
 
     trace_id: str
@@ -59,9 +58,9 @@ class TraceRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisedTurn:
-    """A trace that was kept before, or is in the same commit, and is told of other calls of its first turn now.
+    """The first turn of a stored trace, or of one in the same commit, when earlier traces of the turn have changed.
 
-    `findings` are all of the kinds `CROSS_TRACE_KINDS` on the turn's span, `span_id`.
+    `findings` are all findings of the kinds `CROSS_TRACE_KINDS` on the turn's span, `span_id`.
     """
 
     trace_id: str
@@ -72,7 +71,7 @@ class RevisedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameTrace:
-    """A newer revision of a trace that says the same as the one before, so that its outcomes stand."""
+    """A newer revision of a trace that says the same as the one before. The outcomes stay."""
 
     trace_id: str
     revision: int
@@ -119,10 +118,12 @@ class Commit:
 
     @property
     def joins(self) -> bool:
-        """True where traces were looked for among conversations that other processes may change meanwhile. A look-up
-        that gave False only said that all traces of a service name their sessions: nothing rests on it."""
+        """True where traces were looked for among conversations that other processes may change meanwhile.
+
+        A look-up that gave False only said that all traces of a service name their sessions: nothing rests on it.
+        """
         return any(each.gave is not False for each in self.looked_up)
 
     def add(self, update: SessionUpdate) -> None:
-        """Add a session as it is now, in place of what this pass knew of it before."""
+        """Add the newest state of a session, in place of an earlier one of this pass."""
         self.sessions[update.record.session_id] = update

@@ -1,4 +1,4 @@
-"""Links between the traces of conversations that no id names, as evaluation and store exchange them."""
+"""Links between traces that belong to one conversation by their messages, without an id that names it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,23 +8,22 @@ from otel_agenteval.checked import dataclass
 
 
 class LinkLookUp(NamedTuple):
-    """A look-up of links, which can be repeated, and what it gave."""
+    """A look-up of links that can be repeated, and its result."""
 
     repeat: Callable[[], Any]
     gave: Any
 
     @property
     def is_outdated(self) -> bool:
-        """Whether it gives something else now. Raises RetryableError."""
+        """True where the look-up gives another result now. Raises RetryableError."""
         return bool(self.repeat() != self.gave)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationLink:
-    """A trace in its conversation. The digests are those of `Conversation`, each together with the user where one is
-    recorded.
+    """The place of a trace in its conversation. Its digests include the user, where one is recorded.
 
-    `named` is the session's id that the trace itself names. `parent` is the trace that it goes on from; None where it
+    `named` is the session id that the trace itself names. `parent` is the trace that it goes on from; None where it
     begins a conversation, and where both name a session. `answered`: the model replied. Times are in nanoseconds since
     the Unix epoch.
     """
@@ -54,33 +53,34 @@ class ConversationLink:
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The digests by which it may be joined to other traces, four at most."""
+        """The digests by which the trace may be joined to others, four at most."""
         return self.ends if self.follows is None else (self.follows, *self.ends)
 
     @property
     def is_second_record(self) -> bool:
-        """True where it tells of a reply without its words: another trace may tell of the same one with them."""
+        """True where the trace has a reply without its words: another trace may have the same reply with them."""
         return self.follows is not None and self.follows == self.reply
 
     @property
     def is_attempt(self) -> bool:
-        """True where it began a conversation without a reply: the next trace that is sent the same goes on from it."""
+        """True where the trace began a conversation and got no reply. The next trace with the same messages goes on
+        from it."""
         return self.said is not None and self.said == self.follows
 
     def behind(self, parent: "ConversationLink | None") -> "ConversationLink":
-        """Return the link as one that goes on from `parent`. Its session stays as it is."""
+        """Return the link with this parent. The session stays."""
         if parent is None or (self.named is not None and parent.named is not None):
             return replace(self, parent=None)
         return replace(self, parent=parent.trace_id)
 
     def is_joined_as(self, other: "ConversationLink") -> bool:
-        """Return whether both stand at the same place in the same conversation."""
+        """Return whether both have the same place in the same conversation."""
         return (self.keys, self.parent, self.named) == (other.keys, other.parent, other.named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A trace that changes its session, because it turned out to go on from another trace, or from none."""
+    """The move of a trace to another session, because it turned out to go on from another trace, or from none."""
 
     trace_id: str
     started_at: int

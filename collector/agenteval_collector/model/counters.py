@@ -1,4 +1,4 @@
-"""The port to the counters of the stages' own work."""
+"""The port through which stages count their own work."""
 
 from enum import StrEnum
 from typing import Protocol
@@ -25,10 +25,11 @@ class Counted(StrEnum):
 
 
 class Telemetry(Protocol):
-    """The counters of the stages' own work. Thread-safe."""
+    """Counts the stages' own work. Thread-safe."""
 
     def count(self, what: Counted, number: int = 1, which: str = "") -> None:
-        """Add to a counter; `which` tells its sorts apart: a queue, a type of error, by a short name from our code."""
+        """Add `number` to a counter. `which` is its label: a short name from our code, such as a queue or error
+        type."""
 
 
 class NoTelemetry:

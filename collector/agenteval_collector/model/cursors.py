@@ -29,8 +29,8 @@ def encode_cursor(place: Sequence[str | int | None]) -> str:
 
 
 def decode_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
-    """Return the place that `encode_cursor` was given, of values of these kinds. Raises InvalidRequest for any other
-    text, and for integers that no store can compare with."""
+    """Return the place that `encode_cursor` was given. Raises InvalidRequest where the values are of other kinds, and
+    for integers that no store can compare with."""
     place = _decoded(cursor)
     if [type(each) for each in place] != [*kinds]:
         raise foreign_cursor(cursor)
@@ -40,8 +40,8 @@ def decode_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
 
 
 def behind(items: Sequence[Item], cursor: str | None, place_of: Callable[[Item], tuple[Any, ...]]) -> Sequence[Item]:
-    """Return the items behind the one where a page ended; all without a cursor. Raises InvalidRequest where it leads to
-    none of them."""
+    """Return the items after the cursor's; all without a cursor. Raises InvalidRequest where the cursor is of none of
+    them."""
     if cursor is None:
         return items
     places, place = [place_of(each) for each in items], _decoded(cursor)

@@ -1,4 +1,4 @@
-"""What is to be deleted, and what came of it."""
+"""Deletions that somebody asks for, and their receipts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionFilter:
-    """What somebody wants deleted: a session, all sessions of a user, or the traces scored before a time (ns). One of
-    them is given."""
+    """Selects what to delete. Exactly one field is given: a session, a user whose sessions all go, or the time (ns)
+    before which the traces were scored."""
 
     session_id: str | None = None
     user_id: str | None = None
@@ -16,9 +16,10 @@ class DeletionFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The sums of a deletion so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
+    """The receipt of a deletion. `removed` counts what has gone so far: rows by table, and `spans`, `log_records` and
+    `bytes` of the log.
 
-    `done_at` is None while it goes on. Times in nanoseconds since the Unix epoch.
+    `done_at` is None while the deletion goes on. Times in nanoseconds since the Unix epoch.
     """
 
     deletion_id: str

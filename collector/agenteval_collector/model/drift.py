@@ -1,11 +1,11 @@
-"""The canaries of the judge: traces that it is asked about again and again, and what that shows."""
+"""The canaries of the judge, and the drift that they show."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """A trace that the judge is asked about again and again, since `chosen_at` (ns)."""
+    """A trace that the judge is asked about regularly since `chosen_at` (ns), to notice when the judge drifts."""
 
     trace_id: str
     session_id: str
@@ -17,9 +17,9 @@ class Canary:
 class CanaryAnswer:
     """The scores of one evaluator, asked in one way (`version` of the question, `model`), for a canary.
 
-    `model` is the one that was asked; for the score that the trace had when it was chosen, the one that its outcome
-    names. `first` and `last` are the first and the newest of them, at those times (ns); None where it gave none.
-    `reason` is that of the newest.
+    `model` is the model that was asked; for the score that the trace had when it was chosen, the model that its outcome
+    names. `first` and `last` are the first and the newest score, at `first_at` and `last_at` (ns); None where the judge
+    gave none. `reason` explains the newest.
     """
 
     trace_id: str
@@ -46,9 +46,10 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """The newest answers of one evaluator beside earlier ones on the same traces, all asked for in one way, `was`.
+    """The newest scores of one evaluator, compared with earlier ones on the same traces.
 
-    `higher` and `lower` count changed scores. `p_value` is None where nothing was asked again yet.
+    `was` names the model and the question's version of the earlier ones. `higher` and `lower` count changed scores.
+    `p_value` is None where nothing was asked again yet.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The effort that a trace or a session took."""
+"""The effort of a trace or a session: steps, tokens, time and money."""
 
 import operator
 from collections.abc import Callable
@@ -25,7 +25,8 @@ class Effort:
 
     @property
     def rounded(self) -> "Effort":
-        """The same to a microsecond and a billionth of a dollar. Sums depend on the order of adding below that."""
+        """The effort, rounded to microseconds and billionths of a dollar: below that, sums depend on the order of
+        adding."""
         digits = {"steps": 0, "tokens": 0, "seconds": 6, "usd": 9}
         values = {name: getattr(self, name) for name in digits}
         return Effort(**{name: None if value is None else round(value, digits[name]) for name, value in values.items()})

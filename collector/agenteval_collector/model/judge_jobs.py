@@ -8,39 +8,39 @@ from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, JudgedPart, Outcome, Status, SubjectKind
 
 PROBABILITY = "probability"
-"""Key in the metadata of an outcome of the random part. The probability with which its trace was drawn."""
+"""Key in the metadata of an outcome of the random part: the probability with which its trace was drawn."""
 
 
 GOAL_SUCCESS = "goal_success"
 """The judged evaluator of sessions."""
 
 GOAL = "goal"
-"""Key in the metadata of its score. What the user wanted of the session."""
+"""Key in the metadata of a goal success: the user's goal."""
 
 FAILED_TURN = "failed_turn"
-"""Key in the metadata of its score. The number, from 1, of the turn in which it went wrong first; None: in none."""
+"""Key in the metadata of a goal success: the number, from 1, of the first turn that failed; None where none did."""
 
 PENDING_TRACES = "pending_traces"
-"""Key in the metadata of a session's outcome. The number of its traces that wait for the judge, where any does."""
+"""Key in the metadata of a session's outcome: the number of its traces that wait for the judge, where any do."""
 
 
 def waits_for_judge(outcome: Outcome) -> bool:
-    """Return whether the outcome is pending, or rests on traces that are."""
+    """Return whether the outcome, or a trace that it rests on, is pending."""
     return outcome.status is Status.PENDING or PENDING_TRACES in outcome.metadata
 
 
 def drawn_with(outcome: Outcome) -> Mapping[str, Json]:
-    """Return what an outcome's metadata say of how its trace was drawn, to be kept in the outcome that replaces it."""
+    """Return the metadata about how the trace was drawn. The outcome that replaces a pending one keeps them."""
     metadata = outcome.metadata
     return {PROBABILITY: metadata[PROBABILITY]} if PROBABILITY in metadata else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Referral:
-    """The outcome of one judged evaluator on a trace, as it stands before the judge is asked.
+    """The outcome of one judged evaluator on a trace, before the judge is asked.
 
-    A pending `outcome` is replaced by what the judge says; any other one is final. `model` and `part` are None where it
-    is not left to the judge.
+    The judge's answer replaces a pending `outcome`; any other one is final. `model` and `part` are None where the judge
+    is not asked.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Referral:
 class JudgeExchange:
     """One request to the judge and its reply, for `agenteval why`. Redacted like the request itself.
 
-    `reply` is None where none came, `problem` says what was wrong with it, or why it did not come. `cached` replies
-    were given earlier to the same question, and cost nothing.
+    `reply` is None where none came. `problem` says what was wrong with the reply, or why none came. A `cached` reply
+    was given earlier to the same question and cost nothing.
     """
 
     question: str
@@ -88,12 +88,12 @@ JobKey: TypeAlias = tuple[SubjectKind, str, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeJob:
-    """A committed revision of a trace, or of a session that is over, that waits for the judge.
+    """A committed revision of a trace, or of a finished session, that waits for the judge.
 
-    `pending` are its outcomes of status pending, as the store holds them; `urgent` ones, of escalated sessions, are
-    judged before others. Findings do not change the order within the random part: where time or budget is short, it
-    would not be random any more. A `recheck` is of a canary: it was judged before, and is asked about anew only to
-    notice whether the judge drifts. Of a session, `trace_id` is its own id.
+    `pending` are its pending outcomes, as stored. `urgent` jobs, of escalated sessions, are judged first. Findings do
+    not change the order within the random part: where time or budget is short, it would no longer be random. A
+    `recheck` asks about a canary again, to notice whether the judge drifts. For a session, `trace_id` is the session's
+    id.
     """
 
     subject: SubjectKind = SubjectKind.TRACE
@@ -106,7 +106,7 @@ class JudgeJob:
 
     @property
     def key(self) -> JobKey:
-        """Key among the jobs that wait. The subject is part of it, as a session may be called like a trace."""
+        """Key among the jobs that wait. It includes the subject, as a session and a trace may have the same id."""
         return self.subject, self.trace_id, self.recheck
 
 
@@ -133,8 +133,8 @@ def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
 
 
 class BudgetLevel(NamedTuple):
-    """One bound of the judge's budget, by its name in the settings: what is used up in its hour or day, and the most
-    that may be."""
+    """One bound of the judge's budget: its name in the settings, what its hour or day has used up, and the most that it
+    may."""
 
     name: str
     used: float
@@ -143,7 +143,7 @@ class BudgetLevel(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """The requests, tokens and US dollars that were used up. Parts are negative in a correction."""
+    """Requests, tokens and US dollars that were used up. A correction has negative numbers."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -161,7 +161,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejudging:
-    """The number of traces that wait for the judge after a request to judge them, and whether there are more."""
+    """The number of traces that wait for the judge after somebody asked to judge again, and whether there are more."""
 
     traces: int
     more: bool

@@ -8,7 +8,7 @@ from otel_agenteval.metrics import LabelledScore
 
 
 class LabelSource(StrEnum):
-    """The sort of author of a label."""
+    """The kind of author of a label."""
 
     PERSON = "person"
     """A reviewer."""
@@ -20,11 +20,10 @@ class LabelSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """The value in [0, 1] that somebody says the score `name` should have, and when it was given. None: not said.
+    """The value in [0, 1] that somebody says the score `name` should have. None: not said.
 
-    It is about a trace, or else about a session.
-
-    `drawn`: the trace was drawn at random to be labelled, so that the label speaks for others.
+    It is about a trace, or else about a session. `labelled_at` is in nanoseconds since the Unix epoch. `drawn`: the
+    trace was drawn at random to be labelled, so the label speaks for others.
     """
 
     trace_id: str | None = None
@@ -40,7 +39,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Labeller:
-    """An author of labels of an evaluator's scores, and their number."""
+    """An author of labels, and how many scores of one evaluator they labelled."""
 
     author: str | None
     labels: int
@@ -48,10 +47,9 @@ class Labeller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledEvaluator:
-    """The newest scores of one evaluator on traces, or sessions, with a label from `source`; the label of one is the
-    mean of what was said.
+    """The newest labelled scores of one evaluator on traces, or on sessions, with labels from `source`.
 
-    `labelled_by` are the authors with the most labels of its scores.
+    A score with several labels has their mean. `labelled_by` are the authors with the most labels.
     """
 
     name: str

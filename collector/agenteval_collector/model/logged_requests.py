@@ -1,5 +1,7 @@
-"""Telemetry as it comes in: logged requests, and spans that have arrived. What they take in memory beside their own
-bytes was measured, so that bounds in bytes hold."""
+"""Logged requests, and spans that have arrived.
+
+The sizes were measured: what an object takes in memory beside its own bytes. So bounds in bytes hold.
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -27,7 +29,7 @@ REQUEST_BYTES: Final = 250
 ARRIVAL_BYTES: Final = 450
 """A decoded span that waits."""
 DECODED: Final = 2
-"""Bytes that a byte of a decoded span takes: 1.3 in requests of many spans, 2.4 in those of one."""
+"""Bytes in memory for each byte of a decoded span: measured 1.3 in requests of many spans, 2.4 in those of one."""
 
 
 class Signal(IntEnum):
@@ -68,8 +70,11 @@ class LoggedRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLag:
-    """How far scoring is behind the log: the number of `requests` from the oldest one that is not fully scored on, and
-    the seconds since that one was received. A restart of the collector does not begin it anew."""
+    """The lag of scoring behind the log.
+
+    `requests` counts those from the oldest one that is not fully scored. `oldest_age` is the seconds since that one was
+    received; a restart of the collector does not reset it.
+    """
 
     requests: int
     oldest_age: float
@@ -77,11 +82,11 @@ class LogLag:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The source of spans or log records. One object is shared by all that came together.
+    """The source of spans or log records. All that came together share one object.
 
-    `resource` is the serialized Resource, `scope` the name of the instrumentation scope, `process` the process that
-    our processor named in the resource, None where no processor of ours sent them. `service` is empty where the
-    resource names none.
+    `resource` is the serialized Resource, `scope` the name of the instrumentation scope. `process` is the id that our
+    processor wrote into the resource; None where another sender sent them. `service` is empty where the resource names
+    none.
     """
 
     resource: bytes
@@ -91,13 +96,13 @@ class Origin:
 
 
 class Arrival(NamedTuple):
-    """A span that has arrived for the first time. Its trace may still be open. The span must not be changed."""
+    """A span that has arrived for the first time. Its trace may be open. The span must not be changed."""
 
     span: Span
     origin: Origin
 
 
-# A few services send everything: their resources are decoded once, not for every trace.
+# A few services send everything, so their resources are decoded once and not for every trace.
 @lru_cache(maxsize=256)
 def resource_of(raw: bytes) -> dict[str, Json]:
     """Return the attributes of a serialized Resource. They are shared and must not be changed."""

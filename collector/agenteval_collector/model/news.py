@@ -1,4 +1,4 @@
-"""The news of a commit to the store, for everything that emits or shows it."""
+"""The news of a commit to the store, for all who emit or show it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
@@ -14,9 +14,9 @@ from otel_agenteval.outcome import Evaluation
 class CommittedEvaluation:
     """An evaluation that the store holds now.
 
-    `first` is True at the first outcome of its (trace, evaluator, version): only then do instruments count it;
-    events are emitted for every revision. `final` marks a session's score, once: when the session is idle or was
-    ended, and none of its traces waits for the judge. Only then does a session score enter the score histogram.
+    `first` is True for the first outcome of its (trace, evaluator, version). Instruments count only that one; events
+    are emitted for every revision. `final` marks a session's score once: when the session is over and none of its
+    traces waits for the judge. Only then does the score enter the histogram.
     """
 
     evaluation: Evaluation
@@ -25,7 +25,7 @@ class CommittedEvaluation:
 
 
 class WorstFinding(NamedTuple):
-    """A trace or a session that counts now, with its worst finding. None where nothing was found."""
+    """A trace or a session that counts from now on, with the severity of its worst finding; None without a finding."""
 
     severity: Severity | None
     agent: str | None
@@ -36,11 +36,11 @@ class WorstFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """The news of a commit to the store. Nobody has heard of it before.
+    """The news of a commit to the store. Each item is told once.
 
-    `told` are new findings that are told live, `counted` those that instruments count now, `traces` and `sessions`
-    those that were complete, or over, for the first time; `efforts` is what these sessions took, with their agents.
-    `work` is what agents did in traces that were complete for the first time.
+    `told` are new findings that are to be told live, `counted` the findings that instruments count now. `traces` were
+    complete for the first time, and `sessions` were over for the first time. `efforts` are those of these sessions,
+    with their agents. `work` is the work of agents in these traces.
     """
 
     evaluations: Sequence[CommittedEvaluation] = ()
@@ -53,14 +53,14 @@ class News:
 
 
 class NewsSink(Protocol):
-    """Tells others of what is committed; each takes what it is there for. Thread-safe; must not block or raise."""
+    """Receives the news of every commit and uses the part it needs. Thread-safe; must not block or raise."""
 
     def take_news(self, news: News) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event that leaves for the backend. `event_id` follows from what it says: two with one id say the same.
+    """An event for the backend. `event_id` is derived from its content: two events with one id say the same.
 
     `trace_id` and `span_id` are those of the evaluated span, empty where there is none. `at` is in nanoseconds since
     the Unix epoch.
@@ -75,9 +75,9 @@ class Event:
 
 
 EventsOf: TypeAlias = Callable[[News], Sequence[Event]]
-"""Makes the events that tell of news."""
+"""Makes the events for some news."""
 
 
 def no_events(_: News) -> Sequence[Event]:
-    """Make none: nothing is pushed."""
+    """Return no events, where nothing is pushed."""
     return ()

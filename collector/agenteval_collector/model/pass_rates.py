@@ -1,4 +1,4 @@
-"""Rates at which traces pass, as a judge and people say, and scores that have labels beside them."""
+"""Rates of passing: the share of traces, or sessions, that the judge passes."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from otel_agenteval.outcome import SubjectKind
 
 
 class Rated(NamedTuple):
-    """One judged evaluator on one version of an agent: it has a rate of passing. None: not recorded."""
+    """One judged evaluator on one version of an agent: the subject of a rate of passing. None: not recorded."""
 
     agent: str | None
     version: str | None
@@ -18,9 +18,9 @@ class Rated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgedScore:
-    """A trace (or a session) that the judge passed or failed, drawn by its session at random.
+    """The verdict of the judge on a trace or a session of the random part.
 
-    `label` is what people said of one that was drawn to be labelled; None where nobody was asked yet. `model` is the
+    `label` is the verdict of people on one that was drawn to be labelled; None where there is none yet. `model` is the
     judge's.
     """
 
@@ -34,7 +34,7 @@ class JudgedScore:
 
 @dataclass(frozen=True, slots=True)
 class RatedChange:
-    """Something that has a rate; `revision` is another one whenever its rate may be."""
+    """Something with a rate. `revision` changes whenever the rate may."""
 
     rated: Rated
     revision: Hashable
@@ -44,7 +44,7 @@ class RatedChange:
 class VersionRate:
     """The rate at which an agent's version passes an evaluator.
 
-    `models` are those of the judge, newest first; `unscored` counts what was drawn at random and judged in vain.
+    `models` are those of the judge, newest first. `unscored` counts the drawn traces and sessions without a score.
     """
 
     rated: Rated

@@ -1,4 +1,4 @@
-"""Prices of tokens: from the settings, and for models that have none there from genai-prices."""
+"""Prices of tokens: those of the settings, else those of genai-prices."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from otel_agenteval.lru import LruMap
 from otel_agenteval.model import ModelCall
 
 MOST_MODELS: Final = 1000
-"""Models whose prices are remembered, those asked for last. Names come from spans."""
+"""Models whose prices are remembered, the last used ones. Names come from spans, so they need a bound."""
 ONE_TIER: Final = 100_000
-"""Input tokens up to which a model has one price; longer requests to some cost more a token."""
+"""Input tokens up to which a model has one price. Some models charge more per token for longer requests."""
 MILLION: Final = 1_000_000
 
 _DATED: Final = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})\Z")
@@ -34,16 +34,17 @@ class _Rates(NamedTuple):
 
 
 class TokenPrices:
-    """Prices tokens. `own` are the settings' prices by model; a model is found there as it is called, without its date,
-    and without its vendor (`vendor/name`). Owned by one thread."""
+    """Prices tokens. `own` are the settings' prices by model. A model is looked up there by its name, then without its
+    date, then without its vendor (`vendor/name`). Owned by one thread."""
 
     def __init__(self, own: Mapping[str, Price]) -> None:
-        # Takes half a second to load, and is needed by collectors and replays only.
+        # Loading it takes half a second, and only collectors and replays need it.
         from genai_prices import Usage, calc_price  # noqa: PLC0415
 
         self._own = own
         self._usage, self._calculate = Usage, calc_price
         self._known: LruMap[str, Price | None] = LruMap(MOST_MODELS)
+        # The first look-up loads the table of prices (60 ms). Any known model will do.
         self._published("gpt-4o", 1, 1)
 
     def usd(self, model: str | None, input_tokens: int, output_tokens: int) -> float | None:
@@ -70,6 +71,7 @@ class TokenPrices:
 
     def _rates(self, model: str) -> Price | None:
         if model not in self._known:
+            # The table has no plain rates to read, so they are those of 1,000 tokens of each kind.
             paid = [self._published(model, *tokens) for tokens in ((1000, 0), (0, 1000))]
             rates = None if None in paid else _Rates(*(each * 1000 for each in paid if each is not None))
             self._known.put(model, rates)

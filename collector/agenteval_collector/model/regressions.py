@@ -1,4 +1,4 @@
-"""Versions of agents, and the evidence that one is worse than the version before it."""
+"""Versions of agents, and the evidence that one is worse than the version before."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class SeenVersion(NamedTuple):
 
 
 class JudgedBy(NamedTuple):
-    """An evaluator as it was when it judged."""
+    """A judged evaluator: its name, its version, and the model that it asked."""
 
     name: str
     version: str
@@ -23,8 +23,11 @@ class JudgedBy(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionTrials:
-    """The sessions of a version that are over: their number, the share of passing traces by evaluator and session, and
-    by kind how many have a finding of severity error or warning."""
+    """The finished sessions of a version.
+
+    `sessions` is their number, `shares` the share of passing traces by evaluator and session. `found` counts, by kind,
+    the sessions with a finding of severity error or warning.
+    """
 
     sessions: int
     shares: Mapping[JudgedBy, Mapping[str, float]]
@@ -33,8 +36,10 @@ class VersionTrials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """The evidence that an agent's version is worse than the one before it: by an evaluator, or else by a kind of
-    finding. Any of a version's reaches 20 in 5 % of the versions at most where nothing got worse."""
+    """The evidence that a version of an agent is worse than the one before, by one evaluator or one kind of finding.
+
+    Where nothing got worse, at most 5 % of the versions have any evidence of 20 or more.
+    """
 
     agent: str
     version: str

@@ -1,4 +1,4 @@
-"""Findings that processes report, on their spans or ahead of them. Hostile input."""
+"""Read the findings that agents' processes report, on their spans or before them. The input may be hostile."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ MODES: Final = {"observe": Mode.OBSERVE, "alarm": Mode.ALARM}
 def findings_on(
     attributes: Mapping[str, Json], *, trace_id: str, span_id: str, session_id: str | None, found_at: int
 ) -> Iterator[Finding]:
-    """Yield the findings that a span with these attributes carries. What is not one is passed over."""
+    """Yield the findings in these attributes of a span. Anything else is skipped."""
     text = attributes.get(AGENTEVAL_FINDINGS)
     try:
         listed = json.loads(text) if isinstance(text, str) and len(text) <= MAX_JSON else []
@@ -44,8 +44,8 @@ def findings_on(
 def reported_finding(
     said: Mapping[str, Any], *, trace_id: str, span_id: str, session_id: str, found_at: int
 ) -> Finding | None:
-    """Return the loop with this `kind`, `mode`, `reason`, `agent`, `tool` and `metadata`. None where these make no
-    loop."""
+    """Return the loop that `said` describes by `kind`, `mode`, `reason`, `agent`, `tool` and `metadata`; None where it
+    describes none."""
     kind, mode = said.get("kind"), said.get("mode")
     if not isinstance(kind, str) or kind not in LOOP_KINDS or not isinstance(mode, str) or mode not in MODES:
         return None

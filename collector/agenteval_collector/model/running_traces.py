@@ -1,4 +1,4 @@
-"""Spans and traces that are still running."""
+"""Spans and traces that are not complete."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from otel_agenteval.finding import Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanStart:
-    """A span that a process reports as begun. None: not known at its start. `started_at` in nanoseconds since the Unix
-    epoch."""
+    """A span that a process reports as started. None: not known at the start. `started_at` is in nanoseconds since the
+    Unix epoch."""
 
     trace_id: str
     span_id: str
@@ -21,7 +21,7 @@ class SpanStart:
 
 @dataclass(frozen=True, slots=True)
 class UnendedSpan:
-    """A span that has begun and not ended, as it is shown. `started_at` in nanoseconds since the Unix epoch."""
+    """A span that has started and not ended, as it is shown. `started_at` is in nanoseconds since the Unix epoch."""
 
     span_id: str
     name: str
@@ -30,9 +30,9 @@ class UnendedSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartsReport:
-    """The spans that are open in a process, as it reports them. An empty report says that the process is alive.
+    """A process's report of its open spans. An empty one says that the process is alive.
 
-    `all_open`: whatever else it has begun before has ended.
+    `all_open`: these are all open spans; any other span that it reported before has ended.
     """
 
     process_id: str
@@ -44,7 +44,7 @@ class StartsReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTrace:
-    """A trace that is not complete. `stopped` is the reason why it will not go on, None while it may."""
+    """A trace that is not complete. `stopped` says why it will not go on; None while it may."""
 
     trace_id: str
     session_id: str

@@ -13,7 +13,7 @@ AgentVersion: TypeAlias = tuple[str | None, str | None]
 
 
 class RunKey(NamedTuple):
-    """The name of a run of one agent's version."""
+    """The key of a run among those of one version of an agent."""
 
     task_id: str
     run_id: str
@@ -21,7 +21,7 @@ class RunKey(NamedTuple):
 
     @classmethod
     def of(cls, run: RunIdentity) -> Self:
-        """Return the name of the run that a trace belongs to."""
+        """Return the key of a trace's run."""
         return cls(run.task_id, run.run_id, run.condition)
 
 
@@ -29,7 +29,7 @@ class RunKey(NamedTuple):
 class Violation:
     """A constraint that a run broke, with its severity (`low`, `medium`, `high`, `critical`) and evidence.
 
-    `values` are digests of the personal data that it is about: where all had been said before, it is no violation.
+    `values` are digests of the personal data in it: where all of it had been said before, there is no violation.
     """
 
     constraint: str
@@ -42,9 +42,9 @@ class Violation:
 class RunTrace:
     """The contribution of one trace to its run.
 
-    `success` and `confidence` are what its spans say, None: nothing. `seconds` is its duration, `model_seconds` the
-    sum of its model calls' durations. `usd` is None where a call could not be priced, `violations` None where nothing
-    was looked for.
+    `success` and `confidence` are from its spans; None where they say nothing. `seconds` is the trace's duration,
+    `model_seconds` the sum over its model calls. `usd` is None where a call has no price, `violations` is None where
+    nobody looked for any.
     """
 
     trace_id: str
@@ -65,12 +65,12 @@ class RunTrace:
     versions: Sequence[str] = ()
     """The service.version of every service that took part."""
     said: Sequence[str] = ()
-    """Digests of the personal data in it that later traces of the run may repeat."""
+    """Digests of personal data that later traces of the run may repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """The outcome of a run as it was reported, and when. None stands for what was not said."""
+    """The caller's report on a run. None: not said. `reported_at` is in nanoseconds since the Unix epoch."""
 
     task_id: str
     run_id: str
@@ -85,12 +85,12 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run that counts: its traces by start, and what else is known of it. None or absent where nothing is known.
+    """A run that counts, with its traces by start. None or absent: not known.
 
-    `success` and `confidence` are as reported. `completed` says by trace whether task_completion reached its
-    threshold, `confidences` holds the scores of the evaluator confidence by trace, and `judged` the violations that the
-    judge found in a trace, none for one that it found safe. `unjudged` says why a trace has no score of
-    task_completion, `unsure` why it has none of confidence.
+    `success` and `confidence` are as reported. The rest is by trace. `completed`: whether task_completion reached its
+    threshold. `confidences`: the scores of the evaluator confidence. `judged`: the violations that the judge found; an
+    empty list where it found the trace safe. `unjudged`: why there is no score of task_completion. `unsure`: why there
+    is none of confidence.
     """
 
     run: RunIdentity
@@ -116,7 +116,7 @@ class Unmatched(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmatchedReport:
-    """A run report that belongs to no run. `whose` are the agent and version of the traces that it may be about."""
+    """A run report that belongs to no run. `whose` is the agent and version of traces that it may be about."""
 
     report: RunReport
     reason: Unmatched
@@ -125,7 +125,7 @@ class UnmatchedReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFigures:
-    """The defined figures of one agent's version."""
+    """The figures of one version of an agent, those that are defined."""
 
     agent: str | None
     version: str | None

@@ -1,4 +1,4 @@
-"""Senders of spans, and the habits that are learned of them."""
+"""Senders of spans, and their habits that the collector learns."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,13 +10,14 @@ class Awaited(StrEnum):
 
     PARENT = "local parent"
     PARENT_OF_FAILED = "local parent of failed"
-    """A kind of its own, because some instrumentations never end the spans above a failure."""
+    """Apart from `PARENT`, because some instrumentations never end the spans above a failure."""
     REMOTE_PARENT = "remote parent"
     LOGS = "log records"
 
 
 class Sender(NamedTuple):
-    """The sender of one sort of spans. `operation` is `gen_ai.operation.name`, else the first word of their name."""
+    """The source of one kind of span. `operation` is `gen_ai.operation.name`, else the first word of the span's
+    name."""
 
     tenant: str
     service: str
@@ -25,7 +26,7 @@ class Sender(NamedTuple):
 
 
 class Habit(NamedTuple):
-    """A thing that may follow a sender's spans. The collector learns, and keeps, whether it usually does."""
+    """A sender, and a thing that may follow its spans. The collector learns whether it usually does."""
 
     sender: Sender
     what: Awaited

@@ -13,12 +13,11 @@ class Order(StrEnum):
     NEWEST = "newest"
     """By time last seen, newest first."""
     ATTENTION = "attention"
-    """The sessions to look at first come first: by worst findings, then judged failures, then unusual effort, then
-    time."""
+    """By urgency: worst findings first, then judged failures, then unusual effort, then time."""
 
 
 class Below(NamedTuple):
-    """The condition that an outcome of that name has a score below `value`."""
+    """Holds where an outcome of this name has a score below `value`."""
 
     name: str
     value: float
@@ -28,9 +27,9 @@ class Below(NamedTuple):
 class SessionFilter:
     """The filter of a listing of sessions; None: any. Names are compared exactly.
 
-    `finding` is the kind and `severity` the severity of one finding of the session. `below` holds for an outcome of the
-    session or of one of its traces. `text` was said in it, in whatever case. It was last seen at `since` or later, and
-    before `until`, in nanoseconds since the Unix epoch.
+    `finding` and `severity` are the kind and the severity of one finding of the session. `below` holds for an outcome
+    of the session or of one of its traces. `text` was said in the session; case is ignored. It was last seen at `since`
+    or later and before `until`, in nanoseconds since the Unix epoch.
     """
 
     agent: str | None = None
@@ -47,4 +46,4 @@ class SessionFilter:
 
 
 EVERY_SESSION: Final = SessionFilter()
-"""The filter that holds for all sessions, the newest first."""
+"""All sessions, the newest first."""

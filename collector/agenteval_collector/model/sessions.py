@@ -16,12 +16,15 @@ Signals = Mapping[str, Evaluation]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
-    """A session after its newest trace. Times are in nanoseconds since the Unix epoch; `last_seen_at` is when the
-    newest of its telemetry was received. `effort` is the sum over its traces; `is_unusual` says that it is more than
-    its agent's sessions usually take. `is_blind`: nothing of any of its traces could be looked at.
+    """A session after its newest trace.
 
-    `revision` rises with what was said in it: with a trace that comes or goes, and with a late revision of one that
-    says something else."""
+    Times are in nanoseconds since the Unix epoch. `last_seen_at` is when its newest telemetry was received. `effort` is
+    the sum over its traces; `is_unusual`: more than sessions of this agent usually take. `is_blind`: its traces hold
+    nothing that could be looked at.
+
+    `revision` rises whenever what was said changes: with a trace that comes or goes, and with a late revision of one
+    that says something else.
+    """
 
     session_id: str
     user_id: str | None
@@ -42,9 +45,9 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPlace:
-    """The place of a stored revision: its session, and its start and trace id there.
+    """A stored trace's session, and its place there: its start and id.
 
-    `pending`: it waits for the judge, or may do so. `effort` is the trace's.
+    `pending`: it may wait for the judge. `effort` is the trace's.
     """
 
     session_id: str
@@ -56,8 +59,7 @@ class StoredPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTrace:
-    """One of a session's traces as the store holds it. `turns` are those of its document, only where they were asked
-    for."""
+    """A trace of a session as the store holds it. `turns` are empty unless they were asked for."""
 
     trace_id: str
     started_at: int
@@ -68,8 +70,10 @@ class StoredTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSums:
-    """What the traces of a session add up to, so that none of them has to be read to go on with it. The sessions alone
-    know what is in it."""
+    """Sums over the traces of a session: with these it goes on without reading its traces again.
+
+    The format belongs to the package `sessions`.
+    """
 
     sums: str
     risks: bytes
@@ -77,7 +81,7 @@ class SessionSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """A session as the store holds it, with its `newest` traces by start and their answers. `sums`: None where its
+    """A session as the store holds it, with its `newest` traces by start and their answers. `sums` is None where its
     traces have to be added up again."""
 
     record: SessionRecord
@@ -86,9 +90,11 @@ class StoredSession:
 
 
 class SessionEnding(NamedTuple):
-    """The end of a session, as far as somebody says how it was: the success of its run as `reported`, the least label
-    of task completion that people gave its traces, and whether the judge found all of them completed; None: not said.
-    `has_error`: it has a finding of severity error."""
+    """The ending of a session, as far as anybody said. None: not said.
+
+    `reported` is the success of its run. `labelled` is the lowest label of task completion that people gave its traces.
+    `judged`: the judge found all its traces completed. `has_error`: it has a finding of severity error.
+    """
 
     has_error: bool
     reported: bool | None = None
@@ -98,7 +104,7 @@ class SessionEnding(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """A trace in its session: a summary of each of its turns, and its signals for session scores."""
+    """A trace of a session: a summary of each turn, and its signals for session scores."""
 
     trace_id: str
     started_at: int
@@ -113,7 +119,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdate:
-    """A session after one of its traces: the record to store, its scores, and what these were made from."""
+    """A session after one more trace: the record to store, its scores, and the sums that these were made from."""
 
     record: SessionRecord
     evaluations: Sequence[Evaluation]
@@ -135,7 +141,7 @@ class SessionLevel:
 
 
 class PastSession(NamedTuple):
-    """A session that is over, by one evaluator: whether it scored below the threshold."""
+    """A finished session's score by one evaluator. `low`: it is below the threshold."""
 
     agent: str | None
     service: str | None

@@ -1,4 +1,4 @@
-"""The findings of a trace or a session, as far as they are shown."""
+"""The findings of a trace or a session that are shown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Final
 from otel_agenteval.finding import Finding, Severity
 
 MAX_SHOWN: Final = 100
-"""Findings of a trace or a session that are shown: the worst, of those the newest."""
+"""Findings shown of a trace or a session: the worst first, of equal ones the newest."""
 MAX_LISTED: Final = 5
-"""Those of each session of a listing."""
+"""Findings shown of each session in a listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFindings:
-    """Some findings by time, the oldest first, and how many there are of each severity."""
+    """Some findings, the oldest first, and the number of all findings by severity."""
 
     findings: Sequence[Finding]
     counts: Mapping[Severity, int]

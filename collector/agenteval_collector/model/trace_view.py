@@ -1,4 +1,4 @@
-"""A trace as it is shown and stored: what was said and done in it, and how it came to be complete."""
+"""A trace as it is shown and stored: what was said and done in it, and why it was taken for complete."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,8 @@ NOTHING_SEEN = Seen()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
-    """A turn of the conversation. None: not recorded; `error` is None where it did not fail. Of its calls, only what
-    they were, what they were given and what came of them is stored."""
+    """A turn of the conversation. None: not recorded. `error` is None where it did not fail. The store keeps the name,
+    arguments and result of each call."""
 
     input: str | None
     output: str | None
@@ -27,10 +27,10 @@ class TurnView:
 class TraceView:
     """A trace at one revision. Outcomes, findings and labels change later, and stand beside it.
 
-    `session_id` is the session that it is in; `names_session`: a span names it. `model_calls` is their number,
-    `available_tools` are names. Of `results_alone` is stored which failed, not how. `status_reason` and `open_spans`
-    tell of an agent that died in the middle. `effort` stands beside what is stored of the view, and is None while the
-    trace goes on. Times in nanoseconds since the Unix epoch.
+    `session_id` is its session; `names_session`: a span names it. `model_calls` is a number, `available_tools` are
+    names. Of `results_alone` the store keeps which failed, and not how. `status_reason` and `open_spans` are about an
+    agent that died in the middle. `effort` is None while the trace goes on; it is stored apart from the view. Times are
+    in nanoseconds since the Unix epoch.
     """
 
     trace_id: str
@@ -75,7 +75,7 @@ def view_of(
     waits_for: Sequence[str] = (),
     seen: Seen = NOTHING_SEEN,
 ) -> TraceView:
-    """Take from a trace what is shown. `session_id` is by default the session that it names, else itself."""
+    """Make the view of a trace. By default `session_id` is the session that it names, else its own id."""
     return TraceView(
         trace_id=trace.trace_id,
         session_id=session_id or trace.session_id or trace.trace_id,

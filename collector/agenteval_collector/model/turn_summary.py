@@ -1,4 +1,4 @@
-"""A summary of a turn, in the form in which later turns are compared with it."""
+"""A summary of a turn, for comparison with later turns."""
 
 import json
 import re
@@ -11,11 +11,11 @@ from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import Json, Turn
 
 MAX_READ: Final = 20_000
-"""Characters of a question, an answer, or the content of a call that are compared."""
+"""Characters compared of a question, an answer, or the content of a call."""
 BRIEF: Final = 40
-"""Characters below which an answer is brief. So short an answer may rightly be given to several questions."""
+"""Characters below which an answer is brief. Such an answer may be right for several questions."""
 MAX_CALLS: Final = 100
-"""Calls of a turn that are compared: the first ones."""
+"""Calls compared of a turn, the first ones."""
 
 # Made once: `json.dumps` makes one for each text.
 _json: Final = json.JSONEncoder(sort_keys=True).encode
@@ -25,10 +25,12 @@ _NAMED: Final = re.compile(r"\w+(?:[./_@]\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class TurnSummary:
-    """One turn. `answer` is None where there was none; `asked` and `words` are equal for the same words, None where
-    nothing was recorded, and for an answer that is a mere label. `brought` holds its successful calls, and the numbers
-    and ids in its answer and in those calls: all as digests, which hold as long as the process. `is_brief`: its answer
-    is shorter than `BRIEF`."""
+    """A turn's question, answer and calls, as digests that are valid within this process only.
+
+    `answer` is None where there was none. `asked` (the question) and `words` (the answer) are equal for equal words;
+    None where nothing was recorded, and for an answer that is a mere label. `brought` holds the successful calls, and
+    the numbers and ids in them and in the answer. `is_brief`: the answer is shorter than `BRIEF`.
+    """
 
     answer: LoopText | None
     asked: int | None = None
@@ -38,7 +40,7 @@ class TurnSummary:
 
 
 def said_in(turn: Turn | TurnView, answer: LoopText | None) -> TurnSummary:
-    """Sum up a turn; `answer` is its output, ready for comparison."""
+    """Summarise a turn. `answer` is its output, ready for comparison."""
     question, output = turn.input, turn.output
     brought = _numbers(output)
     for call in turn.tool_calls[:MAX_CALLS]:

@@ -58,6 +58,6 @@ def test_while_memory_is_short_only_callers_stay() -> None:
 
 def test_where_there_is_room_nobody_is_ended() -> None:
     limit = GrpcConnections(4096, None, lambda: True)
-    limit.start(1)
+    limit.watch(1)
     assert limit.look() == 0
     limit.shutdown()

@@ -11,6 +11,7 @@ from uuid import uuid4
 from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders, Unconnected
 from agenteval_collector.config import AssemblyConfig
 from agenteval_collector.config.settings import RetentionConfig
+from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.emit.meter import Meter
 from agenteval_collector.emit.push import EventPush, MetricPush
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage
@@ -290,6 +291,12 @@ class TenantWatchCase(_Watching):
         self.stage = TenantWatch(lambda: ["shop"], lambda tenant: None)
 
 
+class ConnectionsCase(_Watching):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.stage = GrpcConnections(16, None, lambda: False)
+
+
 class _Exporter:
     """Takes all."""
 
@@ -316,5 +323,5 @@ class MetricPushCase(_Watching):
 
 CASES: tuple[type[Case], ...] = (
     LogCase, AssemblyCase, EvaluationCase, LoopsCase, JudgeCase, RetentionCase,
-    StoreWatchCase, TenantWatchCase, EventPushCase, MetricPushCase,
+    StoreWatchCase, TenantWatchCase, ConnectionsCase, EventPushCase, MetricPushCase,
 )  # fmt: skip

@@ -1,2 +1,4 @@
-"""Doors: who calls, and what they may do. In: keys, certificates, connections. Out: callers, or a refusal before a
-place, a body or a buffer is given."""
+"""Doors: find out who calls, and what they may do.
+
+Keys, certificates and connections go in. Callers come out, or a refusal before a place, a body or a buffer is given.
+"""

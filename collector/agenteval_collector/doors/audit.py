@@ -1,4 +1,4 @@
-"""The audit log: who did what, and who was turned away. One line of JSON each, with names and never with keys."""
+"""Write the audit log: a line of JSON for each action and each refusal, with names and never with keys."""
 
 import json
 import logging
@@ -13,16 +13,16 @@ logger = logging.getLogger("agenteval_collector.audit")
 
 WINDOW_SECONDS: Final = 60.0
 LINES_PER_WINDOW: Final = 600
-"""Lines at most in a window. What a stranger does can write no more than that."""
+"""Lines at most in a window, so that strangers cannot fill the disk."""
 _SHOWN: Final = 200
-"""Characters of a text at most."""
+"""Characters of each text at most."""
 
 
 class Audit:
-    """Writes a line for each action of a person, and for the first in a minute of those that programs repeat.
+    """Writes one line for each action of a person, and one in a minute for actions that programs repeat.
 
-    Labelling and administration are told one by one. Sending, and being refused, are told once in a minute for each
-    caller and address; the next minute's first line says how many there were. From any thread.
+    Labelling and administration are written one by one. Sending and refusals are written once in a minute for each
+    caller and address; the lines of the next minute begin with how many more there were. From any thread.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -34,19 +34,19 @@ class Audit:
         self._left_out = 0
 
     def allowed(self, caller: Caller, scopes: tuple[Scope, ...], action: str, peer: str) -> None:
-        """Tell that a caller does what takes one of these scopes. Reading is not told."""
+        """Write that a caller does something that needs one of these scopes. Reading is not written."""
         if Scope.READ in scopes:
             return
         said = {"caller": caller.name, "tenant": caller.tenant, "action": action, "peer": peer}
         self._tell({"result": "allowed", **said}, folded=Scope.WRITE in scopes)
 
     def refused(self, caller: Caller | None, action: str, peer: str, reason: str) -> None:
-        """Tell that somebody was turned away; `caller` is None where nobody knows who it is."""
+        """Write that a call was refused; `caller` is None where it is not known."""
         said = {"caller": caller.name if caller else None, "action": action, "peer": peer, "reason": reason}
         self._tell({"result": "refused", **said}, folded=True)
 
     def _tell(self, said: dict[str, str | None], *, folded: bool) -> None:
-        # A client's port differs from one connection to the next.
+        # Without the port: it differs from one connection to the next.
         address = (said["peer"] or "").rpartition(":")[0]
         key = (said["result"] or "", said["caller"] or "", address) if folded else None
         with self._lock:

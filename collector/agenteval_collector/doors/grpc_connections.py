@@ -1,17 +1,19 @@
-"""The connections of the gRPC port. gRPC accepts by itself: it knows no limit by address, and reads headers before
-anybody knows who calls."""
+"""Limit the connections of the gRPC port.
+
+gRPC accepts connections by itself. It has no limit by address, and it reads headers before the caller is known.
+"""
 
 import logging
 import os
 import socket
 import sys
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from agenteval_collector.runtime.component import Poller
 from otel_agenteval.lru import LruMap
 
 logger = logging.getLogger(__name__)
@@ -19,9 +21,9 @@ logger = logging.getLogger(__name__)
 LOOK_EVERY: Final = 0.2
 """Seconds between two looks."""
 ONE_SHARE: Final = 3 / 4
-"""Of all connections, one address may have this share: as one caller of other places."""
+"""Share of all connections that one address may have, as one caller may have of the places."""
 KNOWN: Final = 16_384
-"""Newest connections that are remembered as those of callers."""
+"""Connections of callers that are remembered, the newest."""
 _FOLDER: Final = "/proc/self/fd"
 _MAPPED: Final = "::ffff:"
 """The beginning of an IPv4 address where a socket serves both versions."""
@@ -35,55 +37,57 @@ class PeerAddress(NamedTuple):
 
 
 class KnownPeers:
-    """The connections on which somebody has shown a key or a certificate that is known. Thread-safe."""
+    """The connections on which a known key or certificate was shown. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: LruMap[str, bool] = LruMap(KNOWN)
 
     def hear(self, peer: str) -> None:
-        """Remember a connection, by gRPC's name for its other end: `ipv4:10.0.0.1:4711`, `ipv6:%5B::1%5D:4711`."""
+        """Remember a connection by gRPC's name for its other end: `ipv4:10.0.0.1:4711`, `ipv6:%5B::1%5D:4711`."""
         self._known.put(peer, True)
 
     def places(self) -> set[PeerAddress]:
-        """Return the other ends of all that are remembered."""
+        """Return the other ends of all remembered connections."""
         named = (unquote(peer).partition(":")[2].rpartition(":") for peer, _ in self._known.items())
         return {PeerAddress(address.strip("[]"), int(port)) for address, _, port in named if port.isdecimal()}
 
 
-class GrpcConnections:
-    """Ends connections to the gRPC port: those of an address that has more than its share, the newest; and, while the
-    process has little memory left, those of strangers. On Linux; elsewhere nobody can see them."""
+class GrpcConnections(Poller):
+    """Ends connections to the gRPC port: the newest ones of an address that has more than its share, and those of
+    strangers while the process has little memory left. It works on Linux alone: other systems do not list them."""
 
     def __init__(self, total: int, peers: KnownPeers | None, is_short: Callable[[], bool]) -> None:
-        """At most `total` connections are accepted. `peers` are those of callers; None: nobody needs a key. `is_short`
-        tells whether the process has little memory left."""
+        """Take `total`, the number of connections that are accepted at most. `peers` has those of callers; None: nobody
+        needs a key. `is_short` returns whether the process has little memory left."""
+        super().__init__("connections", LOOK_EVERY)
         self._most = int(total * ONE_SHARE)
         self._peers = peers
         self._is_short = is_short
         self._port = 0
-        # Once for each: a log must not be filled by who comes again and again.
+        # Addresses that were logged: one that comes again and again must not fill the log.
         self._told: LruMap[str, bool] = LruMap(1024)
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="agenteval-connections", daemon=True)
 
-    def start(self, port: int) -> None:
-        """Look at the connections to this port from now on."""
+    def watch(self, port: int) -> None:
+        """Start to look at the connections to this port."""
         self._port = port
         if sys.platform == "linux":
-            self._thread.start()
+            self.start()
 
-    def shutdown(self) -> None:
-        self._closed.set()
+    def step(self) -> None:
+        try:
+            self.look()
+        except OSError as error:
+            logger.warning("the connections of the gRPC port cannot be looked at now: %s", error)
 
     def look(self) -> int:
-        """End what is too much; return how many connections that were."""
+        """End the connections that are too many; return their number."""
         ended = 0
         if self._peers is not None and self._is_short():
             known = self._peers.places()
             for descriptor, place in self._connections():
                 if place not in known:
                     ended += self._end(descriptor, place.address, "strangers' connections end while memory is short")
-        # Who has few descriptors has few connections, and none is looked at.
+        # A process with few descriptors has few connections: then none has to be looked at.
         if len(os.listdir(_FOLDER)) > self._most:
             by_address: dict[str, list[int]] = defaultdict(list)
             for descriptor, place in self._connections():
@@ -93,17 +97,10 @@ class GrpcConnections:
                     ended += self._end(descriptor, address, f"one address has {self._most} connections at most")
         return ended
 
-    def _run(self) -> None:
-        while not self._closed.wait(LOOK_EVERY):
-            try:
-                self.look()
-            except OSError as error:
-                logger.warning("the connections of the gRPC port cannot be looked at now: %s", error)
-
     def _connections(self) -> Iterator[tuple[int, PeerAddress]]:
-        """Yield descriptor and other end of each connection to the port."""
+        """Yield the descriptor and the other end of each connection to the port."""
         for name in os.listdir(_FOLDER):
-            with suppress(OSError):  # It is closed by now, or is none.
+            with suppress(OSError):  # It is closed by now, or is no socket.
                 if os.readlink(f"{_FOLDER}/{name}").startswith("socket:") and (place := self._place(int(name))):
                     yield int(name), place
 
@@ -115,7 +112,8 @@ class GrpcConnections:
         return PeerAddress(address.removeprefix(_MAPPED), port)
 
     def _end(self, descriptor: int, address: str, why: str) -> int:
-        """End a connection, and return 1; 0 where it has ended by itself, and the descriptor may be another's."""
+        """End a connection, and return 1. Return 0 where it has ended by itself: its descriptor may be reused by
+        then."""
         with suppress(OSError):
             if self._place(descriptor) is not None:
                 with socket.socket(fileno=os.dup(descriptor)) as connection:

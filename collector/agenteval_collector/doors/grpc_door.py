@@ -1,7 +1,7 @@
-"""The door of the gRPC port: finds the caller of each call, before a place is given or anything of its request is read.
+"""The door of the gRPC port: finds the caller of each call before a place is given, or anything of its request is read.
 
-The methods take one request. gRPC would read it before the method is called, in a thread, however long it takes; so
-each is served as a method that takes a stream, which reads when it is told to.
+The methods take one request. gRPC would read it before it calls the method, in a thread, however long that takes. So
+each method is served as one that takes a stream, which reads when it is told to.
 """
 
 import threading
@@ -23,7 +23,7 @@ from agenteval_collector.runtime.grpc_status import abort
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Scopes: TypeAlias = Mapping[str, tuple[Scope, ...]]
-"""The scopes of which a method takes one, by its full name; a method that is not there takes `ADMIN`."""
+"""By a method's full name, the scopes of which it needs one. A method that is not listed needs `ADMIN`."""
 
 HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 # GrpcMessages of grpc.health.v1 with their one field, `status`.
@@ -31,21 +31,21 @@ _SERVING: Final = b"\x08\x01"
 _NOT_SERVING: Final = b"\x08\x02"
 
 _UNKNOWN: Final = ""
-"""Stands for a caller that is only known once the method runs: by its certificate, or by its address."""
+"""Stands for a caller that is known only when the method runs: by its certificate, or by its address."""
 _CALLER: ContextVar[Caller] = ContextVar("agenteval_caller")
 
 
 def caller_of(context: grpc.ServicerContext) -> Caller:
-    """Return who makes this call. Raises LookupError where the server has no `Door`."""
+    """Return the caller of this call. Raises LookupError where the server has no `Door`."""
     return _CALLER.get()
 
 
 class Door(grpc.ServerInterceptor):
-    """Lets calls in that carry `authorization: Bearer KEY`, or come with a client certificate, and have the scope.
+    """Lets in calls that carry `authorization: Bearer KEY` or come with a client certificate, and have the scope.
 
-    At most `places` calls are under way, which callers share, as they share the memory of their `messages`. `health`
-    says why the collector cannot do its work, None where it can; grpc.health.v1 is answered to everybody, also while
-    all places are taken.
+    At most `places` calls are under way. Callers share these, and the memory of their `messages`. `health` says why the
+    collector cannot do its work, None where it can. grpc.health.v1 is answered to everybody, also while all places are
+    taken.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Door(grpc.ServerInterceptor):
         self._messages = messages
         self._health = health
         self.peers = KnownPeers()
-        """The connections of those who were let in."""
+        """The connections of the callers that were let in."""
 
     def intercept_service(
         self,
@@ -92,7 +92,7 @@ class Door(grpc.ServerInterceptor):
         return self._guarded(handler, caller, method, place)
 
     def _refusal(self, caller: Caller | None, method: str) -> CollectorError | None:
-        """Return why somebody may not call a method; None: they may."""
+        """Return why a caller may not call a method; None: it may."""
         if caller is None:
             return Unauthenticated("a key is needed: send it as `authorization: Bearer KEY`")
         scopes = self._scopes_of(method)
@@ -108,7 +108,7 @@ class Door(grpc.ServerInterceptor):
         answer: Any = handler.unary_stream if streams else handler.unary_unary
 
         def called(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:
-            # False: the call has ended already, and nobody would call back.
+            # False: the call has ended already, so that the callback would never run.
             if not context.add_callback(place.give_back):
                 place.give_back()
             caller = known or self._ring.by_certificate(_common_name(context))
@@ -118,7 +118,7 @@ class Door(grpc.ServerInterceptor):
                 self._messages.make_room()
                 refusal = _full()
             if refusal is not None:
-                # Now: who does not read the refusal must not keep the place.
+                # Now, as a client that does not read the refusal must not keep the place.
                 place.give_back()
                 self._refuse(context, caller, method, refusal)
             assert caller is not None
@@ -145,8 +145,8 @@ class Door(grpc.ServerInterceptor):
 
 
 class _CallPlace:
-    """The place that a call takes, if one was left. It counts for whoever is known when the call comes, and for its
-    caller once that is clear. From any thread."""
+    """The place of a call, if there was one left. It counts for `who` at first, and for the call's caller once that one
+    is known. From any thread."""
 
     def __init__(self, places: Shares, who: str) -> None:
         self._places = places
@@ -155,7 +155,8 @@ class _CallPlace:
         self.is_taken = places.take(who)
 
     def pass_on(self, who: str) -> bool:
-        """Let it count for somebody else from now on. Returns whether there was room for it; else it is given back."""
+        """Let the place count for another caller from now on. Returns False where that one may have no more; then it is
+        given back."""
         with self._lock:
             if self.is_taken and who != self._who:
                 self._places.give_back(self._who)
@@ -163,7 +164,7 @@ class _CallPlace:
             return self.is_taken
 
     def give_back(self) -> None:
-        """Give it back, where it is taken."""
+        """Give the place back, if it is taken."""
         with self._lock:
             if self.is_taken:
                 self.is_taken = False
@@ -171,7 +172,8 @@ class _CallPlace:
 
 
 class _AtOnce(ThreadPoolExecutor):
-    """Runs in the thread that submits: what needs no request and cannot wait takes neither a thread nor a place."""
+    """Runs a call in the thread that submits it. An answer that needs no request takes neither a thread nor a place
+    so."""
 
     def submit(self, call: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
         done: Future[Any] = Future()
@@ -185,7 +187,7 @@ _AT_ONCE: Final = _AtOnce(1)
 def _at_once(behaviour: Callable[[Iterator[bytes], grpc.ServicerContext], Any]) -> Handler:
     """Return a method that answers without reading its request, in gRPC's own thread."""
 
-    # A function of its own, as the method of an object takes no attribute.
+    # A function of its own, as a bound method takes no attributes.
     def called(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
         return behaviour(requests, context)
 
@@ -198,7 +200,7 @@ def _full() -> Overloaded:
 
 
 def _key(details: grpc.HandlerCallDetails) -> bytes:
-    """Return the key of a call; empty, which is no key, where there is none."""
+    """Return the key of a call; empty where it has none."""
     given = dict(details.invocation_metadata or ()).get("authorization", "")
     scheme, _, key = (given.decode("latin-1") if isinstance(given, bytes) else given).partition(" ")
     return key.strip().encode() if scheme.lower() == "bearer" else b""

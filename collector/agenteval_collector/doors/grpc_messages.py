@@ -1,8 +1,8 @@
-"""The messages of gRPC calls: their memory is bounded together, while they come and until they are done with.
+"""Bound the memory of the messages of all gRPC calls, while they come and until they are done with.
 
-gRPC hands a message over when it is whole, and tells nobody how much of it has come; before it is read, it holds 64 KiB
-of it at most. So each one that is read may take as much as the largest, and few are read at once. Most have come before
-they are read, and take no time.
+gRPC hands a message over when it is whole, and does not tell how much of it has come. Before a message is read, gRPC
+holds 64 KiB of it at most. So each message that is read may take as much memory as the largest, and few are read at
+once. Most are there before they are read, and take no time.
 """
 
 import threading
@@ -17,7 +17,7 @@ from agenteval_collector.runtime.errors import InvalidRequest, Overloaded
 from agenteval_collector.runtime.grpc_status import abort
 
 PRESSED_SECONDS: Final = 10.0
-"""Seconds that a message may take to come while others wait for their turn, and that a call waits for its turn."""
+"""Seconds that a message may take to come while other calls wait for their turn; and that a call waits for its turn."""
 _LOOK_SECONDS: Final = 0.5
 """Seconds between two looks of a call that waits."""
 
@@ -29,13 +29,13 @@ class _WaitingCall:
         self.who = who
         self.context = context
         self.since = since
-        """When it began to wait; then, when it was called."""
+        """The time (monotonic) when it began to wait; later, when its turn came."""
         self.called = threading.Event()
 
 
 class GrpcMessages:
-    """The messages of all calls, which callers share: `at_once` are read at once, and those that have come take `limit`
-    bytes. From any thread."""
+    """The messages of all calls. At most `at_once` are read at once, and those that have come take at most `limit`
+    bytes; callers share both. From any thread."""
 
     def __init__(self, at_once: int, limit: int, clock: Clock) -> None:
         self._turns = Shares(at_once)
@@ -47,7 +47,8 @@ class GrpcMessages:
         self._coming: dict[_WaitingCall, None] = {}
 
     def read(self, requests: Iterator[Any], context: grpc.ServicerContext, who: str) -> Any:
-        """Return the one message of a call, when it is its turn. It ends the call where there is none, or no room."""
+        """Return the one message of a call, when its turn has come. Ends the call where there is no message, or no
+        room."""
         turn = self._wait(who, context)
         try:
             message = next(requests)
@@ -58,13 +59,13 @@ class GrpcMessages:
             abort(context, InvalidRequest("the call has no request"))
         finally:
             self._give_back(turn)
-        # False: the call has ended already, and nobody would call back.
+        # False: the call has ended already, so that the callback would never run.
         if not context.add_callback(lambda: self._bytes.give_back(who, size)):
             self._bytes.give_back(who, size)
         return message
 
     def make_room(self) -> None:
-        """End the call whose message has been coming for longest, where that is too long for others who wait."""
+        """End the call whose message has been coming for longest, where that is too long while others wait."""
         with self._lock:
             oldest = next(iter(self._coming), None)
         if oldest is not None and self._has_taken_long(oldest):
@@ -95,7 +96,7 @@ class GrpcMessages:
             self._call_next()
 
     def _call_next(self) -> None:
-        """Call all whose turn it is. The lock is held."""
+        """Start the reading of all messages whose turn it is. The lock is held."""
         have_all = set()
         for turn in list(self._waiting):
             if turn.who in have_all:

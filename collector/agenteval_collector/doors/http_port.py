@@ -1,6 +1,6 @@
-"""An HTTP port: how many connections it takes, how long each may keep us waiting, which goes when there are too many.
+"""Serve HTTP on a port with limits: of connections, and of the time that each may keep us waiting.
 
-It accepts by itself, so that strangers find a limit before uvicorn knows of them.
+The port accepts connections by itself, so that a stranger meets a limit before uvicorn knows of the connection.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ COMPLAINT_SECONDS: Final = 60.0
 
 
 def _unambiguous(app: ASGIApp) -> ASGIApp:
-    """Refuse what a proxy may read as two requests: a length of the body that is given twice."""
+    """Refuse requests that give their length twice: a proxy may read them as two requests."""
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope.get("headers", ())}:
@@ -46,7 +46,7 @@ def _unambiguous(app: ASGIApp) -> ASGIApp:
 
 
 class Connection(H11Protocol):
-    """A connection that knows since when its client keeps it waiting."""
+    """A connection that knows how long its client has kept it waiting."""
 
     def __init__(self, peer: str, forget: Callable[["Connection"], None], **named: Any) -> None:
         super().__init__(**named)
@@ -70,8 +70,8 @@ class Connection(H11Protocol):
         self._forget(self)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP. What was asked before it is not answered as well: uvicorn would try to, and log that
-        it cannot as a failure of ours, with 6 KB for each."""
+        """Refuse a request that is not HTTP, and leave the one before it unanswered. Uvicorn would try to answer it,
+        and log 6 KB about a failure of ours each time."""
         if self.cycle and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -91,7 +91,7 @@ class Connection(H11Protocol):
 
     @property
     def turn(self) -> tuple[object, ...] | None:
-        """Return what the client is to do; None: it is our turn."""
+        """The step that the client has to take next; None: it is our turn."""
         if not self._is_open:
             return ("shake hands",)
         if left := self.transport.get_write_buffer_size():
@@ -119,11 +119,11 @@ class Connections:
         self._held: set[Connection] = set()
 
     def has_room(self) -> bool:
-        """Return whether one more may come; make room for it where that takes nothing from anybody at work."""
+        """Return whether one more connection may come. Room is made by ending one that waits for its client."""
         return len(self._held) < self._limit or self.make_room()
 
     def make_room(self) -> bool:
-        """Cut off the one that has waited for its client longest, of the address with most of those that wait."""
+        """Cut off the connection that has waited longest for its client, of the address with the most that wait."""
         waiting = [each for each in self._held if each.turn is not None]
         if not waiting:
             return False
@@ -138,18 +138,18 @@ class Connections:
         self._held.discard(connection)
 
     def look(self) -> None:
-        """Cut off those whose clients take too long."""
+        """Cut off the connections whose clients take too long."""
         for each in list(self._held):
             each.look()
 
     def cut_off(self) -> None:
-        """Cut off all of them."""
+        """Cut off all connections."""
         for each in list(self._held):
             each.cut_off()
 
 
 class HttpPort(uvicorn.Server):
-    """Serves `app` on `listener`, for at most `limit` connections; `tls` returns the context for the next one."""
+    """Serves `app` on `listener` to at most `limit` connections. `tls` returns the context for the next one."""
 
     def __init__(
         self, app: ASGIApp, listener: socket.socket, *, limit: int, tls: Callable[[], ssl.SSLContext] | None = None
@@ -159,10 +159,10 @@ class HttpPort(uvicorn.Server):
                 _unambiguous(app),
                 http="h11",
                 ws="none",
-                # What a stranger sends must not write lines.
+                # Strangers must not be able to fill the log.
                 log_level="error",
                 access_log=False,
-                # Where a request comes from is what the connection says: callers share by it.
+                # The address of a caller is that of its connection, as callers share by address.
                 proxy_headers=False,
                 lifespan="auto",
                 server_header=False,
@@ -186,14 +186,14 @@ class HttpPort(uvicorn.Server):
         for task in self._tasks:
             task.cancel()
         self._listener.close()
-        # A body that does not come must not be waited for until uvicorn cancels its reader, which it calls a failure.
+        # Before uvicorn cancels the readers of bodies that do not come: it would log each as a failure.
         asyncio.get_running_loop().call_later(GRACE_SECONDS, self._connections.cut_off)
         await super().shutdown(sockets=[])
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            # Accepting does not pause while somebody waits to be accepted; those who are connected have their turn too.
+            # Accepting does not pause while others wait to be accepted; this lets connected clients have their turn.
             await asyncio.sleep(0)
             try:
                 accepted, address = await loop.sock_accept(self._listener)
@@ -223,7 +223,7 @@ class HttpPort(uvicorn.Server):
         try:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted, **tls)
         except OSError as error:
-            # A handshake that failed: the client's affair.
+            # The handshake failed, which is the client's affair.
             logger.debug("%s did not connect: %s", connection.peer, error)
             self._connections.remove(connection)
 

@@ -1,4 +1,4 @@
-"""Callers by what they show: a key, or the common name of a client certificate."""
+"""Find a caller by its key, or by the common name of its client certificate."""
 
 import hashlib
 import hmac
@@ -12,20 +12,20 @@ from agenteval_collector.runtime.clock import Clock, SystemClock
 
 
 class KeyRing:
-    """Knows callers by their keys, of which it has digests only, and by their certificates.
+    """Knows callers by the digests of their keys, and by their certificates. From any thread.
 
-    Where there is neither, everybody is `ANONYMOUS` and may do everything. From any thread.
+    Without any entry everybody is `ANONYMOUS`, and may do everything.
     """
 
     def __init__(self, entries: Sequence[KeyConfig] = (), file: Path | None = None, clock: Clock | None = None) -> None:
-        """`file` holds further entries. Raises ConfigError where it cannot be used."""
+        """Take `entries`, and those of `file`. Raises ConfigError where the file cannot be used."""
         self._given = tuple(entries)
         self._file = file
         self._entries = Watched([file] if file else [], self._read, clock or SystemClock())
 
     @property
     def is_open(self) -> bool:
-        """True where nothing has to be shown. A file with no entries lets nobody in; it does not open the door."""
+        """True where no key is needed. A file without entries lets nobody in; it does not open the door."""
         return not self._given and self._file is None
 
     @property
@@ -40,7 +40,7 @@ class KeyRing:
         return frozenset(caller.tenant for caller in (*(caller for _, caller in keys), *certificates.values()))
 
     def by_key(self, key: bytes) -> Caller | None:
-        """Return who has this key; None: nobody."""
+        """Return the caller that has this key; None where nobody has it."""
         if self.is_open:
             return ANONYMOUS
         digest = hashlib.sha256(key).hexdigest().encode()
@@ -52,7 +52,8 @@ class KeyRing:
         return found
 
     def by_certificate(self, common_name: str) -> Caller | None:
-        """Return whose client certificate has this common name; None: nobody's. The certificate must be verified."""
+        """Return the caller whose client certificate has this common name; None where nobody's has. The certificate
+        must be verified."""
         return ANONYMOUS if self.is_open else self._entries.get()[1].get(common_name)
 
     def _read(self) -> tuple[list[tuple[bytes, Caller]], dict[str, Caller]]:

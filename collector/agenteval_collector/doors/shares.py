@@ -1,4 +1,4 @@
-"""Share places, threads and memory between callers, so that none can take all."""
+"""Share places, threads and memory between callers, so that none of them can take all."""
 
 import threading
 from collections import Counter
@@ -8,24 +8,25 @@ from typing import Final
 from agenteval_collector.model.callers import ANONYMOUS, Caller
 
 TIMES_FREE: Final = 3
-"""A caller may hold at most so many times what stays free. Alone it gets three quarters of all; two callers get three
-sevenths each."""
+"""A caller may hold at most so many times the amount that stays free. A single caller gets three quarters of all; two
+callers get three sevenths each."""
 
 SHARER: ContextVar[str] = ContextVar("agenteval_sharer", default="")
-"""Names the caller that the call or request under way counts for. The doors set it."""
+"""The name that the call or request under way counts for. The doors set it."""
 
 
 def sharer_of(caller: Caller, address: str) -> str:
-    """Return who a caller counts for: the holder of a key or certificate for itself, wherever it calls from; where
-    none is asked for, everybody at an address (without its port) together."""
+    """Return the name that a caller counts for. A key or certificate counts for itself, wherever it is used. Where none
+    is needed, all callers at one address (without its port) count together."""
     return address if caller is ANONYMOUS else caller.name
 
 
 class Shares:
-    """`total` of something that callers take from and give back, from any thread.
+    """An amount, `total`, that callers take from and give back to. From any thread.
 
-    A caller that holds nothing gets whatever is free. One that holds some gets more, as long as all it holds is at most
-    three times what stays free. So a caller alone may have most of it, and there is room for the next one.
+    A caller that holds nothing gets whatever is free. One that holds some gets more, as long as everything it holds is
+    at most three times the amount that stays free. So a single caller may have most of it, and there is room for
+    another.
     """
 
     def __init__(self, total: int) -> None:
@@ -34,7 +35,7 @@ class Shares:
         self._lock = threading.Lock()
 
     def take(self, who: str, size: int = 1) -> bool:
-        """Take so much for somebody. Returns whether there was enough."""
+        """Take `size` for a caller. Returns False where it may not have so much."""
         with self._lock:
             left, held = self._free - size, self._held[who]
             if left < 0 or (held and held + size > TIMES_FREE * left):
@@ -44,10 +45,10 @@ class Shares:
             return True
 
     def give_back(self, who: str, size: int = 1) -> None:
-        """Give back so much of what somebody holds."""
+        """Give back `size` of the amount that a caller holds."""
         with self._lock:
             self._free += size
             self._held[who] -= size
-            # Each address is a name of its own: kept for ever, they would fill the memory.
+            # Each address is a name of its own: kept for ever, names would fill the memory.
             if not self._held[who]:
                 del self._held[who]

@@ -1,6 +1,6 @@
-"""TLS of all ports: from version 1.2 on, with client certificates where there is an authority for them.
+"""TLS of all ports: version 1.2 or later, with client certificates where there is an authority for them.
 
-Files are read again when they change: each new connection gets what they say then.
+Files are read again when they change. Each new connection uses what they hold then.
 """
 
 import ssl
@@ -17,7 +17,7 @@ _ALPN: Final = ["http/1.1"]
 
 
 class Certificates:
-    """The collector's certificate and key, and the authority of its clients'."""
+    """The collector's certificate and key, and the authority of its clients' certificates."""
 
     def __init__(self, server: ServerConfig, clock: Clock) -> None:
         """Raises ConfigError where a file cannot be used."""
@@ -31,7 +31,7 @@ class Certificates:
         self._context(ssl.CERT_NONE)
 
     def contexts(self, *, required: bool) -> Callable[[], ssl.SSLContext]:
-        """Return what gives the context for a new connection; `required`: clients need a certificate."""
+        """Return a function that gives the context for a new connection. `required`: clients need a certificate."""
         mode = ssl.CERT_NONE
         if self._authority is not None:
             mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
@@ -66,7 +66,7 @@ class Certificates:
         return context
 
     def _configuration(self) -> grpc.ServerCertificateConfiguration:
-        # OpenSSL says what is wrong with the files; gRPC would fail at the next handshake.
+        # Raises what OpenSSL has against the files. gRPC would only fail at the next handshake.
         self._context(ssl.CERT_NONE)
         pair = (self._key.read_bytes(), self._certificate.read_bytes())
         authority = self._authority.read_bytes() if self._authority is not None else None

@@ -1,4 +1,4 @@
-"""Files that are read again when they change: keys and certificates are replaced without a restart."""
+"""Read files again when they change, so that keys and certificates are replaced without a restart."""
 
 import logging
 import threading
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class Watched(Generic[T]):
-    """What files say. `read` is called when it is made, and whenever one of `files` has changed.
+    """The value that is read from files. `read` is called at first, and again when one of `files` has changed.
 
-    Where `read` raises OSError or ValueError later on, what it returned last stays, and the reason is logged once.
+    Where a later `read` raises OSError or ValueError, the value before stays, and the reason is logged once.
     """
 
     def __init__(self, files: Sequence[Path], read: Callable[[], T], clock: Clock) -> None:
@@ -33,7 +33,7 @@ class Watched(Generic[T]):
         self._next_look = clock.monotonic() + LOOK_SECONDS
 
     def get(self) -> T:
-        """Return what the files say. From any thread."""
+        """Return the value, read again at most `LOOK_SECONDS` after a change. From any thread."""
         with self._lock:
             if self._files and self._clock.monotonic() >= self._next_look:
                 self._next_look = self._clock.monotonic() + LOOK_SECONDS
@@ -59,6 +59,5 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
     try:
         found = file.stat()
     except OSError:
-        # Reading it says why.
-        return None
+        return None  # `read` says why.
     return found.st_mtime_ns, found.st_size, found.st_ino

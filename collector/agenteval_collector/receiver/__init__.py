@@ -1,2 +1,4 @@
-"""Receiver: OTLP requests over gRPC and HTTP go in, answers come out. Everything is in the log before it is
-acknowledged."""
+"""Receiver: OTLP requests over gRPC and HTTP go in, answers come out.
+
+A request is in the log before it is acknowledged.
+"""

@@ -1,4 +1,4 @@
-"""Results of other evaluators among the telemetry (events `gen_ai.evaluation.result`), taken as labels."""
+"""Take the results of other evaluators (events `gen_ai.evaluation.result`) out of the telemetry, as labels."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ EVENT: Final = semconv.GEN_AI_EVALUATION_RESULT_EVENT
 EVENT_NAME: Final = "event.name"
 """The attribute with the name of an event, before log records had a field for it."""
 WORDS: Final = {"pass": 1.0, "passed": 1.0, "fail": 0.0, "failed": 0.0}
-"""The values that words for a score stand for, where there is no number."""
+"""The values of the words that stand for a score where there is no number."""
 MAX_ID: Final = 1024
 MAX_NOTE: Final = 10_000
 
@@ -28,10 +28,10 @@ _Values: TypeAlias = Mapping[str, str | float]
 
 @dataclass(slots=True)
 class Results:
-    """The results in a request: as `labels`, and the number of those `left_out` by the reason for it.
+    """The results in a request as `labels`, and the numbers of those `left_out`, by reason.
 
-    `body` is the request without the log records that held them: they are no content of their traces, and come long
-    after these. None where nothing else is left.
+    `body` is the request without the log records that held results; None where nothing else is left. Such records are
+    no content of their traces, and come long after them.
     """
 
     body: bytes | None
@@ -122,7 +122,7 @@ def _values(attributes: Iterable[KeyValue]) -> _Values:
 
 
 def _value(values: _Values) -> float | None:
-    """Return the score, or what its word stands for; None where neither says a value in [0, 1]."""
+    """Return the score, or the value of its word; None where neither is in [0, 1]."""
     score = values.get(semconv.GEN_AI_EVALUATION_SCORE_VALUE)
     if isinstance(score, int | float) and 0.0 <= score <= 1.0:
         return float(score)

@@ -1,4 +1,4 @@
-"""OTLP over gRPC, with raw bytes between the wire and the log."""
+"""Receive OTLP over gRPC. Requests stay bytes between the wire and the log."""
 
 from collections.abc import Callable
 from typing import Final
@@ -20,11 +20,11 @@ SERVICES = {
 }
 
 SCOPES: Final = {f"/{service}/Export": (Scope.WRITE,) for service in SERVICES.values()}
-"""The scopes of which each method takes one."""
+"""The scopes of which each method needs one."""
 
 
 def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | ExportLogsServiceResponse:
-    """Return the answer to an accepted request. It has a partial success only where something was rejected."""
+    """Return the answer to an accepted request, with a partial success only where something was rejected."""
     answer = ExportTraceServiceResponse() if signal is Signal.TRACES else ExportLogsServiceResponse()
     if checked.rejected:
         answer.partial_success.error_message = checked.reason
@@ -34,7 +34,7 @@ def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | E
 
 
 def otlp_handlers(ingest_of: Callable[[grpc.ServicerContext], Ingest]) -> list[grpc.GenericRpcHandler]:
-    """Return the Export methods of traces and logs. Their bytes reach the ingest of the call unparsed."""
+    """Return the Export methods of traces and logs. `ingest_of` gives the ingest that a call's bytes go to."""
     return [
         grpc.method_handlers_generic_handler(
             service, {"Export": grpc.unary_unary_rpc_method_handler(_export(ingest_of, signal))}

@@ -1,6 +1,6 @@
-"""OTLP over HTTP: `POST /v1/traces` and `/v1/logs`, protobuf or JSON, plain or gzip.
+"""Receive OTLP over HTTP: `POST /v1/traces` and `/v1/logs`, protobuf or JSON, plain or gzip.
 
-The memory of all bodies under way is bounded together. All runs on one event loop.
+The memory of all bodies under way is bounded together. Everything here runs on one event loop.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 
 
-# The first that fits.
+# The first class that fits counts.
 _STATUSES: Final[Mapping[type[errors.CollectorError], int]] = {
     errors.UnsupportedMedia: 415,
     errors.RequestTooLarge: 413,
@@ -42,17 +42,17 @@ _STATUSES: Final[Mapping[type[errors.CollectorError], int]] = {
 
 
 PIECE_BYTES: Final = 1024 * 1024
-"""Decompressed at once, so that a small chunk cannot become a large one before it is counted."""
+"""Bytes that are decompressed at once, so that a small chunk cannot become a large one before it is counted."""
 
 
 BODY_SECONDS: Final = 60.0
-"""Time in which a body has to come."""
+"""Seconds that a body may take to come."""
 PRESSED_SECONDS: Final = 10.0
-"""The same while others want its memory."""
+"""The same while other bodies need its memory."""
 
 
 class Body:
-    """What has come of a body, decompressed."""
+    """The part of a body that has come, decompressed."""
 
     def __init__(self, bodies: "Bodies", who: str, since: float) -> None:
         self.content = bytearray()
@@ -61,27 +61,28 @@ class Body:
         self._bodies = bodies
 
     def add(self, piece: bytes) -> None:
-        """Raises Overloaded where there is no memory for it, or where the body had to give up what it had."""
+        """Add a piece. Raises Overloaded where there is no memory for it, or where the body had to give up its own."""
         self._bodies.take(self, len(piece))
         self.content += piece
 
     def is_complete(self) -> None:
-        """Keep the memory from now on. Raises Overloaded where the body had to give it up."""
+        """Note that all of it has come: it keeps its memory from now on. Raises Overloaded where it had to give it
+        up."""
         self._bodies.complete(self)
 
 
 class Bodies:
-    """All bodies under way, of at most `limit` bytes together, which callers share."""
+    """All bodies under way. They have at most `limit` bytes together, which callers share."""
 
     def __init__(self, limit: int, clock: Clock) -> None:
         self._bytes = Shares(limit)
         self._clock = clock
+        # By age: the first is the oldest.
         self._coming: dict[Body, None] = {}
-        """By age: the first is the oldest."""
 
     @contextmanager
     def one(self, who: str) -> Iterator[Body]:
-        """Give a body that counts for somebody until the end of the `with`."""
+        """Give a body that counts for the caller `who` until the end of the `with`."""
         body = Body(self, who, self._clock.monotonic())
         self._coming[body] = None
         try:
@@ -91,7 +92,8 @@ class Bodies:
             self._bytes.give_back(who, len(body.content))
 
     def take(self, body: Body, size: int) -> None:
-        """Count `size` bytes more; where they do not fit, a body that has taken too long gives up its own."""
+        """Count `size` bytes more of a body. Where they do not fit, a body that has taken too long gives up its
+        memory."""
         self._must_be_coming(body)
         while not self._bytes.take(body.who, size):
             oldest = next(iter(self._coming))
@@ -102,7 +104,7 @@ class Bodies:
             oldest.content = bytearray()
 
     def complete(self, body: Body) -> None:
-        """Let nobody take its memory from a body."""
+        """Let a body keep its memory from now on."""
         self._must_be_coming(body)
         del self._coming[body]
 
@@ -114,7 +116,7 @@ class Bodies:
 
 
 def otlp_app(ingest: Ingest, bodies: Bodies) -> Starlette:
-    """Return the ASGI application of the OTLP/HTTP port. `bodies` bounds those of the whole process."""
+    """Return the ASGI application of the OTLP/HTTP port. `bodies` are those of the whole process."""
 
     def route(signal: Signal) -> Route:
         async def export(request: Request) -> Response:
@@ -149,7 +151,7 @@ def _take(ingest: Ingest, signal: Signal, body: Body, media: str) -> Checked:
 
 
 async def _fill(body: Body, request: Request, limit: int) -> None:
-    """Read the body, decompressed; never more than `limit` bytes of it are in memory, whatever it claims to be."""
+    """Read the body, decompressed. At most `limit` bytes of it are in memory, whatever its headers say."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", ""):
         raise errors.UnsupportedMedia(f"content-encoding {encoding!r} is not read: send gzip or none")
@@ -169,7 +171,7 @@ async def _fill(body: Body, request: Request, limit: int) -> None:
 
 def _inflated(gunzip: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
     piece = b""
-    # A full piece may not be all that the decompressor has, even where nothing is left to give it.
+    # After a full piece the decompressor may hold more, even where no input is left.
     while chunk or len(piece) == PIECE_BYTES:
         if gunzip.eof and chunk:
             raise errors.InvalidRequest("there is more behind the end of the gzip body: send one gzip member")

@@ -1,4 +1,4 @@
-"""Admission of requests: from bytes to an acknowledgement, the same for gRPC and HTTP."""
+"""Take requests from gRPC and HTTP: check them, write them to the log, and acknowledge them."""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -16,7 +16,7 @@ from agenteval_collector.runtime.memory import MemoryGuard
 COMMIT_TIMEOUT = 10.0
 """Seconds to wait for the disk. After that the sender is told to try again."""
 WORK = 3
-"""Bytes of memory that a byte of a request takes while it is checked and written, beside itself."""
+"""Bytes of memory that each byte of a request takes while it is checked and written, beside the request."""
 JSON_WORK = 9
 """The same in JSON."""
 
@@ -24,7 +24,7 @@ JSON_WORK = 9
 class Ingest:
     """Takes requests: checks them, has them committed, and only then returns.
 
-    Nothing is taken while what comes behind the log has no room.
+    It takes nothing while the stage behind the log has no room.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Ingest:
         memory: MemoryGuard,
         redaction: RequestRedaction | None = None,
     ) -> None:
-        """`redaction` replaces in each request what must not be kept; None: nothing."""
+        """Take `redaction`, which replaces texts that must not be kept; None: none are replaced."""
         self.limits = limits
         self._log = log
         self._labels = labels
@@ -47,13 +47,13 @@ class Ingest:
         self._redaction = redaction
 
     def take(self, signal: Signal, body: bytes) -> Checked:
-        """Take a request, and return what became of it. Raises CollectorError where nothing of it was kept."""
+        """Take a request, and return how much of it was kept. Raises CollectorError where nothing was."""
         self._admission.admit()
         with self._memory.room(WORK * len(body)):
             return self._take(signal, body, Checked())
 
     def take_json(self, signal: Signal, text: bytes) -> Checked:
-        """Take a request in OTLP/JSON in the same way."""
+        """Take a request in OTLP/JSON as `take` does."""
         self._admission.admit()
         checked = Checked()
         with self._memory.room(JSON_WORK * len(text)):
@@ -76,13 +76,13 @@ class Ingest:
         return checked
 
     def _keep(self, signal: Signal, bodies: Iterable[bytes]) -> None:
-        """Keep the results of other evaluators as labels, and the rest in the log. Both may be done again."""
+        """Keep the results of other evaluators as labels, and the rest in the log. A repeated request does no harm."""
         appended = [self._log.append(signal, body) for body in self._without_results(signal, bodies)]
         try:
             for offset in appended:
                 offset.result(COMMIT_TIMEOUT)
         except FutureTimeout as error:
-            # It may still be committed; a repeated request is recognised by its span ids.
+            # It may still be committed. The assembly recognises a repeated request by its span ids.
             raise Unavailable(f"the disk did not answer within {COMMIT_TIMEOUT:.0f} s") from error
 
     def _without_results(self, signal: Signal, bodies: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""OTLP/JSON: protobuf's JSON mapping, except that trace and span ids are hex, not base64."""
+"""Read OTLP/JSON: protobuf's JSON mapping, with trace and span ids in hex and not in base64."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId", "trace_id", "span_
 
 
 class _RepeatedField(NamedTuple):
-    """A list in a request, and the message that each of its elements is."""
+    """A list in a request, by its names, and the type of its elements."""
 
     names: tuple[str, ...]
     message: type[Message]
@@ -40,9 +40,9 @@ _LEVELS: Final = {
 
 
 def parse_json(signal: Signal, text: bytes, checked: Checked) -> bytes:
-    """Return the request in `text`, serialized. What of it cannot be read is rejected in `checked`, one by one.
+    """Return the request in `text`, serialized. Each part that cannot be read is rejected in `checked`.
 
-    Raises InvalidRequest where all of it has to be refused.
+    Raises InvalidRequest where all of the request has to be refused.
     """
     frame = Frame()
     resources, of_resources, items = _LEVELS[signal]
@@ -77,7 +77,7 @@ def _scopes(resource: Any, scopes: _RepeatedField, items: _RepeatedField, checke
 
 def _document(text: bytes) -> Any:
     try:
-        # A byte that is not UTF-8 costs the span that it is in.
+        # A byte that is not UTF-8 costs its span alone: the serializer refuses a surrogate.
         return json.loads(text.decode("utf-8-sig", "surrogateescape"))
     except RecursionError as error:
         raise InvalidRequest("the JSON body is nested too deeply") from error
@@ -86,7 +86,7 @@ def _document(text: bytes) -> Any:
 
 
 def _elements(parent: Any, level: _RepeatedField) -> Iterator[Any]:
-    """Take the elements of a list out of its parent, each as it is asked for: what was read takes no memory."""
+    """Yield the elements of a list, and take each out of its parent: elements that were read take no memory."""
     if not isinstance(parent, dict):
         raise InvalidRequest(f"what holds {level.names[0]} must be a JSON object, not {type(parent).__name__}")
     for name in level.names:

@@ -1,4 +1,4 @@
-"""The ports to the log, to labels, and to what comes behind the log."""
+"""The ports of the receiver: the log, the store of labels, and the stage behind the log."""
 
 from concurrent.futures import Future
 from typing import Protocol
@@ -11,18 +11,18 @@ class RequestAppender(Protocol):
     """The durable log."""
 
     def append(self, signal: Signal, body: bytes) -> Future[int]:
-        """Return the request's offset once it is on disk. Raises Overloaded where too much waits already."""
+        """Append a request; the future has its offset once it is on disk. Raises Overloaded where too much waits."""
 
 
 class Labels(Protocol):
     """Keeps labels; the store."""
 
     def label(self, *said: Label) -> None:
-        """Keep each instead of an earlier one of the same author. Durable when it returns; raises RetryableError."""
+        """Keep each label instead of an earlier one of the same author. Durable on return. Raises RetryableError."""
 
 
 class Admission(Protocol):
-    """The stage behind the log, which may be behind with its work; the assembly."""
+    """The stage behind the log, the assembly, which may be behind with its work."""
 
     def admit(self) -> None:
         """Raises Overloaded while it has no room for more."""

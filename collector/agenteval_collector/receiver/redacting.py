@@ -1,4 +1,4 @@
-"""Redaction of requests before anything of them is kept."""
+"""Redact requests before anything of them is kept."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,14 +23,14 @@ TRACES: Final = 10_000
 IDS: Final = frozenset(
     (*SESSION_KEYS, *USER_KEYS, semconv.AGENTEVAL_TASK_ID, semconv.AGENTEVAL_RUN_ID, semconv.AGENTEVAL_PROCESS_ID)
 )
-"""Attributes that stay as they are: reports, verdicts and deletion find sessions, users and runs by them."""
+"""Attributes that stay as they are: run reports, verdicts and deletions find sessions, users and runs by them."""
 
 
 class RequestRedaction:
-    """Replaces what `redact` finds in all texts of a request, within one budget for each trace. Thread-safe.
+    """Redacts all texts of a request with `redact`, within one budget for each trace. Thread-safe.
 
-    `redact` must give equal values equal placeholders in all requests, and different ones different ones: loops and
-    conversations are found by comparison. `ids` are further attributes that stay.
+    `redact` must give equal values equal placeholders in all requests, and different values different ones: loops and
+    conversations are found by comparison. `ids` are further attributes that stay as they are.
     """
 
     def __init__(self, redact: Callable[[Json, RedactionBudget], Json], ids: Collection[str] = ()) -> None:
@@ -40,7 +40,7 @@ class RequestRedaction:
         self._budgets: LruMap[bytes, RedactionBudget] = LruMap(TRACES)
 
     def redact(self, signal: Signal, body: bytes) -> bytes:
-        """Return a request that was checked, redacted. What OTLP does not know, or nobody reads, is left out."""
+        """Return a checked request, redacted. Fields that OTLP does not know, or that no reader uses, are left out."""
         if signal is Signal.TRACES:
             spans = ExportTraceServiceRequest.FromString(body)
             return self._redacted(spans, spans.resource_spans)
@@ -100,7 +100,7 @@ class RequestRedaction:
         group = [each for each in attributes if each.key not in self._ids]
         values = {each.key: _json(each.value) for each in group}
         redacted = cast("dict[str, Json]", self._redact(values, budget)) if len(values) == len(group) else {}
-        if len(redacted) < len(group):  # A key stands twice, or two keys became one.
+        if len(redacted) < len(group):  # A key stands twice, or two keys have the same placeholder.
             for each in group:
                 self._attributes([each], budget)
             return

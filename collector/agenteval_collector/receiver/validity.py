@@ -1,7 +1,7 @@
-"""Checks of a request before it enters the log: the little that has to be read before the answer.
+"""Check a request before it enters the log. Only the little that must be known before the answer is read.
 
-A request is taken apart into its spans or log records first, as bytes, and these are read one after another. So a bad
-one costs nothing but itself, and a large request is never decoded as a whole.
+A request is first taken apart into its spans or log records, as bytes. These are read one after another. So a bad one
+costs only itself, and a large request is never decoded as a whole.
 """
 
 from collections import deque
@@ -25,11 +25,11 @@ from otel_agenteval.semconv import OWN_SCOPES
 M = TypeVar("M", bound=Message)
 
 PART: Final = 4 * 1024 * 1024
-"""Bytes. A larger request is logged in parts of about so many, so that no stage ever reads all of it at once."""
+"""Bytes of a part, about. A larger request is logged in parts, so that no stage reads all of it at once."""
 ITEM: Final = 64
-"""Bytes that count for an item beside its own: many small ones are much work, too."""
+"""Bytes that count for each item beside its own, because many small items are much work, too."""
 MAX_RESOURCE: Final = 256 * 1024
-"""Bytes of a resource or a scope. It is kept in memory for as long as spans of it may come."""
+"""Bytes of a resource or a scope at most: it stays in memory for as long as spans of it may come."""
 NO_TRACE: Final = bytes(16)
 NO_SPAN: Final = bytes(8)
 
@@ -48,10 +48,10 @@ class Limits(NamedTuple):
 
 @dataclass(slots=True)
 class Checked:
-    """What may be logged of a request: `bodies` are requests, none where nothing of it is left.
+    """The part of a request that may be logged: `bodies` are requests, none where nothing is left.
 
-    `reason` says why the first of the `rejected` spans or log records was taken out; `own` were dropped as our own
-    telemetry.
+    `reason` says why the first of the `rejected` spans or log records was taken out. `own` were dropped because they
+    are our own telemetry.
     """
 
     bodies: list[bytes] = field(default_factory=list)
@@ -61,16 +61,16 @@ class Checked:
     reason: str = ""
 
     def reject(self, reason: str, count: int = 1) -> None:
-        """Note that so many spans or log records are left out."""
+        """Note that `count` spans or log records are left out."""
         if count:
             self.rejected += count
             self.reason = self.reason or reason
 
 
 def check(signal: Signal, body: bytes, limits: Limits, checked: Checked | None = None) -> Checked:
-    """Check `body`; `checked` holds what was found out about the request before.
+    """Check `body`. `checked` holds what was found about the request before; the result adds to it.
 
-    Raises InvalidRequest or RequestTooLarge where all of it has to be refused.
+    Raises InvalidRequest or RequestTooLarge where all of the request has to be refused.
     """
     if len(body) > limits.request:
         raise RequestTooLarge(f"the request has {len(body)} bytes, the limit is {limits.request}: send smaller batches")
@@ -79,7 +79,7 @@ def check(signal: Signal, body: bytes, limits: Limits, checked: Checked | None =
         frame = Frame.FromString(body)
     except DecodeError as error:
         raise InvalidRequest(f"the body is no {_REQUESTS[signal].DESCRIPTOR.full_name}: {error}") from error
-    # A list: every part is to be sifted, whatever was changed before it.
+    # A list, not a generator: every resource has to be sifted, also after the first change.
     is_changed = any([_sift(resource, signal, limits.span, checked) for resource in frame.resources])
     if checked.accepted:
         checked.bodies = list(_parts(frame)) if is_changed or len(body) > PART else [body]
@@ -87,7 +87,7 @@ def check(signal: Signal, body: bytes, limits: Limits, checked: Checked | None =
 
 
 def _sift(resource: ResourceFrame, signal: Signal, limit: int, checked: Checked) -> bool:
-    """Take out telemetry of ours, and what cannot be kept. Returns whether anything was changed."""
+    """Take out our own telemetry, and items that cannot be kept. Returns whether anything was changed."""
     try:
         _read_origin(Resource, resource.resource)
     except InvalidRequest as error:
@@ -107,7 +107,7 @@ def _sift_scope(scope: ScopeFrame, admitted: Callable[[bytes, int], bytes], limi
         del scope.items[:]
         return True
     if is_own:
-        # Evaluating it would feed the evaluator with itself.
+        # Telemetry about evaluations would be evaluated, without end.
         checked.own += items
         del scope.items[:]
         return True
@@ -140,7 +140,7 @@ def _span(raw: bytes, limit: int) -> bytes:
     if len(span_id) != 8 or span_id == NO_SPAN:
         raise InvalidRequest("the span id must be 8 bytes and not zero")
     if span.parent_span_id == NO_SPAN:
-        # Every reader understands an empty one.
+        # An id of zeros means no parent, as an empty one does, which every reader understands.
         span.ClearField("parent_span_id")
         return span.SerializeToString()
     return raw
@@ -151,7 +151,7 @@ def _log_record(raw: bytes, limit: int) -> bytes:
     if len(raw) > limit:
         raise InvalidRequest(f"the log record is larger than {limit} bytes")
     record = _read(LogRecord, raw)
-    # Log records without a trace are legal; they belong to no trace and are passed over later.
+    # Log records without a trace are legal. The assembly passes over them.
     if len(record.trace_id) not in (0, 16) or len(record.span_id) not in (0, 8):
         raise InvalidRequest("the trace id must be 16 bytes and the span id 8, or absent")
     return raw
@@ -178,7 +178,7 @@ def _parts(frame: Frame) -> Iterator[bytes]:
         del resource.scopes[:]
         in_resource: ResourceFrame | None = None
         for scope in scopes:
-            # Each goes as it is taken: a second copy of all would be for nothing.
+            # Each item is dropped as it is taken: a second copy of all would double the memory.
             items = deque(scope.items)
             del scope.items[:]
             in_scope: ScopeFrame | None = None

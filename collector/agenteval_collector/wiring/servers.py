@@ -140,7 +140,7 @@ class GrpcServer:
 
     def start(self) -> None:
         self._server.start()
-        self._connections.start(self._port)
+        self._connections.watch(self._port)
         self._running = True
 
     @property

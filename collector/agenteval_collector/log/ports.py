@@ -1,4 +1,4 @@
-"""The port behind the log, and the one that every log has."""
+"""The ports of the log: the stage behind it, and the look-ups that every log offers."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -7,17 +7,17 @@ from agenteval_collector.model.logged_requests import LoggedRequest
 
 
 class RequestTaker(Protocol):
-    """Takes committed requests; the assembly."""
+    """The assembly, which takes committed requests."""
 
     def take_request(self, request: LoggedRequest) -> None:
-        """Take a request that is on disk. Must not block: it was acknowledged, and is kept whatever waits."""
+        """Take a request that is on disk. Must not block, and must not refuse it: it was acknowledged."""
 
 
 class Requests(Protocol):
-    """A log of requests, wherever they are kept. Raises Unavailable where it cannot be read or trimmed now."""
+    """The requests of a log, in a file or in Kafka. Raises Unavailable where they cannot be read or trimmed now."""
 
     def read(self, start: int) -> Iterable[LoggedRequest]:
-        """Return the requests from offset `start` on, as far as they are there now."""
+        """Return the requests from offset `start` on that are there now."""
 
     def last_offset(self) -> int:
         """Return the newest offset; 0 for an empty log."""
@@ -26,7 +26,8 @@ class Requests(Protocol):
         """Return the requests at these offsets that are still kept, in order."""
 
     def trim(self, below: int, older_than: int, batch: int) -> int:
-        """Forget the first `batch` requests below an offset that are old enough; return how many there were."""
+        """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns since the
+        Unix epoch); return how many that were."""
 
     def shutdown(self) -> None:
-        """Close it."""
+        """Close the log."""

@@ -47,10 +47,10 @@ class NewRequest(NamedTuple):
 
 
 class RequestFile:
-    """The requests that are on disk. Thread-safe; whatever the file refuses raises Unavailable."""
+    """The requests on disk. Thread-safe. Every call raises Unavailable where the file refuses it."""
 
     def __init__(self, path: Path) -> None:
-        """Raises PermanentError where the file is none of ours."""
+        """Open or create the file. Raises PermanentError where it cannot be used as a log."""
         self._engine = database.open_database(path, synchronous="FULL", page_size=PAGE_SIZE)
         try:
             _metadata.create_all(self._engine)
@@ -62,20 +62,20 @@ class RequestFile:
         self._scrubber = Scrubber(path, self._engine)
 
     def shutdown(self) -> None:
-        """Close the file; a later request opens it again."""
+        """Close the file. A later call opens it again."""
         self._engine.dispose()
         self._scrubber.close()
 
     def commit(self, requests: Sequence[NewRequest]) -> list[LoggedRequest]:
-        """Write the requests in one commit, from one thread. Return them with their offsets, once they are on disk."""
+        """Write requests in one commit; return them with their offsets once they are on disk. From one thread alone."""
         with self._connected("written") as connection:
             connection.execute(sa.insert(_requests), [{**each._asdict(), "crc": crc32(each.body)} for each in requests])
             last = _last_id(connection)
-        # One thread writes rows and ids only grow, so the ids of these end at the last one.
+        # One thread writes and ids only grow, so these rows have the last ids.
         return [LoggedRequest(offset, *each) for offset, each in enumerate(requests, last - len(requests) + 1)]
 
     def probe(self, size: int) -> None:
-        """Write a request of `size` bytes and forget it: raises Unavailable where that cannot be written."""
+        """Write a request of `size` bytes and delete it again. Raises Unavailable where that is refused."""
         with self._connected("written") as connection:
             connection.execute(
                 sa.insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": bytes(size), "crc": 0}
@@ -83,7 +83,7 @@ class RequestFile:
             connection.execute(sa.delete(_requests).where(_requests.c.offset == _last_id(connection)))
 
     def read(self, start: int, page: int = 16) -> Iterator[LoggedRequest]:
-        """Yield the requests from offset `start` on, as far as they are committed now."""
+        """Yield the requests from offset `start` on that are committed now."""
         while requests := self._look_up(sa.select(_requests).where(_requests.c.offset >= start).limit(page)):
             yield from requests
             start = requests[-1].offset + 1
@@ -106,14 +106,14 @@ class RequestFile:
 
     def trim(self, below: int, older_than: int, batch: int) -> int:
         """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns); return
-        how many there were. Their space is used again."""
+        how many that were. Their space is used again."""
         old = sa.select(_requests.c.offset).where(_requests.c.offset < below, _requests.c.received_at < older_than)
         victims = old.order_by(_requests.c.offset).limit(batch)
         with self._connected("trimmed") as connection:
             return connection.execute(sa.delete(_requests).where(_requests.c.offset.in_(victims))).rowcount
 
     def rewrite(self, bodies: Mapping[int, bytes | None]) -> None:
-        """Replace the bodies of requests by their offsets; None: forget the request. In one commit."""
+        """Replace the bodies of requests, by offset, in one commit. None: forget the request."""
         with self._connected("rewritten") as connection:
             for offset, body in bodies.items():
                 at = _requests.c.offset == offset
@@ -123,18 +123,18 @@ class RequestFile:
                 connection.execute(changed.where(at))
 
     def scrub(self, start: int) -> int | None:
-        """Overwrite what is left of removed rows in a part of the file (`runtime.scrubbing`); return where the next one
+        """Overwrite the remains of deleted rows in a part of the file (`runtime.scrubbing`); return where the next part
         begins, None at the end."""
         return self._scrubber.scrub(start)
 
     @property
     def used_bytes(self) -> int:
-        """The bytes of the file that hold something."""
+        """The bytes of the file's pages that hold something."""
         with self._refusing("read"):
             return database.used_bytes(self._engine)
 
     def give_back(self, most: int) -> int:
-        """Give at most `most` bytes that hold nothing back to the disk; return how many."""
+        """Give at most `most` bytes of empty pages back to the disk; return how many."""
         with self._refusing("made smaller"):
             return database.give_back(self._engine, most)
 
@@ -148,12 +148,14 @@ class RequestFile:
         try:
             yield
         except database.DATABASE_ERRORS as error:
-            cause = getattr(error, "orig", None) or error  # Without SQLAlchemy's statement and parameters.
+            cause = (
+                getattr(error, "orig", None) or error
+            )  # The driver's own error: SQLAlchemy's text has the statement.
             raise Unavailable(f"the collector's log cannot be {done}: {cause}") from error
 
 
 def _whole(row: sa.Row[Any]) -> bytes:
-    """Return the body of a row; none of it where it is not what was written."""
+    """Return the body of a row; empty where it is not the one that was written."""
     body: bytes = row.body
     if crc32(body) == row.crc:
         return body
@@ -162,7 +164,7 @@ def _whole(row: sa.Row[Any]) -> bytes:
 
 
 def damaged(path: Path) -> Iterator[int]:
-    """Yield the offsets of requests in a file whose bodies are not what was written. Raises sqlite3.Error."""
+    """Yield the offsets of requests whose bodies are not those that were written. Raises sqlite3.Error."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         for offset, body, crc in connection.execute('SELECT "offset", body, crc FROM requests'):
             if crc32(body) != crc:

@@ -1,4 +1,4 @@
-"""Requests as they came, committed in groups before anybody is told they were taken."""
+"""Write requests to the log's file, many in one commit, before their senders are answered."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -13,11 +13,11 @@ from agenteval_collector.runtime.errors import Overloaded, RetryableError, Unava
 from agenteval_collector.runtime.inbox import Inbox
 
 GROUP = 512
-"""Requests in one commit at most: one commit holds every request that waited for it."""
+"""Requests in one commit at most. A commit holds all requests that wait for it."""
 PROBE_EVERY = 1.0
-"""Seconds between two attempts at a file that has refused a commit, where nobody appends meanwhile."""
+"""Seconds between two attempts at a file that has refused a commit, where no request comes meanwhile."""
 PROBE_IDLE = 10.0
-"""Seconds without a request after which the file is tried: a disk that refuses is known before somebody sends."""
+"""Seconds without a request after which the file is tried, so that a refusal is known before somebody sends."""
 
 
 class _Append(NamedTuple):
@@ -26,11 +26,11 @@ class _Append(NamedTuple):
 
 
 class RequestLog(Component):
-    """Writes the log's file, on one thread of its own, and hands every committed request to the assembly.
+    """Writes the log's file on a thread of its own, and hands every committed request to the assembly.
 
-    In the order of offsets, and after the one who appended it was answered. While the file refuses, so are senders,
-    and the log is unhealthy; it tries the file by itself then, as senders may stay away from what is not ready, and
-    while nobody sends.
+    It hands requests on in the order of their offsets, after their senders were answered. While the file refuses, it
+    refuses senders, and is unhealthy. It tries the file by itself meanwhile, as senders may stay away from a collector
+    that is not ready.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class RequestLog(Component):
         self._clock = clock
         self._assembly = assembly
         self._tenant = tenant
-        # Bytes that the file refused last: a smaller attempt may fit where these do not.
+        # Bytes that the file refused last. A probe is as large: a smaller one may fit where these do not.
         self._refused_bytes = 0
 
     @property
@@ -51,10 +51,8 @@ class RequestLog(Component):
         return self._inbox.weight
 
     def append(self, signal: Signal, body: bytes) -> Future[int]:
-        """Return the request's offset, once it is on disk. Raises Overloaded where too much waits already.
-
-        The future raises Unavailable where the disk refused the commit: nothing was kept then.
-        """
+        """Append a request. The future has its offset once it is on disk, and raises Unavailable where the disk refused
+        it: nothing was kept then. Raises Overloaded where too much waits already."""
         entry = _Append(NewRequest(self._tenant, signal, self._clock.now(), body), Future())
         if not self._inbox.put(entry, REQUEST_BYTES + len(body)):
             if self._inbox.closed:
@@ -75,7 +73,7 @@ class RequestLog(Component):
     def _keep(self, group: Sequence[_Append]) -> None:
         try:
             logged = self._file.commit([entry.request for entry in group])
-        except Exception as error:  # noqa: BLE001  # Those who wait must hear of it, and the next group is tried.
+        except Exception as error:  # noqa: BLE001  # Senders must be told, and the next group is tried.
             self._refused_bytes = sum(len(entry.request.body) for entry in group)
             self.refused(error)
             for entry in group:
@@ -85,6 +83,7 @@ class RequestLog(Component):
         self.accepted()
         for entry, request in zip(group, logged, strict=True):
             entry.offset.set_result(request.offset)
+        # After the answers: nobody waits for the assembly.
         for request in logged:
             self._assembly.take_request(request)
 

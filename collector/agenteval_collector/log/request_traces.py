@@ -1,4 +1,4 @@
-"""Tell the traces in requests apart, and take single ones out: a request holds spans of several traces and sessions."""
+"""Find the traces in requests, and take single ones out. A request holds spans of several traces and sessions."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -13,28 +13,28 @@ from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 
 PAGE: Final = 32
-"""Requests that are looked at together."""
+"""Requests that are read together."""
 
 _FIRST: Final = b"\x0a\x10"
 """The key of a span's first field, its trace id, and the length of one."""
 
 DoomedTraces: TypeAlias = Callable[[Iterable[str]], Mapping[str, int]]
-"""Returns those of some traces that are to be erased, each with the last offset at which that is so."""
+"""Returns the traces among the given ones that are to be erased, each with the last offset up to which it is."""
 
 
 def trace_of(signal: Signal, raw: bytes) -> bytes:
     """Return the trace id of a span or log record; empty where it has none."""
     if signal is Signal.LOGS:
         return LogRecord.FromString(raw).trace_id
-    # As every encoder writes them; a repeated field would count last, and is not written by any.
+    # Every encoder writes the id first, and once. Reading two bytes is far cheaper than parsing a span.
     return raw[2:18] if raw.startswith(_FIRST) else Span.FromString(raw).trace_id
 
 
 def erase_page(file: RequestFile, start: int, last: int, doomed: DoomedTraces) -> tuple[int | None, Counter[str]]:
-    """Erase what is doomed from the requests at offset `start` and behind it, up to `last`.
+    """Erase the `doomed` traces from a page of requests, from offset `start` on and up to `last`.
 
-    Returns where to go on, None at the end, and what was removed: `spans`, `log_records`, and their `bytes`. Raises
-    Unavailable where the file refuses; nothing is erased then.
+    Returns the offset to go on from, None at the end, and the numbers of removed `spans`, `log_records` and `bytes`.
+    Raises Unavailable where the file refuses; nothing is erased then.
     """
     page = [each for each in islice(file.read(start, PAGE), PAGE) if each.offset <= last]
     removed: Counter[str] = Counter()
@@ -53,7 +53,8 @@ def erase_page(file: RequestFile, start: int, last: int, doomed: DoomedTraces) -
 
 
 def without(request: LoggedRequest, trace_ids: Collection[bytes], removed: Counter[str]) -> bytes | None:
-    """Return the body of a request without these traces, None where nothing is left. Adds to `removed`."""
+    """Return the body of a request without these traces; None where nothing is left. Adds to the counts in
+    `removed`."""
     frame = Frame.FromString(request.body)
     name = "spans" if request.signal is Signal.TRACES else "log_records"
     for resource in frame.resources:

@@ -1,4 +1,4 @@
-"""Kafka as the log of several processes: requests go in by trace, complete traces by session; workers take both out.
+"""Kafka as the log of several processes: requests go in by trace, complete traces by session. Workers take both out.
 
-Needs the extra `[kafka]`; only `wiring/` imports it, where `log.url` asks for it.
+It needs the extra `[kafka]`. Only `wiring/` imports it, where `log.url` asks for it.
 """

@@ -1,4 +1,4 @@
-"""The topics in a Kafka cluster: how clients reach them, which tenants have some, and where their partitions end."""
+"""The topics in a Kafka cluster: their names and tenants, how clients reach them, and where their partitions end."""
 
 import logging
 import re
@@ -20,26 +20,26 @@ from agenteval_collector.runtime.errors import PermanentError, Unavailable
 logger = logging.getLogger(__name__)
 
 WITHIN: Final = 15.0
-"""Seconds that the cluster has to answer at the start."""
+"""Seconds that the cluster may take to answer at the start."""
 ATTEMPTS: Final = 50
-"""Looks for a new topic within that time."""
+"""Attempts to find a new topic within that time."""
 LOOKED_WITHIN: Final = 5.0
-"""Seconds that it has to say which topics there are, later."""
+"""Seconds that the cluster may take to list its topics later on."""
 ENDS_WITHIN: Final = 4.0
-"""Seconds that the brokers have to say where partitions end."""
+"""Seconds that the brokers may take to say where partitions end."""
 LARGEST: Final = 128 * 1024 * 1024
-"""Bytes of a message at most: a whole trace is one."""
+"""Bytes of a message at most. A whole trace is one message."""
 
 Options: TypeAlias = dict[str, str | int | float | bool]
 
 
 class Cluster:
-    """A Kafka cluster by its URL, with the topics of one tenant. They are made where they are missing."""
+    """A Kafka cluster with the topics of one tenant. Missing topics are created."""
 
     def __init__(self, url: str, tenant: str, *, partitions: int, retention: float) -> None:
-        """The path of the URL is what the topics' names begin with. `partitions` are those of a new topic, `retention`
-        how many seconds it keeps messages. Raises Unavailable where the cluster does not answer, PermanentError where
-        it cannot be used."""
+        """Find or create the topics. Their names begin with the path of `url`. A new topic has so many `partitions`,
+        and keeps messages for `retention` seconds. Raises Unavailable where the cluster does not answer, PermanentError
+        where it cannot be used."""
         self.options = options_of(url)
         self.name = f"Kafka at {self.options['bootstrap.servers']}"
         stem = stem_of(url)
@@ -51,14 +51,14 @@ class Cluster:
         wanted = [
             NewTopic(self.spans, num_partitions=partitions, config=keep),
             NewTopic(self.traces, num_partitions=partitions, config=keep),
-            # One partition, as everybody reads all of it; what is missed is in the store.
+            # One partition, as each process reads all news. The store has the news that a process has missed.
             NewTopic(self.news, num_partitions=1, config={**keep, "retention.ms": str(600_000)}),
         ]
         self.admin = AdminClient(self.options)
         self.partitions: Mapping[str, int] = self._made(wanted)
 
     def partition_of(self, topic: str, key: bytes) -> int:
-        """Return the partition of a key, as librdkafka's `consistent` finds it."""
+        """Return the partition of a key, by the same rule as librdkafka's partitioner `consistent`."""
         return zlib.crc32(key) % self.partitions[topic]
 
     def _made(self, wanted: list[NewTopic]) -> dict[str, int]:
@@ -75,7 +75,7 @@ class Cluster:
 
 
 def _shown(admin: AdminClient, topic: str) -> int:
-    """Return the number of partitions of a topic, once the brokers show it to all: a new one they do not at once."""
+    """Return the number of partitions of a topic. Waits for a new one: not all brokers know it at once."""
     for _ in range(ATTEMPTS):
         found = admin.list_topics(topic, timeout=WITHIN).topics[topic]
         if found.error is None and found.partitions:
@@ -85,7 +85,7 @@ def _shown(admin: AdminClient, topic: str) -> int:
 
 
 def stem_of(url: str) -> str:
-    """Return what the names of all topics behind a URL begin with."""
+    """Return the text that the names of all topics of a URL begin with."""
     return urlsplit(url).path.strip("/") or "agenteval"
 
 
@@ -95,9 +95,9 @@ def topics_of(stem: str) -> tuple[str, str, str]:
 
 
 def options_of(url: str) -> Options:
-    """Return the options of a client for `kafka://user:password@host:9092,host:9092/prefix?option=value`. What stands
-    behind the question mark is handed to librdkafka as it is, such as `security.protocol=SASL_SSL`. Raises
-    PermanentError."""
+    """Return the options of a client for `kafka://user:password@host:9092,host:9092/prefix?option=value`. The options
+    behind the question mark go to librdkafka as they are, such as `security.protocol=SASL_SSL`. Raises PermanentError.
+    """
     parts = urlsplit(url)
     credentials, _, hosts = parts.netloc.rpartition("@")
     options: Options = {"bootstrap.servers": hosts, **dict(parse_qsl(parts.query))}
@@ -108,18 +108,18 @@ def options_of(url: str) -> Options:
         options.setdefault("security.protocol", "SASL_SSL")
     if not hosts:
         raise PermanentError("log.url: names no broker; give kafka://host:9092")
-    # What it would say on stderr, our own messages say.
+    # librdkafka writes to stderr; our own log messages say the same.
     options.setdefault("log_level", 2)
     return options
 
 
 def said(error: object) -> str:
-    """Return what an error of librdkafka says, in a line."""
+    """Return the text of an error of librdkafka, in one line."""
     return error.str() if isinstance(error, KafkaError) else str(error)
 
 
 def _wait(made: Future[None], name: str) -> None:
-    """Wait until a topic is there, whoever made it. Raises KafkaException."""
+    """Wait until a topic is created, by this process or another. Raises KafkaException."""
     try:
         made.result()
     except KafkaException as error:
@@ -131,7 +131,7 @@ def _wait(made: Future[None], name: str) -> None:
 
 
 class TenantTopics:
-    """Looks for tenants in a Kafka cluster by its URL. The default tenant is not among them: it is always there."""
+    """Looks for tenants in a Kafka cluster. The default tenant is not among them, as it is always there."""
 
     def __init__(self, url: str) -> None:
         self._admin = AdminClient(options_of(url))
@@ -139,7 +139,7 @@ class TenantTopics:
         self._spans = re.compile(rf"{re.escape(self._stem)}\.([a-z0-9-]+)\.spans")
 
     def tenants(self) -> list[str]:
-        """Return the tenants all of whose topics are there. Raises Unavailable."""
+        """Return the tenants that have all their topics. Raises Unavailable."""
         try:
             there = self._admin.list_topics(timeout=LOOKED_WITHIN).topics
         except KafkaException as error:
@@ -149,10 +149,11 @@ class TenantTopics:
 
 
 class PartitionEnds:
-    """Asks the brokers where partitions begin and end; nobody waits for it.
+    """Asks the brokers where partitions begin and end, without waiting for the answers.
 
-    By connections of its own: on those of who reads, a broker answers such a question only behind the wait for further
-    messages, half a second for each partition. What a reader itself remembers is old while it has no room.
+    It asks on connections of its own. On a reader's connection a broker answers only after its wait for further
+    messages, half a second for each partition. The ends that a reader itself remembers are old while its handler has no
+    room.
     """
 
     def __init__(self, admin: AdminClient) -> None:
@@ -160,7 +161,8 @@ class PartitionEnds:
         self._asked: dict[TopicPartition, tuple[Future[Any], Future[Any]]] = {}
 
     def ask(self, places: Iterable[TopicPartition]) -> None:
-        """Ask about these partitions alone; `answers` has them a moment later. Raises KafkaException."""
+        """Ask about these partitions; `answers` has the answers a moment later. Earlier questions are dropped. Raises
+        KafkaException."""
         self._asked = {}
         asked = [TopicPartition(each.topic, each.partition) for each in places]
         if asked:
@@ -171,12 +173,12 @@ class PartitionEnds:
             self._asked = {each: (first[each], end[each]) for each in asked}
 
     def answers(self) -> list[tuple[int, int, int]]:
-        """Return partition, first offset and end of those that are answered since the last call."""
+        """Return partition, first offset and end of each partition that was answered since the last call."""
         answered = {each: of for each, of in self._asked.items() if of[0].done() and of[1].done()}
         found = []
         for place, (first, end) in answered.items():
             del self._asked[place]
-            # What the brokers do not answer is asked again; `/readyz` says whether they answer at all.
+            # An unanswered question is asked again; `/readyz` shows whether the brokers answer at all.
             with suppress(KafkaException):
                 found.append((place.partition, first.result().offset, end.result().offset))
         return found

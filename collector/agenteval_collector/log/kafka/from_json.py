@@ -1,4 +1,4 @@
-"""Findings, evaluations and reports from their fields, as `dataclasses.asdict` has put them into JSON."""
+"""Make findings, evaluations and reports of the JSON objects that `dataclasses.asdict` has made of them."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ from otel_agenteval.outcome import (
 
 
 def finding_from(told: dict[str, Any]) -> Finding:
-    """Return a finding from its fields. Raises KeyError, TypeError or ValueError where these are others, as all here
-    do."""
+    """Return a finding from its fields. Raises KeyError, TypeError or ValueError where they do not fit, as all
+    functions here do."""
     mode = told["mode"]
     return Finding(**{**told, "severity": Severity(told["severity"]), "mode": None if mode is None else Mode(mode)})
 

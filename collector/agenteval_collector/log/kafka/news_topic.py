@@ -1,4 +1,4 @@
-"""Tell all processes what they are to hear, by a topic that each of them reads whole, from its start on."""
+"""Send news to all processes. Each reads the whole topic, from the time of its own start on."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 POLL: Final = 0.2
 """Seconds that the thread waits for messages at the longest."""
 SESSIONS: Final = 20_000
-"""Sessions whose processes are remembered, as far as others have told them."""
+"""Sessions of other processes whose participants are remembered."""
 KIND: Final = "kind"
 TOLD, STARTS, DELETE, FORGET = b"told", b"starts", b"delete", b"forget"
 
@@ -32,13 +32,13 @@ _KEY: Final = b"news"
 
 
 class HeardProcesses:
-    """The processes in sessions that other processes have told of. Thread-safe."""
+    """The processes that take part in sessions, as other processes have sent them. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: LruMap[str, frozenset[str]] = LruMap(SESSIONS)
 
     def hear(self, processes: Mapping[str, Iterable[str]]) -> None:
-        """Take note of the processes in sessions."""
+        """Note the processes that take part in sessions."""
         for session_id, names in processes.items():
             self._known.put(session_id, frozenset(names))
 
@@ -47,18 +47,18 @@ class HeardProcesses:
 
 
 class NewsTopic:
-    """Tells all processes, this one too. Nothing waits for the brokers; what they do not take is lost, as it is for a
-    watcher that is away: the store has it."""
+    """Sends news to all processes, this one too. It does not wait for the brokers. News that they do not take are lost
+    for watchers; the store has them."""
 
     def __init__(self, producer: KafkaProducer, cluster: Cluster, processes_in: Callable[[str], Iterable[str]]) -> None:
-        """`processes_in` knows the processes that take part in a session."""
+        """Take `processes_in`, which returns the processes that take part in a session."""
         self._producer = producer
         self._topic = cluster.news
         self._processes_in = processes_in
 
     def take_news(self, news: News) -> None:
-        """Tell of findings and evaluations, with the processes that are to hear of the findings. Raises RetryableError
-        where they cannot be sent."""
+        """Send findings and evaluations, with the processes that the findings are for. Raises RetryableError where they
+        cannot be sent."""
         evaluations = [each for each in news.evaluations if not each.final]
         if not news.told and not evaluations:
             return
@@ -71,7 +71,7 @@ class NewsTopic:
         self._send(TOLD, json.dumps(body).encode())
 
     def starts(self, report: StartsReport) -> None:
-        """Tell which spans are open in a process. Raises RetryableError where that cannot be sent."""
+        """Send which spans are open in a process. Raises RetryableError where that cannot be sent."""
         self._send(STARTS, json.dumps(asdict(report)).encode())
 
     def deletion(self) -> None:
@@ -80,7 +80,7 @@ class NewsTopic:
         self._send(DELETE, b"")
 
     def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Tell what was deleted. Returns once the brokers have it; raises RetryableError where they do not take it."""
+        """Send what was deleted. Returns once the brokers have it; raises RetryableError where they do not take it."""
         body = json.dumps({"trace_ids": [*trace_ids], "session_ids": [*session_ids]})
         self._send(FORGET, body.encode()).result()
 
@@ -89,7 +89,7 @@ class NewsTopic:
 
 
 class NewsReader(Poller):
-    """Hears what all are told, from its start on, and hands it on."""
+    """Reads the news of all processes from its start on, and hands them on."""
 
     def __init__(
         self,
@@ -104,14 +104,14 @@ class NewsReader(Poller):
         self._feed = feed
         self._heard = heard
         self._handler = handler
-        # A member of no group; the client wants a name all the same.
+        # It joins no group, but the client insists on a name.
         self._consumer = Consumer({**cluster.options, "group.id": f"{cluster.stem}.news", "enable.auto.commit": False})
 
     def begin(self) -> None:
-        """Hear all that is told from now on, once it runs. Raises Unavailable where the brokers do not answer."""
+        """Read the news that come from now on, once it runs. Raises Unavailable where the brokers do not answer."""
         place = TopicPartition(self._topic, 0)
         try:
-            # By the connection that has looked for the topics just now.
+            # On the connection that has just looked for the topics: it is open already.
             asked = self._admin.list_offsets({place: OffsetSpec.latest()}, request_timeout=WITHIN)  # type: ignore[no-untyped-call]
             self._consumer.assign([TopicPartition(self._topic, 0, asked[place].result().offset)])
         except KafkaException as error:

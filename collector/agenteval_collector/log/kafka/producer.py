@@ -1,4 +1,4 @@
-"""One way to send to Kafka, on a thread of its own that waits for what the brokers say."""
+"""Send messages to Kafka. A thread of its own waits for the brokers' answers."""
 
 import threading
 import time
@@ -14,24 +14,24 @@ from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 WITHIN_MS: Final = 8_000
-"""Until a message is given up: less than a sender waits for its answer."""
+"""Milliseconds until a message is given up: less than a sender waits for its answer."""
 LINGER_MS: Final = 3
-"""Messages that come within so much time leave together."""
+"""Milliseconds within which messages are sent together."""
 POLL: Final = 0.2
 """Seconds that the thread waits for answers at the longest."""
 LOOK_EVERY: Final = 2.0
-"""Seconds between two looks whether the cluster is there: a process with nothing to send must know it, too."""
+"""Seconds between two questions whether the cluster is there: a process with nothing to send must know it, too."""
 PROBE: Final = 1.0
-"""Seconds that it has to answer."""
+"""Seconds that the cluster may take to answer."""
 
 Headers = Sequence[tuple[str, bytes]]
 
 
 class KafkaProducer(Poller):
-    """Sends messages. A message is taken when all brokers that copy its partition have it, each once and in order."""
+    """Sends messages, each once and in order. One has arrived when all brokers that copy its partition have it."""
 
     def __init__(self, name: str, cluster: Cluster, *, max_bytes: int) -> None:
-        """At most `max_bytes` wait for the brokers; then `send` refuses."""
+        """Make a client. While `max_bytes` wait for the brokers, `send` refuses."""
         super().__init__(name)
         self._cluster = cluster
         self._max_bytes = max_bytes

@@ -1,5 +1,5 @@
-"""The topic of spans: the receiver writes requests to it, cut into the traces that they hold; the assembly reads it, as
-it is written and by offset."""
+"""The topic of spans. The receiver writes requests to it, one message for each trace. The assembly reads it in order,
+and by offset."""
 
 import logging
 import threading
@@ -25,30 +25,30 @@ from otel_agenteval.proto.v1.frame_pb2 import Frame, ScopeFrame
 logger = logging.getLogger(__name__)
 
 WITHIN: Final = 10.0
-"""Seconds for the assembly to finish with a partition that it gives up, and for a broker to answer a look-up."""
+"""Seconds that the assembly may take to finish with a partition, and a broker to answer a look-up."""
 SIGNAL: Final = "signal"
-"""The header that says what a message holds. Without it, it holds spans: as the OpenTelemetry Collector's exporter for
-Kafka writes it with `encoding: otlp_proto` and `partition_traces_by_id: true`."""
+"""The header with the signal of a message. A message without it holds spans: so the OpenTelemetry Collector's exporter
+for Kafka writes it with `encoding: otlp_proto` and `partition_traces_by_id: true`."""
 _NO_TRACE: Final = (b"", bytes(16))
 
 
 class RequestTopic:
-    """Takes requests: every trace's part of one is a message of its own, with the trace's id as its key."""
+    """Takes requests. The part of each trace becomes a message of its own, with the trace's id as its key."""
 
     def __init__(self, producer: KafkaProducer, cluster: Cluster) -> None:
         self._producer = producer
         self._topic = cluster.spans
 
     def append(self, signal: Signal, body: bytes) -> Future[int]:
-        """Return the offset of the request's last part, once the brokers have all of them. Raises RetryableError where
-        it cannot be sent; a part of it may have been then, and is recognised when it comes again."""
+        """Append a request. The future has the offset of its last part once the brokers have all parts. Raises
+        RetryableError where it cannot be sent. Parts that were sent by then are recognised when they come again."""
         headers = [(SIGNAL, str(int(signal)).encode())]
         parts = by_trace(signal, body)
         return _all_of([self._producer.send(self._topic, key, part, headers) for key, part in parts.items()])
 
 
 def by_trace(signal: Signal, body: bytes) -> Mapping[bytes, bytes]:
-    """Cut an export request into one for each trace, by its id; what belongs to no trace is left out."""
+    """Cut an export request into one for each trace, by trace id. Items without a trace are left out."""
     frames: dict[bytes, Frame] = {}
     for resource in Frame.FromString(body).resources:
         for scope in resource.scopes:
@@ -64,14 +64,14 @@ def by_trace(signal: Signal, body: bytes) -> Mapping[bytes, bytes]:
 
 
 def _all_of(parts: list[Future[int]]) -> Future[int]:
-    """Return a future that is done when all parts are: with the last one's result, or with the first error."""
+    """Return a future that is done when all parts are, with the result of the last one or with the first error."""
     whole: Future[int] = Future()
     left = len(parts)
     if not left:
         whole.set_result(0)
 
     def done(part: Future[int]) -> None:
-        # All of them are settled by the one thread of the producer.
+        # No lock: the producer's one thread settles all parts.
         nonlocal left
         left -= 1
         if whole.done():
@@ -87,7 +87,7 @@ def _all_of(parts: list[Future[int]]) -> Future[int]:
 
 
 class SpanMessageHandler:
-    """Hands messages of the topic to the assembly; what was deleted since they came, as requests without content."""
+    """Hands messages of the topic to the assembly, those of deleted traces as requests without content."""
 
     def __init__(self, tenant: str, assembly: Assembly, erased: DeletedTraces) -> None:
         self._tenant = tenant
@@ -101,11 +101,11 @@ class SpanMessageHandler:
             return False
         try:
             request = request_of(message, self._tenant, partition, number)
-        except ValueError as error:  # Others may write to the topic, too.
+        except ValueError as error:  # Programs other than ours may write to the topic.
             logger.error("message %d of partition %d is passed over: %s", number, partition, error)
             return True
         if self._erased.has((message.key() or b"").hex(), request.received_at):
-            # Not left out: the assembly is to know how far the partition is done with.
+            # Not left out: by its offset the assembly knows how far the partition is done.
             request = request._replace(body=b"")
         self._assembly.take_request(request)
         return True
@@ -121,8 +121,11 @@ class SpanMessageHandler:
 
 
 class KafkaLog:
-    """The `Log` of the assembly: what is read again after a restart, the group's offsets say, and Kafka forgets by
-    itself. Look-ups are thread-safe."""
+    """The log of the assembly, for look-ups by offset, which are thread-safe.
+
+    After a restart the reader goes on at the group's offsets, and Kafka forgets old messages by itself. So the other
+    methods of a log do nothing here.
+    """
 
     def __init__(self, cluster: Cluster, tenant: str) -> None:
         self._cluster = cluster
@@ -141,14 +144,14 @@ class KafkaLog:
         self._lock = threading.Lock()
 
     def read(self, start: int) -> Iterable[LoggedRequest]:
-        """Return nothing: all of it comes by the reader."""
+        """Return nothing: all requests come by the reader."""
         return ()
 
     def last_offset(self) -> int:
         return 0
 
     def trim(self, below: int, older_than: int, batch: int) -> int:
-        """Return 0: the topic's own retention forgets."""
+        """Return 0: the topic's own retention forgets requests."""
         return 0
 
     def get(self, offsets: Sequence[int]) -> Iterator[LoggedRequest]:
@@ -171,7 +174,7 @@ class KafkaLog:
                     raise Unavailable(f"{self._cluster.name} did not answer within {WITHIN:g} s")
                 if (error := message.error()) is not None:
                     raise Unavailable(f"{topic} cannot be read: {said(error)}")
-                if message.offset() == number:  # Else it is forgotten, and this is the oldest that is not.
+                if message.offset() == number:  # Else that one is forgotten, and this is the oldest that is kept.
                     found.append(request_of(message, self._tenant, partition, number))
         except KafkaException as error:
             raise Unavailable(f"{topic} cannot be read: {said(error.args[0])}") from error
@@ -181,14 +184,14 @@ class KafkaLog:
 
 
 class SpanProgress:
-    """The `AssemblyStore` whose checkpoints are the group's offsets."""
+    """An `AssemblyStore` that keeps checkpoints as the group's offsets."""
 
     def __init__(self, habits: HabitMemory, offsets: Offsets) -> None:
         self.habits = habits
         self._offsets = offsets
 
     def checkpoint(self) -> int:
-        """Return 0: each partition begins where the group has left it."""
+        """Return 0: each partition goes on where the group has left it."""
         return 0
 
     def save_checkpoint(self, offset: int) -> None:

@@ -1,4 +1,4 @@
-"""One way to take messages out of a topic: as a member of a group, which shares its partitions."""
+"""Read a topic as a member of a group that shares its partitions."""
 
 import logging
 import time
@@ -19,20 +19,20 @@ logger = logging.getLogger(__name__)
 POLL: Final = 0.1
 """Seconds that the thread waits for messages at the longest."""
 BATCH: Final = 200
-"""Messages that are taken out together."""
+"""Messages that are read together."""
 ANSWERED_WITHIN: Final = 10.0
-"""Seconds that the brokers have to say how far the group is."""
+"""Seconds that the brokers may take to say how far the group is."""
 LOOK_EVERY: Final = 5.0
-"""Seconds between two looks where the partitions end."""
+"""Seconds between two questions where the partitions end."""
 LOOKED_WITHIN: Final = 1.0
-"""Seconds that a broker has to say how far the group is meanwhile."""
+"""Seconds that a broker may take to say how far the group is meanwhile."""
 LARGEST_ANSWER: Final = 512 * 1024 * 1024
-"""Bytes of an answer of a broker at most: the largest message, and what comes with it."""
+"""Bytes of a broker's answer at most: the largest message, and the others in its batch."""
 
 
 class TopicReader(Poller):
-    """Reads a topic, and hands each message to a handler. While that has no room, nothing is read, and the partitions
-    stay with this process."""
+    """Reads a topic, and hands each message to a handler. While the handler has no room, nothing is read, and the
+    process keeps its partitions."""
 
     def __init__(
         self, name: str, cluster: Cluster, topic: str, group: str, offsets: Offsets, handler: MessageHandler
@@ -88,14 +88,14 @@ class TopicReader(Poller):
 
     def _read(self) -> None:
         if self._offsets.is_stale and not self._read_again():
-            self._messages()  # It hears what has become of its partitions; messages come again.
+            self._messages()  # Only a poll tells of changed partitions. The messages come again.
             return
-        messages = self._messages()  # Partitions come and go in here.
+        messages = self._messages()  # Calls `_on_assign`, `_on_revoke` and `_on_lost`.
         self._held.extend(messages)
         while self._held and self._take(self._held[0]):
             self._held.popleft()
         if self._held:
-            # Again each time: a partition that has come meanwhile is not paused.
+            # Each time: a partition that has come meanwhile is not paused.
             self._consumer.pause(self._consumer.assignment())
             self._is_paused = True
         elif self._is_paused:
@@ -103,12 +103,13 @@ class TopicReader(Poller):
             self._is_paused = False
 
     def _messages(self) -> list[Message]:
-        """Return what is there now, or the first that comes: asked for many, the client waits for all its time."""
+        """Return the messages that are there, or the first that comes. `consume` alone would wait until it has them
+        all."""
         first = self._consumer.poll(POLL)
         return [] if first is None else [first, *self._consumer.consume(BATCH, 0)]
 
     def _read_again(self) -> bool:
-        """Take the partitions anew, and go back to what the group knows: what was taken since is done again. False
+        """Go back to the messages that the group has saved: those that were taken since are done again. Returns False
         where the group does not know this process any more, or does not answer."""
         self._held.clear()
         try:
@@ -116,7 +117,7 @@ class TopicReader(Poller):
             assigned = self._consumer.assignment()
             places = self._consumer.committed(assigned, timeout=ANSWERED_WITHIN) if assigned else []
             if known := [place for place in places if place.offset >= 0]:
-                # Says the same again: only a member of the group may.
+                # Changes nothing, and fails where this process is no member of the group any more.
                 self._consumer.commit(offsets=known, asynchronous=False)
             self._offsets.is_stale = False
             self._handler.assigned({place.partition for place in places})
@@ -130,7 +131,7 @@ class TopicReader(Poller):
         return True
 
     def _let_go(self, partitions: Collection[int]) -> None:
-        """Forget messages that wait, of partitions that come or go: those that are due come again."""
+        """Forget messages of partitions that come or go. Those that are still to be done come again."""
         self._held = deque(each for each in self._held if each.partition() not in partitions)
 
     def _take(self, message: Message) -> bool:
@@ -143,7 +144,7 @@ class TopicReader(Poller):
         assert partition is not None
         assert number is not None
         if partition not in self._offsets.partitions:
-            return True  # It came before the partition left.
+            return True  # It was read before the partition went to another process.
         try:
             return self._handler.take_message(partition, number, message)
         except RetryableError:
@@ -161,7 +162,7 @@ class TopicReader(Poller):
 
     def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         if self._is_leaving:
-            return  # All of it is saved.
+            return  # Everything is saved already.
         gone = {each.partition for each in partitions}
         logger.info("%s gives up the partitions %s of %s", self.name, sorted(gone), self._topic)
         try:
@@ -202,7 +203,7 @@ class TopicReader(Poller):
             self._logger.debug("the ends of %s are not known now: %s", self._topic, said(error.args[0]))
 
     def _see_ends(self) -> None:
-        """Take note of where they end, as far as that is answered."""
+        """Note where partitions end, as far as the brokers have answered."""
         for partition, first, end in self._ends.answers():
             self._offsets.saw(partition, max(first, self._begins[partition]), end)
 

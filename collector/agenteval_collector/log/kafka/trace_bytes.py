@@ -14,21 +14,21 @@ from agenteval_collector.runtime.errors import PermanentError
 from otel_agenteval.proto.v1.assembled_pb2 import Assembled, TraceItem, TraceOrigin
 
 _SAME: Final = ("trace_id", "tenant", "revision", "received_at", "missing")
-"""The fields that are the same in both."""
+"""The fields that `AssembledTrace` and the message have alike."""
 _DEATH: Final = TypeAdapter(Death)
 _CLOSING: Final = TypeAdapter(Closing)
 
 MOST: Final = LARGEST - 1024 * 1024
-"""Bytes of a message at most: Kafka adds some."""
+"""Bytes of a message at most: Kafka adds a few of its own."""
 _AROUND: Final = 32
-"""Bytes around an item, at most."""
+"""Bytes that the encoding adds to an item, at most."""
 
 _Items: TypeAlias = Sequence[tuple[bytes, Origin]]
 
 
 def to_bytes(trace: AssembledTrace, most: int = MOST) -> bytes:
-    """Return a complete trace as a message. What makes it larger than `most` bytes is left out of the middle, and spans
-    of it count as missing: nobody could take it, and all behind it would wait."""
+    """Return a complete trace as a message of at most `most` bytes. A larger trace loses items in its middle, and the
+    lost spans count as missing: the brokers would refuse the message, and all traces behind it would wait."""
     body = _written(trace)
     return body if len(body) <= most else _written(_cut(trace, most))
 
@@ -40,7 +40,7 @@ def _cut(trace: AssembledTrace, most: int) -> AssembledTrace:
 
 
 def _ends(items: _Items, most: int) -> _Items:
-    """Return the first and the last of the items, as many as take `most` bytes together with their origins."""
+    """Return the first and the last items, as many as fit into `most` bytes together with their origins."""
     places = (place for pair in zip(range(len(items)), reversed(range(len(items))), strict=True) for place in pair)
     kept: set[int] = set()
     known: set[Origin] = set()
@@ -49,7 +49,7 @@ def _ends(items: _Items, most: int) -> _Items:
         most -= len(raw) + _AROUND
         if origin not in known:
             known.add(origin)
-            # Process and service are in the resource, too.
+            # Twice, as the process and the service are stored beside the resource that has them.
             most -= 2 * len(origin.resource) + len(origin.scope.encode()) + _AROUND
         if most < 0 or place in kept:
             break

@@ -1,4 +1,4 @@
-"""Complete traces as whoever evaluates them takes them: those of its partitions."""
+"""Take complete traces, and reports on sessions, out of the topic of traces; write the reports to it."""
 
 import json
 import logging
@@ -26,26 +26,28 @@ from otel_agenteval.outcome import Evaluation
 logger = logging.getLogger(__name__)
 
 FINISHED_WITHIN: Final = 20.0
-"""Seconds for the evaluation to commit what it has of partitions that this process gives up."""
+"""Seconds that the evaluation may take to commit its traces of partitions that this process gives up."""
 KIND: Final = "kind"
-"""The header that says what a message is, where it is no trace."""
+"""The header with the kind of a message that is no trace."""
 ENDED, AGAIN = b"ended", b"again"
 
 
 class TraceMessageHandler:
-    """Hands traces of the topic to the evaluation, and notes which of them are stored."""
+    """Hands traces of the topic to the evaluation, and notes those that are stored."""
 
     def __init__(self, evaluation: EvaluationIntake, offsets: Offsets, erased: DeletedTraces) -> None:
         self._evaluation = evaluation
         self._erased = erased
         self._offsets = offsets
-        # By partition: the messages that were taken and are not stored, in order, and the next one's number.
+        # By partition: the messages that were taken and are not stored, in order, with trace id and revision.
         self._taken: dict[int, dict[int, tuple[str, int]]] = {}
+        # By partition: the number of the next message.
         self._next: dict[int, int] = {}
+        # By trace id and revision: partition and number of its messages.
         self._places: dict[tuple[str, int], set[tuple[int, int]]] = {}
-        # Guards them: the reader's thread adds, the evaluation's takes away.
+        # Guards all three: the reader's thread adds, the evaluation's takes away.
         self._lock = threading.Lock()
-        # A trace that is handed over is handed over before who forgets it: else it would be stored after all.
+        # A trace enters the evaluation's inbox before the errand that forgets it: behind it, it would be stored.
         self._handing_over = threading.Lock()
 
     def take_message(self, partition: int, number: int, message: Message) -> bool:
@@ -58,7 +60,7 @@ class TraceMessageHandler:
             if trace is None or self._erased.covers(trace):
                 self._note(partition, number, None)
                 return True
-            # Before it is handed over: it may be stored before this returns.
+            # Noted before it is handed over: it may be stored before `take_trace` returns.
             self._note(partition, number, (trace.trace_id, trace.revision))
             if self._evaluation.take_trace(trace, 0.0):
                 return True
@@ -66,14 +68,14 @@ class TraceMessageHandler:
             return False
 
     def forget(self, trace_ids: Iterable[str], at: int, errand: Errand[None]) -> None:
-        """Hand over nothing any more of traces that were deleted at that time (ns); then have the evaluation run the
+        """Hand over nothing more of traces that were deleted at that time (ns). Then have the evaluation run the
         errand."""
         with self._handing_over:
             self._erased.add(trace_ids, at)
             self._evaluation.run_errand(errand)
 
     def _trace_in(self, message: Message) -> AssembledTrace | None:
-        """Return the trace in a message; None where it is a report, which the evaluation has then."""
+        """Return the trace in a message. A report is handed to the evaluation, and None is returned."""
         kind, body = dict(message.headers() or ()).get(KIND), message.value() or b""
         if kind == ENDED:
             told = json.loads(body)
@@ -85,7 +87,7 @@ class TraceMessageHandler:
         return None
 
     def take_scored(self, trace_id: str, revision: int) -> None:
-        """Take note that a revision is stored."""
+        """Note that a revision is stored."""
         with self._lock:
             for partition, number in self._places.pop((trace_id, revision), ()):
                 if partition in self._taken:
@@ -97,7 +99,7 @@ class TraceMessageHandler:
         self._evaluation.take_partitions(partitions)
 
     def revoked(self, partitions: Collection[int]) -> None:
-        # First: what is not evaluated yet is left to who has them next, so that nobody waits for it.
+        # First: traces that are not evaluated yet are left to the next process, so that none is waited for.
         self._drop(partitions)
         try:
             self._evaluation.give_up_partitions(partitions).result(FINISHED_WITHIN)
@@ -109,8 +111,8 @@ class TraceMessageHandler:
         self._evaluation.give_up_partitions(partitions)
 
     def waits_for(self, trace: AssembledTrace) -> bool:
-        """Return whether a message of a partition that this process has holds the trace, and is not known to be stored.
-        From any thread."""
+        """Return whether the trace, in a message of a partition of this process, is still to be stored. From any
+        thread."""
         return (trace.trace_id, trace.revision) in self._places
 
     def _drop(self, partitions: Collection[int]) -> None:
@@ -136,11 +138,11 @@ class TraceMessageHandler:
                 self._places.setdefault(of_trace, set()).add((partition, number))
 
     def _take_back(self, partition: int, number: int, trace: AssembledTrace) -> None:
-        """Take back a note: the message comes again."""
+        """Take back a note, as the message comes again."""
         with self._lock:
             self._next[partition] = number
             self._taken[partition].pop(number, None)
-            # The same revision may be in another message, too.
+            # Another message may hold the same revision.
             key = trace.trace_id, trace.revision
             if left := self._places.get(key, set()) - {(partition, number)}:
                 self._places[key] = left
@@ -152,18 +154,18 @@ class TraceMessageHandler:
 
 
 class SessionTopic:
-    """Tells whoever evaluates a session what was reported of it. Raises RetryableError where that cannot be sent."""
+    """Sends reports on a session to the process that evaluates it. Raises RetryableError where that fails."""
 
     def __init__(self, producer: KafkaProducer, cluster: Cluster) -> None:
         self._producer = producer
         self._topic = cluster.traces
 
     def end_session(self, session_id: str, *, marked: bool) -> None:
-        """Tell that a session was reported ended; `marked`: the store knows it."""
+        """Send that a session was reported ended; `marked`: the store knows it."""
         self._send(session_id, ENDED, {"session_id": session_id, "marked": marked}).result()
 
     def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
-        """Tell which outcomes, by trace, are to be judged after all. Returns of how many traces that was told."""
+        """Send which outcomes, by trace, are to be judged after all. Returns the number of traces."""
         by_session = sorted(found, key=lambda of_trace: of_trace[0].session_id)
         for session_id, of_session in groupby(by_session, key=lambda of_trace: of_trace[0].session_id):
             self._send(session_id, AGAIN, [[asdict(each) for each in of_trace] for of_trace in of_session]).result()

@@ -1,4 +1,4 @@
-"""Complete traces on their way to whoever evaluates them."""
+"""Send complete traces to the processes that evaluate them, until they are scored."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +15,11 @@ from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import RetryableError
 
 CAPACITY: Final = 64 * 1024 * 1024
-"""Bytes of traces that are not scored yet; then the assembly waits, and what comes stays in the topic of spans."""
+"""Bytes of unscored traces at most. Beyond that the assembly waits, and new spans stay in their topic."""
 LOOK_EVERY: Final = 0.25
-"""Seconds between two looks for what is scored."""
+"""Seconds between two looks for traces that are scored."""
 LOOKED_UP: Final = 500
-"""Traces that are looked up at a time, the oldest."""
+"""Traces that are looked up together, the oldest ones."""
 
 
 @dataclass(slots=True)
@@ -30,10 +30,10 @@ class _UnderWay:
 
 
 class TraceTopic(Poller):
-    """Sends complete traces, the key being their session as far as they name it, and says when they are scored.
+    """Sends complete traces, with the session that they name as the key, and tells when they are scored.
 
-    That is what the store knows: so the offsets of spans pass a trace only when its scores are kept. A trace that the
-    brokers do not take is sent again.
+    A trace is scored when the store has it. So the offsets of spans go past a trace only after its scores are stored. A
+    trace that the brokers do not take is sent again.
     """
 
     def __init__(
@@ -45,8 +45,9 @@ class TraceTopic(Poller):
         session_of: Callable[[AssembledTrace], str],
         take_scored: Callable[[str, int], None],
     ) -> None:
-        """Leave out what was `erased`. `known_traces` returns the stored revision, and the offsets, of those
-        traces that are known, or raises RetryableError; `take_scored` hears which revisions are stored."""
+        """Take `known_traces`, which returns revision and offsets of the traces that are stored, or raises
+        RetryableError; and `take_scored`, which is told of stored revisions. Traces that were `erased` count as
+        scored."""
         super().__init__("hand-over", LOOK_EVERY)
         self._producer = producer
         self._cluster = cluster
@@ -56,7 +57,7 @@ class TraceTopic(Poller):
         self._take_scored = take_scored
         self._under_way: dict[str, _UnderWay] = {}
         self._held = 0
-        # Guards both: the assembly adds, the thread here takes away.
+        # Guards both: the assembly's thread adds, the one here takes away.
         self._changed = threading.Condition()
 
     @property
@@ -94,7 +95,7 @@ class TraceTopic(Poller):
         known = self._known_traces([each.trace_id for each in oldest]) if oldest else {}
         for trace in oldest:
             revision, offsets = known.get(trace.trace_id, (0, frozenset()))
-            # Another process may have had less of it, as the same revision.
+            # Another process may have stored this revision with fewer of the trace's spans.
             is_stored = revision >= trace.revision and offsets.issuperset(trace.offsets)
             if is_stored or self._erased.covers(trace):
                 self._done(trace.trace_id, trace.revision)

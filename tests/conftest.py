@@ -1,6 +1,7 @@
 """What holds for all tests: how inputs are drawn, and that the process ends."""
 
 import faulthandler
+import gc
 import logging
 import os
 import shutil
@@ -41,6 +42,17 @@ def _logging_as_it_was() -> Iterator[None]:
     for handler in {*root.handlers} - {*before}:
         root.removeHandler(handler)
     root.setLevel(level)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage meanwhile, nor later among what is found: all of it stays, and each look at it takes long."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -321,7 +321,7 @@ def test_a_store_that_hangs_costs_its_readers_an_error_and_nobody_else_anything(
     queries = Stuck()
     application = app(queries, query_timeout=0.05)
     with serve(application) as url:
-        answers = [asking.get(f"{url}/api/v1/traces/{GOOD_TRACE}") for _ in range(3)]
+        answers = [asking.get_once(f"{url}/api/v1/traces/{GOOD_TRACE}") for _ in range(3)]
         assert [error_of(answer) for answer in answers] == [(503, "unavailable")] * 3
         assert answers[0].headers["retry-after"] == "1"
         assert asking.get(f"{url}/api/v1/sessions").status_code == 200

@@ -26,6 +26,7 @@ from tests.support.eventually import eventually
 from tests.support.judge.behaviours import OK, Behaviour, Content, Wire
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.otlp import marked, span, trace_id, traces, turn
+from tests.support.ports import free_port
 from tests.support.running_collector import RunningCollector, settings
 
 EMBEDDED = 2
@@ -183,9 +184,9 @@ def test_ingestion_does_not_wait_for_a_judge_that_hangs(tmp_path: Path) -> None:
 
 def test_traces_wait_for_a_judge_that_is_down_and_are_judged_when_it_is_back(tmp_path: Path) -> None:
     # Nobody listens on a port that is taken, and nobody else gets it.
+    port = free_port()
     taken = socket.socket()
-    taken.bind(("127.0.0.1", 0))
-    port = taken.getsockname()[1]
+    taken.bind(("127.0.0.1", port))
     with RunningCollector(tmp_path, judge={"base_url": f"http://127.0.0.1:{port}/v1"}) as running:
         for number in range(1, 6):
             running.send(traces(*worked(number)))
@@ -198,9 +199,9 @@ def test_traces_wait_for_a_judge_that_is_down_and_are_judged_when_it_is_back(tmp
 
 def test_what_waits_says_what_is_wrong_with_the_judge_now(tmp_path: Path) -> None:
     # Nobody listens on a port that is taken, and nobody else gets it.
+    port = free_port()
     taken = socket.socket()
-    taken.bind(("127.0.0.1", 0))
-    port = taken.getsockname()[1]
+    taken.bind(("127.0.0.1", port))
     address = f"http://127.0.0.1:{port}/v1"
     with RunningCollector(tmp_path, judge={"base_url": address, "api_key": "sk-secret"}) as running:
         running.send(traces(*worked(1)))

@@ -143,7 +143,7 @@ DEEP = '{"resourceSpans":' + "[" * 100_000 + "]" * 100_000 + "}"
         pytest.param(gzip.compress(b"")[:-9], {"content_encoding": "gzip"}, 400, "too early", id="gzip without a body"),
         pytest.param(gzip.compress(GOOD) * 2, {"content_encoding": "gzip"}, 400, "one gzip member", id="gzip twice"),
         pytest.param(bytes(1_000_001), {}, 413, "more than 1000000 bytes", id="over the limit"),
-        pytest.param(gzip.compress(bytes(50_000_000)), {"content_encoding": "gzip"}, 413, "1000000", id="a gzip bomb"),
+        pytest.param(gzip.compress(bytes(10_000_000)), {"content_encoding": "gzip"}, 413, "1000000", id="a gzip bomb"),
     ],
 )
 def test_what_cannot_be_read_is_refused_and_says_why(

@@ -13,9 +13,18 @@ from tests.support.eventually import eventually
 PATIENCE = 60.0
 """Seconds for one request; httpx itself waits for 5, which a busy machine may take for anything."""
 
-get = partial(httpx.get, timeout=PATIENCE)
+TOO_LONG = "no answer from the store within"
+"""What a read is answered that waited too long for a place or for the store."""
+
+get_once = partial(httpx.get, timeout=PATIENCE)
 post = partial(httpx.post, timeout=PATIENCE)
 put = partial(httpx.put, timeout=PATIENCE)
+
+
+def get(url: str, **options: Any) -> httpx.Response:
+    """Ask, and ask again while the answer is that the store took too long: a busy machine may take seconds for it."""
+    [answer] = eventually(lambda: [each for each in [get_once(url, **options)] if TOO_LONG not in each.text])
+    return answer
 
 
 def answered(address: str, path: str) -> Any:

@@ -24,6 +24,7 @@ from otel_agenteval.proto.v1.evaluation_pb2 import (
     WatchRequest,
     WatchResponse,
 )
+from tests.support.ports import free_port
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 REPORT_RUN = "/otel_agenteval.proto.v1.EvaluationService/ReportRun"
@@ -59,7 +60,7 @@ class Received:
 class FakeCollector:
     """Listens on a free port, or on the one given; `script` and `report_script` are used up, then all is taken."""
 
-    def __init__(self, port: int = 0, max_message_bytes: int = 64 * 1024 * 1024) -> None:
+    def __init__(self, port: int | None = None, max_message_bytes: int = 64 * 1024 * 1024) -> None:
         self.received = Received()
         self.script: deque[Reply] = deque()
         self.report_script: deque[Reply] = deque()
@@ -77,7 +78,8 @@ class FakeCollector:
             REPORT_STARTS: self._starts,
         }
         self._server.add_generic_rpc_handlers((_Handlers(unary, {WATCH: self._watch}),))
-        self.port = self._server.add_insecure_port(f"127.0.0.1:{port}")
+        # Clients go on trying a collector that has stopped: nobody else may get its port, and the next one must.
+        self.port = self._server.add_insecure_port(f"127.0.0.1:{port or free_port()}")
         self._server.start()
 
     def __enter__(self) -> "FakeCollector":

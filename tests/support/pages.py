@@ -24,7 +24,7 @@ def app_of(
     loopback: bool = True,
     clock: Clock | None = None,
     grpc_endpoint: str = "http://127.0.0.1:4317",
-    query_timeout: float = 5.0,
+    query_timeout: float = 60.0,
 ) -> Starlette:
     """The API and the pages over `queries` and `reports`: healthy, without metrics, reports in memory, unless said
     otherwise.

@@ -117,8 +117,8 @@ def server(folder: Path | None = None, settings: Sequence[str] = (), host: str =
         subprocess.run(command, check=True, capture_output=True, timeout=120, **somebody)
         with (made.folder / "data" / "pg_hba.conf").open("a") as rules:
             rules.write("host all all samenet scram-sha-256\n")
-        made.start()
         try:
+            made.start()
             yield made
         finally:
             made.stop()

@@ -1,5 +1,6 @@
 """The embedded embedder against the library's own way to embed."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,12 @@ from agenteval_collector.embedders.embedded import MAX_CHARACTERS, EmbeddedEmbed
 from hypothesis import given
 from hypothesis import strategies as st
 
-EMBEDDER = EmbeddedEmbedder()
-LIBRARY = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+
+@cache
+def embedders() -> tuple[EmbeddedEmbedder, wordllama.WordLlamaInference]:
+    """Ours and the library's: each loads all words, so only where a test asks for them."""
+    folder = Path(wordllama.__file__).parent
+    return EmbeddedEmbedder(), wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 
 
 PARTS = st.sampled_from(
@@ -20,7 +25,8 @@ PARTS = st.sampled_from(
 
 @given(st.text(st.characters(exclude_categories=["Cs"])) | st.lists(PARTS).map("".join))
 def test_a_text_has_the_vector_that_the_library_gives_it(text: str) -> None:
-    assert EMBEDDER.embed(text).tobytes() == LIBRARY.embed([text])[0].tobytes()
+    ours, library = embedders()
+    assert ours.embed(text).tobytes() == library.embed([text])[0].tobytes()
 
 
 @pytest.mark.parametrize(
@@ -31,8 +37,10 @@ def test_a_text_has_the_vector_that_the_library_gives_it(text: str) -> None:
     ],
 )
 def test_what_the_tokeniser_cannot_take(text: str, same: str) -> None:
-    assert EMBEDDER.embed(text).tobytes() == LIBRARY.embed([same])[0].tobytes()
+    ours, library = embedders()
+    assert ours.embed(text).tobytes() == library.embed([same])[0].tobytes()
 
 
 def test_the_empty_text_has_the_zero_vector() -> None:
-    assert not np.any(EMBEDDER.embed(""))
+    ours, _ = embedders()
+    assert not np.any(ours.embed(""))

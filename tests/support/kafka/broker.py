@@ -139,8 +139,8 @@ def broker(host: str = "127.0.0.1") -> Iterator[Broker]:
     with tempfile.TemporaryDirectory(prefix="agenteval-kafka-", dir=memory if memory.is_dir() else None) as name:
         made = Broker(Path(name), host)
         made.make()
-        made.start()
         try:
+            made.start()
             yield made
         finally:
             made.kill()

@@ -53,10 +53,10 @@ test-deploy: $(VENV)/.dev ## what is below deploy/, by linters and schemas
 	$(BIN)/pytest tests/integration/test_deploy.py tests/integration/test_deploy_fleet.py
 
 test-slow: $(VENV)/.dev   ## simulations, a real Prometheus, a real browser (skipped where one is not installed)
-	$(BIN)/pytest -n auto --dist loadfile -m slow --timeout 600 --ignore tests/alerts --ignore tests/faults
+	$(BIN)/pytest -n auto --dist loadfile -m slow --timeout 600 tests/unit tests/integration tests/slow
 
 test-distributed: $(VENV)/.dev ## what holds of every store, and a collector, on a real PostgreSQL and a real Kafka (skipped where none is installed)
-	$(BIN)/pytest -n auto --dist loadfile -m distributed --timeout 600
+	$(BIN)/pytest -n auto --dist loadfile -m distributed --timeout 600 tests/unit tests/integration tests/faults
 
 test-alerts: $(VENV)/.dev ## every alert reaches a webhook once and resolves: real Prometheus and Alertmanager, within 6 minutes
 	$(BIN)/pytest -m slow --timeout 600 tests/alerts
@@ -66,7 +66,7 @@ test-faults: $(VENV)/.dev ## FAULTS=40 random faults on a loaded collector, and 
 
 # Python 3.11 to 3.13 on Linux, where atheris has wheels; elsewhere the test is skipped and says so.
 fuzz: $(VENV)/.dev        ## property tests with many inputs, a minute of coverage-guided fuzzing; FUZZ_SECONDS=600 for longer
-	$(BIN)/pytest -n auto --dist loadfile -m 'hypothesis and not slow' --hypothesis-profile thorough
+	$(BIN)/pytest -n auto --dist loadfile -m 'hypothesis and not slow' --hypothesis-profile thorough tests/unit tests/integration
 	-$(BIN)/python -m pip install --quiet --only-binary :all: atheris
 	$(BIN)/pytest -m slow --timeout 900 tests/slow/test_fuzz.py
 

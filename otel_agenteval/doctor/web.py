@@ -8,7 +8,7 @@ from http.client import HTTPException, HTTPResponse
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+from urllib.request import BaseHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 TIMEOUT: Final = 10.0
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
@@ -58,15 +58,18 @@ class Web:
             parts = urlsplit(self.url)
             if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
                 raise ValueError(self.url)
-            proxies = [ProxyHandler({})] if parts.hostname in _LOOPBACK else []
-            trust = HTTPSHandler(context=ssl.create_default_context(cafile=self.certificate))
+            handlers: list[BaseHandler] = [_RedirectsRefused()]
+            if parts.hostname in _LOOPBACK:
+                handlers.append(ProxyHandler({}))
+            if parts.scheme == "https":  # Reading all authorities takes longer than a request.
+                handlers.append(HTTPSHandler(context=ssl.create_default_context(cafile=self.certificate)))
             request = Request(self.url.rstrip("/") + path, body, {**self._headers(), **headers})
         except ValueError as problem:
             raise NoWebAnswer(f"--url is {self.url!r}, no address", "give one as http://127.0.0.1:4319") from problem
         except OSError as problem:
             raise NoWebAnswer(f"{self.certificate} cannot be read: {problem}", "correct --certificate") from problem
         try:
-            with build_opener(_RedirectsRefused, trust, *proxies).open(request, timeout=TIMEOUT) as response:
+            with build_opener(*handlers).open(request, timeout=TIMEOUT) as response:
                 return _read(response)
         except HTTPError as answer:
             with answer:

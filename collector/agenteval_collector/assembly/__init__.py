@@ -1,4 +1,5 @@
-"""Requests come in, in the order of the log; complete traces leave for the evaluation, spans for live detection."""
+"""Assembly: requests come in, in the order of the log. Complete traces go on to the evaluation, spans to live
+detection."""
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.ports import KeptRequests

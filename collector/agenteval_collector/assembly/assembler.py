@@ -1,17 +1,16 @@
-"""Put spans together to traces, and decide when each is complete. No threads, no waiting; time comes from the clock.
+"""Put spans together to traces, and decide when each is complete. It has no threads and does not wait: a clock is
+given.
 
-A trace is complete
-- when every process that reported its span count has delivered that many (our processor marks the span that closes
-  a trace), at once; otherwise
-- when its root and the parents of all its spans have come, and nothing more did for a short time. Which parents never
-  come, and whose content comes in log records, is learned from each sender's last traces (`senders`). What is not known
-  of a sender is waited for until a long silence;
-- as soon as its agent is known to have died, even where nothing of it has arrived; in any case
-- at `max_age` after its first span, or earlier when memory is needed: it is scored as it stands.
+A trace is complete - at once, when every process that told its span count has delivered that many spans. Our processor
+writes the count on the span that closes a trace; - otherwise when its root and the parents of all its spans have come,
+and nothing more has for a short time. The collector learns from each sender's last traces which parents never come, and
+whose content comes in log records (`senders`). Where it knows nothing of a sender, it waits for a long silence; - as
+soon as its agent is known to have died, even where nothing of it has arrived; - in any case at `max_age` after its
+first span, or earlier when memory is needed. It is scored as it stands then.
 
-What comes later opens the trace again, with all it had, and completes as the next revision. Once the log has
-forgotten a request of the scored revision, later spans are counted as late and passed over: a revision of
-fragments must not replace a whole one.
+Spans that come later open the trace again, with all it had, and complete it as the next revision. Once the log has
+forgotten a request of the scored revision, later spans are counted as late and passed over: a revision of fragments
+must not replace a whole one.
 """
 
 import math
@@ -35,16 +34,16 @@ from agenteval_collector.model.logged_requests import ARRIVAL_BYTES, DECODED, Ar
 from agenteval_collector.runtime.clock import Clock
 
 GOES_ON_AGAIN = 1.0
-"""Seconds after which a trace that is complete by its spans is asked again whether its agent is still at work on it."""
+"""Seconds between two looks whether an agent is still at work on a trace that is complete by its spans."""
 
 _EARLY = (ClosedBy.SILENCE, ClosedBy.MAX_AGE, ClosedBy.MEMORY)
 
 
 class Assembler:
-    """The open traces, and those that are being scored; owned by one thread.
+    """The open traces, and those that are being scored. Owned by one thread.
 
-    `store` knows the traces that were scored before, `log` has their requests. `loops` is given the spans that were not
-    known before, of traces that go on, and `open_spans` knows of those that were begun and have not ended.
+    `store` knows the traces that were scored before, and `log` has their requests. `loops` takes the new spans of
+    traces that go on. `open_spans` knows the spans that have begun and not ended.
     """
 
     def __init__(
@@ -67,19 +66,19 @@ class Assembler:
         self.senders = senders
         self._config = config
         self._completion = CompletionPolicy(self.senders, config)
-        # In the order they were opened; unlike a dict as fast at its front when many have left from there.
+        # In the order in which they were opened. A dict is slow at its front when many entries have left there.
         self._open: OrderedDict[bytes, OpenTrace] = OrderedDict()
         self._closed = ClosedTraces(config.max_recent_bytes)
         self._schedule = Schedule(config.settle)
         self._open_bytes = 0
-        # The offset behind what was taken, by partition of the log.
+        # By partition of the log: the offset behind the newest request.
         self._next: dict[int, int] = {}
         self._newest_received = 0
 
     def take(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
-        """Sort the requests' spans and log records into traces; the traces that are complete by that.
+        """Sort the spans and log records of requests into traces. Return the traces that are complete by that.
 
-        What the store and the log raise passes through; the same requests can be given again then.
+        Errors of the store and the log pass through. The same requests can be given again then.
         """
         parsed = [(request, items_of(request)) for request in requests]
         unseen = {trace_id for _, items in parsed for trace_id, _, _, _ in items if trace_id not in self._open}
@@ -133,10 +132,9 @@ class Assembler:
         return complete
 
     def quiet(self) -> list[AssembledTrace]:
-        """Return the traces that were complete by the times at which their requests were received, while the log is
-        read again.
+        """Return the traces that were complete by the times at which their requests were received.
 
-        What was received over minutes is read in a moment, so that our own time says nothing of it.
+        For a replay of the log: it reads in a moment what came over minutes, so that the clock says nothing about it.
         """
         complete: list[AssembledTrace] = []
         for trace in list(self._open.values()):
@@ -150,7 +148,7 @@ class Assembler:
     def died(self, trace_ids: Sequence[str], tenant: str) -> list[AssembledTrace]:
         """Make a revision of each of these traces that says that its agent has died.
 
-        What the store and the log raise passes through; the same traces can be given again then.
+        Errors of the store and the log pass through. The same traces can be given again then.
         """
         keys = [bytes.fromhex(trace_id) for trace_id in trace_ids]
         known = self._look_up({key for key in keys if key not in self._open})
@@ -166,7 +164,7 @@ class Assembler:
         return complete
 
     def next_due(self) -> float:
-        """Return the time (monotonic) at which `due` may next return something. It may be early; infinite: never."""
+        """Return the time (monotonic) before which `due` returns nothing; infinite where nothing is open."""
         oldest = next(iter(self._open.values()), None)
         return math.inf if oldest is None else min(self._schedule.next(), oldest.opened_at + self._config.max_age)
 
@@ -175,7 +173,7 @@ class Assembler:
         return [self._complete(trace, ClosedBy.END) for trace in list(self._open.values())]
 
     def scored(self, trace_id: str, revision: int) -> None:
-        """Note that the revision is committed, so that nothing of it has to be replayed."""
+        """Note that the revision is committed, so that no replay needs its requests."""
         key = bytes.fromhex(trace_id)
         trace = self._open.get(key) or self._closed.being_scored(key)
         if trace is None:
@@ -186,7 +184,7 @@ class Assembler:
             self._closed.trim()
 
     def forget(self, trace_ids: Iterable[str]) -> None:
-        """Forget all that has come of these traces: what comes from now on begins them anew."""
+        """Forget everything that has come of these traces. Spans that come later begin them anew."""
         for key in map(bytes.fromhex, trace_ids):
             trace = self._open.pop(key, None)
             if trace is not None:
@@ -195,16 +193,16 @@ class Assembler:
             self._closed.take(key)
 
     def begin_at(self, checkpoint: int) -> None:
-        """Begin with everything below the offset `checkpoint` assembled and scored, by an earlier process."""
+        """Begin at offset `checkpoint`: an earlier process has scored everything below it."""
         self._next[place_of(checkpoint)[0]] = checkpoint
 
     @property
     def last_offset(self) -> int:
-        """The offset of the newest request that is assembled, of the last partition."""
+        """The offset of the newest request that is assembled."""
         return max(self._next.values(), default=0) - 1
 
     def checkpoints(self) -> Mapping[int, int]:
-        """Return by partition of the log the offset below which everything is scored."""
+        """Return the offset below which everything is scored, by partition of the log."""
         return self._scored_below(trace.unscored_from for trace in self._pending())
 
     def forget_partition(self, partition: int) -> None:
@@ -246,9 +244,9 @@ class Assembler:
         return [self._assembled(trace) for trace in list(self._open.values())[-count:]]
 
     def release(self, size: int) -> list[AssembledTrace]:
-        """Close the oldest traces as they stand, until `size` bytes or more are being scored, to be free then.
+        """Close the oldest traces as they stand, until at least `size` bytes are being scored, and are free after that.
 
-        What is kept of scored traces goes at once.
+        Scored traces that are kept in memory are forgotten at once.
         """
         self._closed.trim(0)
         released: list[AssembledTrace] = []
@@ -258,7 +256,7 @@ class Assembler:
 
     @property
     def held(self) -> int:
-        """Bytes of memory that traces take which have work before them. Safe from any thread."""
+        """Bytes of memory that open traces, and those that are being scored, take. Safe from any thread."""
         return self._open_bytes + self._closed.scoring_bytes
 
     @property
@@ -266,7 +264,7 @@ class Assembler:
         return len(self._open)
 
     def _counted(self, touched: Iterable[OpenTrace]) -> list[AssembledTrace]:
-        """Complete those of the traces that are whole by their senders' counts; look at the others later."""
+        """Complete the traces that are whole by their senders' counts; look at the others later."""
         now = self._clock.monotonic()
         complete: list[AssembledTrace] = []
         for trace in touched:
@@ -280,11 +278,11 @@ class Assembler:
     def _going_on(
         self, touched: Mapping[bytes, OpenTrace], unseen: Set[bytes], arrivals: Iterable[Arrival]
     ) -> list[Arrival]:
-        """Return the spans to be looked at for loops now: those of traces that go on.
+        """Return the spans that live detection looks at now: those of traces that go on.
 
-        Loops of a trace that is complete are found where it is read, and one that came whole is complete in a moment:
-        looking at its spans here would be for nothing. Where it goes on against all appearance, they are returned with
-        those that come next.
+        The loops of a complete trace are found when it is read. A trace that came whole is complete in a moment, so
+        that a look at its spans now would be for nothing. If it goes on after all, they are returned with its next
+        spans.
         """
         running: list[Arrival] = []
         passed_over = touched.keys() - self._open.keys()
@@ -312,10 +310,9 @@ class Assembler:
     def _find(
         self, trace_id: bytes, tenant: str, position: LogPosition, known: Mapping[str, Known], forgotten: set[bytes]
     ) -> OpenTrace | None:
-        """Return the trace with all it had, if it is not open. None where a scored revision already has the request at
-        `position`.
+        """Return a trace that is not open, with all it had. None where a scored revision has the request at `position`.
 
-        Also None, and the trace is added to `forgotten`, where the log does not hold that revision any more.
+        Also None where the log does not hold that revision any more; then the trace is added to `forgotten`.
         """
         trace = self._closed.get(trace_id)
         if trace is not None or trace_id in forgotten:
@@ -336,7 +333,7 @@ class Assembler:
         return trace
 
     def _goes_on_with(self, trace: OpenTrace, item: Span | SpanLogRecord, raw: bytes) -> bool:
-        """Return whether the trace is open, or was opened again just now for an item that it does not know."""
+        """Return whether the trace is open. It is opened again for an item that it does not know."""
         if trace.trace_id not in self._open:
             if trace.knows(item, raw):
                 return False
@@ -344,14 +341,14 @@ class Assembler:
         return True
 
     def _reopen(self, trace: OpenTrace) -> None:
-        """Go on with a trace that is complete."""
+        """Open a complete trace again."""
         self._closed.take(trace.trace_id)
         trace.reopen(self._clock.monotonic())
         self._open[trace.trace_id] = trace
         self._open_bytes += trace.size
 
     def _look(self, trace: OpenTrace, now: float) -> ClosedBy | None:
-        """Return the reason to close the trace now. None where it is waited for; it is then looked at again in time."""
+        """Return the reason to close the trace now; None where it is waited for, and will be looked at again."""
         wait = self._completion.wait_for(trace)
         over = trace.touched_at + wait.seconds
         if over <= now:
@@ -370,7 +367,7 @@ class Assembler:
         if by in _EARLY:
             self._telemetry.count(Counted.RELEASED_EARLY)
         closing = self._completion.closing(trace, by)
-        # Nothing is learned of senders that were not waited for.
+        # These traces were not waited for, so that a missing parent says nothing about its sender.
         if by not in (ClosedBy.DEATH, ClosedBy.MEMORY):
             trace.learn()
         death = self._open_spans.death(trace.trace_id.hex())
@@ -380,7 +377,8 @@ class Assembler:
         return assembled(trace, complete=False, death=self._open_spans.death(trace.trace_id.hex()))
 
     def _scored_below(self, unscored: Iterable[LogPosition]) -> dict[int, int]:
-        """Return by partition the offset below which nothing is, of what is not scored yet."""
+        """Return the lowest of these offsets by partition; where there is none, the offset behind the newest
+        request."""
         below = dict(self._next)
         for position in unscored:
             partition, _ = place_of(position.offset)
@@ -391,7 +389,7 @@ class Assembler:
         return [*list(self._open.values()), *self._closed.scoring()]
 
     def _within_memory(self) -> list[AssembledTrace]:
-        """Close the oldest traces as they stand, until the rest fits into memory."""
+        """Close the oldest traces as they stand, until the rest fits into `max_open_bytes`."""
         released: list[AssembledTrace] = []
         while self._open_bytes > self._config.max_open_bytes:
             released.append(self._complete(next(iter(self._open.values())), ClosedBy.MEMORY))

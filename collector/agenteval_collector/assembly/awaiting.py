@@ -1,4 +1,4 @@
-"""Track the parents and log records of a trace that have not come yet, and the habits that tell whether they will."""
+"""Track the parents and log records of a trace that have not come, and the habits that say whether they will."""
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
@@ -8,13 +8,13 @@ from agenteval_collector.model.senders import Habit
 
 _FLAGS_KNOWN, _REMOTE = 0x100, 0x200
 _ENTERED = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)
-# Looked up once: that takes longer than all else that is done with a span here.
+# Looked up once: the look-up takes longer than all other work on a span here.
 _ERROR = Status.STATUS_CODE_ERROR
 _NOBODY: frozenset[Habit] = frozenset()
 
 
 class Awaiting:
-    """The parents and log records of one trace that have not come yet. Ids are span ids."""
+    """The parents and log records of one trace that have not come. Ids are span ids."""
 
     __slots__ = ("_answered", "_came", "_logged", "_parents", "_senders", "_tenant", "_told")
 
@@ -24,19 +24,20 @@ class Awaiting:
         # Parents that have not come, each with the habits of its children.
         self._parents: dict[bytes, frozenset[Habit]] = {}
         self._came = _NOBODY
-        # Spans that log records may follow, and those whose record with the answer has come.
+        # The spans that log records may follow, and the spans whose record with the answer has come.
         self._logged: dict[bytes, Habit] | None = None
         self._answered: set[bytes] | None = None
-        # The habits that were told of, with whether the thing had come.
+        # The habits that were taught, with whether the thing had come.
         self._told: dict[Habit, bool] | None = None
 
     def add(self, span: Span, span_id: bytes, raw: bytes, origin: Origin, missing_parent: bytes | None) -> None:
-        """Take a span, given as bytes in `raw`. `missing_parent` is its parent, where that is not there."""
+        """Take a span; `raw` is the span as bytes. `missing_parent` is the id of its parent, where that has not
+        come."""
         parents = self._parents
         if span_id in parents:
             self._came |= parents.pop(span_id)
         is_counted = origin.process is not None
-        # A process that counts its spans needs no guess about its own.
+        # The count of a process says whether its own spans are there; no habit has to.
         if is_counted and (missing_parent is None or not _has_remote_parent(span)):
             if not self._senders.may_log(self._tenant, origin):
                 return
@@ -45,14 +46,14 @@ class Awaiting:
         if missing_parent is not None:
             habit = _of_parent(span, habits)
             children = parents.get(missing_parent)
-            # Shared by all that wait for a parent of this habit alone.
+            # One set is shared by all parents that are awaited by this habit alone.
             parents[missing_parent] = habit if children is None or children is habit else children | habit
-        # A process that counts its spans is complete at once, and a call that failed has no answer.
+        # A failed call has no answer, and a process that counts its spans is never waited for.
         if habits.may_be_bare and not is_counted and span.status.code != _ERROR:
             if lacks_content(raw):
                 self._expect_logs(span_id, habits.logs)
                 return
-            # Others of its name need not be searched for theirs.
+            # Spans of this name have their content: no further one has to be searched for it.
             habits.may_be_bare = False
         if habits.may_log and self._senders.usual(habits.logs) is not Usual.UNKNOWN:
             self._expect_logs(span_id, habits.logs)
@@ -64,7 +65,7 @@ class Awaiting:
         self._answered.add(span_id)
 
     def missing(self) -> frozenset[Habit]:
-        """Return the habits of all that has not come. Safe from any thread."""
+        """Return the habits of all parents and log records that have not come. Safe from any thread."""
         if not self._parents and self._logged is None:
             return _NOBODY
         return self._logs(answered=False).union(*list(self._parents.values()))
@@ -75,18 +76,18 @@ class Awaiting:
         return self._came
 
     def followed_by_logs(self) -> list[bytes]:
-        """Return the spans that log records have followed, though no habit said so."""
+        """Return the spans that log records have followed although no habit said so."""
         if self._answered is None:
             return []
         return [span_id for span_id in self._answered if span_id not in (self._logged or ())]
 
     def expect_logs(self, span: Span, raw: bytes, origin: Origin) -> None:
-        """Log records may follow the span."""
+        """Note that log records may follow the span."""
         self._expect_logs(span.span_id, self._senders.habits(span, raw, origin, self._tenant).logs)
 
     def learn(self) -> None:
-        """Teach the habits what came and what did not, as the trace is complete. Each thing is taught once, and again
-        when it has changed."""
+        """Teach the habits what has come and what has not, as the trace is complete. Each thing is taught once, and
+        again when it has come after all."""
         if not self._came and not self._parents and self._logged is None:
             return
         told = self._told = self._told or {}
@@ -102,7 +103,7 @@ class Awaiting:
             told[habit] = False
 
     def told_before(self) -> None:
-        """Mark everything as taught already, when the trace was complete before."""
+        """Mark everything as taught, because the trace was complete before."""
         self._told = {**dict.fromkeys(self.missing(), False), **dict.fromkeys(self._came, True)}
 
     def _expect_logs(self, span_id: bytes, habit: Habit) -> None:
@@ -111,7 +112,7 @@ class Awaiting:
         self._logged[span_id] = habit
 
     def _logs(self, *, answered: bool) -> frozenset[Habit]:
-        """Return the habits of the spans that log records may follow, and have or have not."""
+        """Return the habits of the spans that log records may follow, and that have or have not been `answered`."""
         if self._logged is None:
             return _NOBODY
         known = self._answered or ()
@@ -119,7 +120,7 @@ class Awaiting:
 
 
 def _has_remote_parent(span: Span) -> bool:
-    # Without flags, what enters a process is taken to have its parent in another one.
+    # Without flags, a span that enters a process is taken to have its parent in another one.
     flags = span.flags
     return bool(flags & _REMOTE) if flags & _FLAGS_KNOWN else span.kind in _ENTERED
 

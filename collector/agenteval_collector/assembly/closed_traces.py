@@ -1,4 +1,4 @@
-"""Traces that are complete: those that are being scored, and the last of those that were."""
+"""Keep complete traces: those that are being scored, and the last ones that were."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ from agenteval_collector.assembly.open_trace import OpenTrace
 
 
 class ClosedTraces:
-    """Holds every trace that is being scored, and of the scored ones at most `max_bytes`, the last ones.
+    """Holds every trace that is being scored, and the last scored ones, in at most `max_bytes`.
 
-    What comes late for one of them costs no reading of the log. Of one thread, but for `scoring` and `get`.
+    A late span for one of them costs no reading of the log. For one thread, but for `scoring` and `get`.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -21,14 +21,14 @@ class ClosedTraces:
 
     @property
     def scoring_bytes(self) -> int:
-        """Bytes of memory that traces take which are being scored. From any thread."""
+        """Bytes of memory that the traces take that are being scored. From any thread."""
         return self._scoring_bytes
 
     def __contains__(self, trace_id: bytes) -> bool:
         return trace_id in self._scoring or trace_id in self._recent
 
     def close(self, trace: OpenTrace) -> None:
-        """Hold the trace: its newest revision is to be scored."""
+        """Hold the trace while its newest revision is scored."""
         self._scoring[trace.trace_id] = trace
         self._scoring_bytes += trace.size
 
@@ -40,7 +40,8 @@ class ClosedTraces:
         self._recent_bytes += trace.size
 
     def trim(self, most: int | None = None) -> None:
-        """Forget the traces that were kept for longest, until the rest fits, or takes `most` bytes."""
+        """Forget the scored traces that were kept longest, until the rest fits into `most` bytes, or the usual
+        bound."""
         while self._recent_bytes > (self._max_bytes if most is None else most):
             _, oldest = self._recent.popitem(last=False)
             self._recent_bytes -= oldest.size
@@ -50,7 +51,7 @@ class ClosedTraces:
         return self._scoring.get(trace_id) or self._recent.get(trace_id)
 
     def take(self, trace_id: bytes) -> OpenTrace | None:
-        """Remove and return the trace, because it goes on."""
+        """Remove and return the trace, as it goes on."""
         if (trace := self._scoring.pop(trace_id, None)) is not None:
             self._scoring_bytes -= trace.size
         elif (trace := self._recent.pop(trace_id, None)) is not None:

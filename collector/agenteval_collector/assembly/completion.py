@@ -1,4 +1,4 @@
-"""Decide how long an open trace is waited for, and for what. Pure: times are given."""
+"""Decide how long an open trace is waited for, and for which parts of it. Pure: times are given."""
 
 import math
 from dataclasses import replace
@@ -17,14 +17,15 @@ MAX_DESCRIBED = 5
 
 
 class Wait(NamedTuple):
-    """A trace is complete after so many `seconds` without anything new; infinite: at `max_age`. `by` closes it then."""
+    """The `seconds` without anything new after which a trace is complete; infinite: it waits until `max_age`. `by` is
+    the reason that closes it then."""
 
     seconds: float
     by: ClosedBy
 
 
 class CompletionPolicy:
-    """Decides on open traces by what is known of their senders."""
+    """Decides when open traces are complete, by the habits of their senders."""
 
     def __init__(self, senders: Senders, waits: AssemblyConfig) -> None:
         self._senders = senders
@@ -47,9 +48,9 @@ class CompletionPolicy:
         }
 
     def wait_for(self, trace: OpenTrace) -> Wait:
-        """Return the longest wait that some part of the trace asks for."""
+        """Return the longest wait among those for the missing parts of the trace."""
         if trace.running or not trace.spans:
-            # Log records alone wait for their spans.
+            # Log records without spans are no trace yet.
             return Wait(math.inf, ClosedBy.MAX_AGE)
         longest = self._nothing_missing
         if trace.missing:
@@ -61,14 +62,14 @@ class CompletionPolicy:
         return longest
 
     def settles(self, trace: OpenTrace) -> bool:
-        """Return whether nobody counts the spans of the trace, and nothing of it is missing: it waits for the settling
-        time at most."""
+        """Return whether the trace waits for the settling time alone: no process counts its spans, and nothing of it is
+        missing."""
         return bool(trace.spans) and not trace.counted and not trace.running and self._has_all_awaited(trace)
 
     def at_once(self, trace: OpenTrace) -> bool:
-        """Return whether everything that processes have counted is there, and nothing else is waited for.
+        """Return whether all counted spans are there, and nothing else is waited for.
 
-        While the revision before is being scored, what comes in a burst is put together instead.
+        False while the revision before is being scored: the spans of a burst become one revision then.
         """
         if not trace.delivered or trace.scored < trace.revision - 1:
             return False
@@ -85,7 +86,7 @@ class CompletionPolicy:
         if not missing and not came:
             return closing
         usual = {habit: self._senders.usual(habit) for habit in missing}
-        # What was waited for longest is told first.
+        # The longest wait comes first.
         told = sorted(sorted(missing), key=lambda habit: _wait(habit, usual[habit], self._waits).seconds, reverse=True)
         lacking = by is ClosedBy.END and any(
             habit.what in _LOCAL and not _needless(habit, usual[habit]) for habit in missing
@@ -121,7 +122,7 @@ class CompletionPolicy:
         return f"until it is {self._waits.max_age:g} s old"
 
     def _is_learned_remote(self, habit: Habit) -> bool:
-        """Return whether it is a remote parent's, which was waited for as it had come in other traces."""
+        """Return whether the habit is that of a remote parent that has come in other traces, and was waited for."""
         return habit.what is Awaited.REMOTE_PARENT and self._senders.usual(habit) is not Usual.UNKNOWN
 
 
@@ -136,6 +137,5 @@ def _wait(habit: Habit, usual: Usual, waits: AssemblyConfig) -> Wait:
 
 
 def _needless(habit: Habit, usual: Usual) -> bool:
-    """Return whether the thing is not worth a wait. What is not known of a sender is waited for, except remote
-    parents."""
+    """Return whether the thing is not worth a wait. A thing whose habit is unknown is, unless it is a remote parent."""
     return usual is Usual.NEVER or (usual is Usual.UNKNOWN and habit.what is Awaited.REMOTE_PARENT)

@@ -1,4 +1,4 @@
-"""A trace while its spans arrive: what came, from which process, and whether that is all."""
+"""Collect the spans and log records of a trace while they arrive, and tell whether that is all."""
 
 from typing import NamedTuple
 
@@ -17,12 +17,12 @@ from agenteval_collector.model.logged_requests import (
 )
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
-# With its length before it, as in a serialized key: a search from the end is fastest for a first byte that is rare.
+# With its length before it, as in a serialized key. A search from the end is fastest where the first byte is rare.
 _MARKER = bytes([len(AGENTEVAL_SPAN_COUNT)]) + AGENTEVAL_SPAN_COUNT.encode()
 
 
 class LogPosition(NamedTuple):
-    """The offset of a request in the log, and the time of its position (ns since the Unix epoch, by the collector's
+    """The offset of a request in the log, and when it was received (ns since the Unix epoch, by the collector's
     clock)."""
 
     offset: int
@@ -30,20 +30,20 @@ class LogPosition(NamedTuple):
 
 
 class SpanLogRecord(NamedTuple):
-    """A log record of the span that it names. `answer` is true where it holds the answer of that span's model."""
+    """A log record about a span. `answer`: it holds the answer of that span's model."""
 
     span_id: bytes
     answer: bool
 
 
 class OpenTrace:
-    """The spans and log records of one trace, each kept as the bytes it came in: no decoded copy waits in memory.
+    """The spans and log records of one trace, as the bytes they came in: no decoded copy waits in memory.
 
-    `revision` is the one that the next completion makes, `changed` says whether there is anything new for it, and
-    `scored` is the newest revision that is committed, 0 before the first. `unscored_from` is the first request with
-    anything that is in no committed revision yet, `received_at` when the newest of what it has was received, 0 before.
-    `size` is the memory that all of it takes, in bytes. `came_whole` says that nothing was missing as soon as something
-    came, and that nothing has come since.
+    `revision` is the one that the next completion makes; `changed` says whether there is anything new for it. `scored`
+    is the newest committed revision, 0 before the first. `unscored_from` is the position of the first request with
+    anything that no committed revision has. `received_at` is when the newest item was received (ns), 0 before the
+    first. `size` is the memory that the trace takes, in bytes. `came_whole`: its first items were all of it, and
+    nothing has come since.
     """
 
     __slots__ = (
@@ -73,19 +73,19 @@ class OpenTrace:
         self._counts: SpanCounts | None = None
 
     def knows(self, item: Span | SpanLogRecord, raw: bytes) -> bool:
-        """Return whether the item is here already, because an exporter has sent it again."""
+        """Return whether the item is here already, as exporters may send it twice."""
         if isinstance(item, SpanLogRecord):
             return raw in self.logs
         return item.span_id in self.spans and not self._ends(item.span_id, item)
 
     def add(self, item: Span | SpanLogRecord, raw: bytes, origin: Origin, position: LogPosition) -> bool:
-        """Take a span or a log record, which came in the bytes `raw`. Returns False where it is known already."""
+        """Take a span or a log record; `raw` is its bytes. Returns False where it is known already."""
         if isinstance(item, SpanLogRecord):
             return self._add_log(item, raw, origin, position)
         return self._add_span(item, raw, origin, position)
 
     def reopen(self, now: float) -> None:
-        """Go on after a completion: what comes from now on makes the next revision."""
+        """Go on after a completion: items that come from now on make the next revision."""
         self.revision += 1
         self.changed = False
         self.opened_at = self.touched_at = now
@@ -93,20 +93,20 @@ class OpenTrace:
             self._counts.marked = False
 
     def restored(self, revision: int) -> None:
-        """Note that the committed `revision` was made of all that was added until now."""
+        """Note that the committed `revision` was made of all items that were added until now."""
         self.revision = self.scored = revision
         self.changed = False
         self.awaiting.told_before()
 
     def died(self, position: LogPosition) -> None:
-        """Note that the agent died, which the next revision will say. `position` is that of the next request."""
+        """Note that the agent died: the next revision will say so. `position` is that of the next request."""
         if self._counts is not None:
             self._counts.forget_awaited()
         if not self.changed:
             self._changed(position)
 
     def committed(self, revision: int) -> None:
-        """Note that the store holds `revision`, so that nothing before its completion needs a replay."""
+        """Note that the store holds `revision`, so that no replay needs the requests before its completion."""
         self.scored = max(self.scored, revision)
         if self.changed and self.scored == self.revision - 1:
             self.unscored_from = self._new_from
@@ -115,8 +115,8 @@ class OpenTrace:
     def running(self) -> bool:
         """True while a span is known not to have ended.
 
-        It came without an end, or a process that counts its spans has handed over more than its latest count, and a
-        child of one that has not come: so that one is open there, however long a call below it takes.
+        Either it came without an end. Or a process has handed over more spans than its latest count, among them a child
+        of a span that has not come. That one is open in the process then, however long a call below it takes.
         """
         return bool(self._unended) or (self._counts is not None and self._counts.going_on())
 
@@ -127,19 +127,19 @@ class OpenTrace:
 
     @property
     def delivered(self) -> bool:
-        """True where every process that told a count of its spans since the trace was opened has delivered that many.
+        """True where every process that told its count since the trace was opened has delivered that many spans.
 
-        False where a span has not ended, and where there are spans that nobody counts.
+        False where a span has not ended, and where nobody counts some spans.
         """
         return self._counts is not None and not self._unended and self._counts.delivered(len(self.spans))
 
     @property
     def missing(self) -> int:
-        """Spans that processes say they handed over, and that have not come."""
+        """The number of spans that processes say they handed over, and that have not come."""
         return 0 if self._counts is None else self._counts.missing(len(self.spans))
 
     def learn(self) -> None:
-        """Teach the habits what of the trace came and what did not, as it is complete."""
+        """Teach the habits what has come of the trace and what has not, as it is complete."""
         for span_id in self.awaiting.followed_by_logs():
             known = self.spans.get(span_id)
             if known is not None:
@@ -172,7 +172,7 @@ class OpenTrace:
         orphan = bool(parent_id) and parent_id not in spans
         self.awaiting.add(span, span_id, raw, origin, parent_id if orphan else None)
         self._added(position)
-        # Searching bytes is far cheaper than walking attributes, and one span in a trace carries the marker.
+        # Searching bytes is far cheaper than walking attributes, and only one span of a trace carries the marker.
         process = (raw.rfind(_MARKER) >= 0 and self._mark(span, origin.process)) or origin.process
         if self._counts is not None:
             self._counts.parent_came(span_id)
@@ -193,7 +193,7 @@ class OpenTrace:
         return True
 
     def _added(self, position: LogPosition) -> None:
-        # In the order of the log: a request that is here is the last one.
+        # Requests come in the order of the log, so that a known one can only be the last.
         if not self.offsets or position.offset != self.offsets[-1]:
             self.offsets.append(position.offset)
             self.size += OFFSET_BYTES
@@ -208,7 +208,8 @@ class OpenTrace:
             self.unscored_from = position
 
     def _mark(self, span: Span, process: str | None) -> str | None:
-        """Note the count that the marker on a span has; the process that it names where `process` is not known."""
+        """Note the count in the marker on a span. Returns `process`, or the one that the marker names; None without a
+        count."""
         named, count = _marker(span)
         reporter = process or named
         if reporter is None or count is None:

@@ -1,4 +1,4 @@
-"""The ports around the assembly: the log and the store it reads, and the stages it hands on to."""
+"""The ports of the assembly: the log and the store that it reads, and the stages that it hands on to."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
@@ -15,11 +15,11 @@ class KnownTraces(Protocol):
     """The traces that were scored before, in the store."""
 
     def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, Known]:
-        """Return those that were scored before. Raises RetryableError."""
+        """Return the traces among these that were scored before. Raises RetryableError."""
 
 
 class AssemblyStore(Protocol):
-    """The part of the store that holds how far the assembly has come."""
+    """The part of the store with the checkpoint of the assembly, and the habits of senders."""
 
     @property
     def habits(self) -> HabitMemory: ...
@@ -35,11 +35,11 @@ class KeptRequests(Protocol):
     """The requests of the log, by offset. Raises RetryableError."""
 
     def get(self, offsets: Sequence[int]) -> Iterable[LoggedRequest]:
-        """Return the requests at these offsets; those that are gone are left out."""
+        """Return the requests at these offsets, without those that are gone."""
 
 
 class ReplayableLog(Protocol):
-    """The log, read again after a restart and trimmed of what is scored."""
+    """The log, which is read again after a restart, and trimmed of scored requests."""
 
     def read(self, start: int) -> Iterable[LoggedRequest]: ...
 
@@ -60,33 +60,34 @@ class Memory(Protocol):
 
 
 class TraceTaker(Protocol):
-    """Takes complete traces; the evaluation."""
+    """The evaluation, which takes complete traces."""
 
     def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
         """Take the trace, or return False where there was no room for it within `timeout` seconds."""
 
 
 class ArrivalTaker(Protocol):
-    """Takes spans that were not known before; live detection. Must not block or raise."""
+    """Live detection, which takes new spans. Must not block or raise."""
 
     def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None:
-        """Take spans that take `size` bytes of memory."""
+        """Take spans, which have `size` bytes of memory together."""
 
 
 class ReportedSpans(Protocol):
-    """The open spans that processes report, whose starts alone are known. Must not block or raise."""
+    """The open spans that processes report: only their starts are known. Must not block or raise."""
 
     def take_ended(self, arrivals: Iterable[Arrival]) -> None:
         """Note that these spans have ended."""
 
     def goes_on(self, trace_id: str) -> bool:
-        """Return whether a span of the trace is open in a process that lives, or whose death was not told yet."""
+        """Return whether a span of the trace is open in a process that lives, or whose death `died` has not told
+        yet."""
 
     def death(self, trace_id: str) -> Death | None:
-        """Return the death of the trace's agent; None where it lives, and where nothing is open."""
+        """Return the death of the trace's agent; None where it lives, or has no span open."""
 
     def died(self) -> Sequence[str]:
-        """Return the traces whose agents have died since this was asked last."""
+        """Return the traces whose agents have died since the last call."""
 
     def closed(self, trace_id: str) -> None:
         """Note that a revision of the trace is stored."""

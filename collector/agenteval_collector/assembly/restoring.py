@@ -1,4 +1,4 @@
-"""Read spans and log records out of requests, and bring a trace back from the requests of the log."""
+"""Read spans and log records out of requests, and restore a trace from the requests of the log."""
 
 from functools import lru_cache
 
@@ -22,7 +22,7 @@ _NO_TRACE = (b"", bytes(16))
 
 
 def reassemble(trace_id: str, tenant: str, known: Known, log: KeptRequests) -> AssembledTrace | None:
-    """Return a revision that was scored, as it was; None where some of it is gone from the log."""
+    """Return a scored revision as it was; None where the log has lost some of it."""
     _, offsets = known
     position = LogPosition(min(offsets, default=0), 0)
     trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, position=position)
@@ -30,7 +30,7 @@ def reassemble(trace_id: str, tenant: str, known: Known, log: KeptRequests) -> A
 
 
 def refill(trace: OpenTrace, known: Known, log: KeptRequests) -> bool:
-    """Bring back from the log what the scored revision was made of; False where some of it is gone."""
+    """Add everything that the scored revision was made of. Returns False where the log has lost some of it."""
     revision, offsets = known
     found = 0
     for request in log.get(sorted(offsets)):
@@ -58,14 +58,13 @@ def assembled(
         complete=complete,
         death=death,
         closing=closing,
-        # Of an agent that died nothing may have arrived.
+        # Nothing may have arrived of an agent that died.
         received_at=trace.received_at if death is None else max(trace.received_at, death.heard_at),
     )
 
 
 def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLogRecord, bytes, Origin]]:
-    """Return the request's spans, and its log records that carry GenAI content: each with its trace id before it, and
-    with the bytes it came in and its origin behind it."""
+    """Return the spans of a request, or its log records with GenAI content, as (trace id, item, bytes, origin)."""
     items: list[tuple[bytes, Span | SpanLogRecord, bytes, Origin]] = []
     is_traces = request.signal is Signal.TRACES
     for resource in Frame.FromString(request.body).resources:
@@ -73,7 +72,7 @@ def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLogRecord, 
             origin = _origin(resource.resource, scope.scope)
             raws = scope.items
             if is_traces:
-                # Parts of one message share its memory, which is faster than memory for each.
+                # Parts of one protobuf message share its memory, which is faster than an allocation for each.
                 new_span = ScopeSpans().spans.add if len(raws) > 1 else Span
                 for raw in raws:
                     span = new_span()
@@ -87,7 +86,7 @@ def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLogRecord, 
     return items
 
 
-# A few services send everything: what comes from one place shares one object.
+# A few services send everything, so that items of one origin share one object.
 @lru_cache(maxsize=256)
 def _origin(resource: bytes, scope: bytes) -> Origin:
     named = resource_of(resource)

@@ -1,4 +1,4 @@
-"""The times at which open traces are looked at again. Pure: times are given, on one monotonic clock."""
+"""Keep the times at which open traces are looked at again. Pure: monotonic times are given."""
 
 import heapq
 import math
@@ -8,7 +8,7 @@ from collections import OrderedDict
 class Schedule:
     """The last arrival of each trace, and the looks that were asked for.
 
-    However many arrivals a trace has, it holds one place in the one and few in the other.
+    A trace has one entry among the arrivals, and few among the looks, however many items of it arrive.
     """
 
     def __init__(self, settle: float) -> None:
@@ -18,18 +18,18 @@ class Schedule:
         self._heap: list[tuple[float, bytes]] = []
 
     def touch(self, trace_id: bytes, now: float) -> None:
-        """Note an arrival: the trace is looked at when nothing more comes for the settling time."""
+        """Note an arrival: the trace is looked at when nothing more has come for the settling time."""
         self._touched[trace_id] = now
         self._touched.move_to_end(trace_id)
 
     def look_at(self, trace_id: bytes, at: float) -> None:
-        """Ask for a look at the trace at that time, or earlier. A look finds out what came since, and asks again."""
+        """Ask for a look at the trace at that time or earlier. The look asks again where the trace must wait on."""
         if at < self._asked.get(trace_id, math.inf):
             self._asked[trace_id] = at
             heapq.heappush(self._heap, (at, trace_id))
 
     def due(self, now: float) -> list[bytes]:
-        """Return the traces to look at by now. Each has to be asked for again."""
+        """Return the traces to look at now, and forget when they were to be looked at."""
         first = next(iter(self._touched.values()), math.inf)
         if first + self._settle > now and not (self._heap and self._heap[0][0] <= now):
             return []
@@ -42,7 +42,7 @@ class Schedule:
             del self._touched[trace_id]
         while self._heap and self._heap[0][0] <= now:
             at, trace_id = heapq.heappop(self._heap)
-            # Otherwise it is gone, or was asked for earlier by now.
+            # Another time: the trace is gone, or an earlier look was asked for.
             if self._asked.get(trace_id) == at:
                 del self._asked[trace_id]
                 due[trace_id] = None
@@ -54,7 +54,6 @@ class Schedule:
         self._asked.pop(trace_id, None)
 
     def next(self) -> float:
-        """Return the time at which `due` may next return something. It may be early; it is infinite where nothing is
-        due."""
+        """Return the time before which `due` returns nothing; infinite where nothing is to be looked at."""
         touched = next(iter(self._touched.values()), math.inf)
         return min(touched + self._settle, self._heap[0][0] if self._heap else math.inf)

@@ -1,7 +1,7 @@
-"""Habits of senders: which of their spans have a parent that never comes, and whose content comes in log records.
+"""Learn the habits of senders: whether the parents of their spans come, and whether log records do.
 
-They are learned from each sender's own last traces. Pure, and bounded: the habit that nothing was learned of for
-longest is forgotten for a new one.
+They are learned from each sender's own last traces. Pure and bounded: a new habit replaces the one that has learned
+nothing for longest.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,21 +19,21 @@ from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
 CAPACITY: Final = 10_000
 """Habits that are kept at most."""
 LAST: Final = 8
-"""Traces by which a habit is judged: the last ones."""
+"""The last traces of a sender, by which a habit is judged."""
 FEW: Final = 2
-"""Traces without a thing after which it is taken for one that never comes."""
+"""Traces without a thing after which it is taken to never come."""
 MAX_NAME: Final = 200
 """Characters of a name in a habit."""
 
 WRITES_LOGS: Final = frozenset({"opentelemetry.instrumentation.openai_v2"})
-"""Scopes whose model calls are known to have their content in log records."""
+"""Scopes that are known to put the content of model calls into log records."""
 MODEL_CALLS: Final = frozenset({"chat", "text_completion", "generate_content"})
 """Operations whose content may be in log records."""
 
 _ALWAYS: Final = "+" * LAST
 _OPERATION = GEN_AI_OPERATION_NAME.encode()
-# Names of attributes and events that hold content, of every dialect that is read, the most frequent ones first. The
-# last is no word of its own: it stands with its length before it, as in a serialized key.
+# Names of attributes and events that hold content, in every dialect, the most frequent ones first. The last is too
+# short to stand alone, and has its length before it, as in a serialized key.
 _CONTENT = (
     b"gen_ai.input.messages", b"gen_ai.output.messages", b"gen_ai.prompt", b"gen_ai.completion", b"gen_ai.choice",
     b"gen_ai.content.", b"gen_ai.event.content", b"gen_ai.client.inference.operation.details", b"gen_ai.user.message",
@@ -54,12 +54,14 @@ class Usual(StrEnum):
 
 
 _SEVERAL: Final = {Usual.COMES: "come", Usual.NEVER: "never come", Usual.MIXED: "come sometimes"}
-"""The same of a plural."""
+"""The same words for a plural."""
 
 
 class Habits:
-    """The habits of spans of one name; those of parents as sets of one. `may_be_bare`: they call models, and none was
-    seen with its content. `may_log`: log records may follow them."""
+    """The habits of spans of one name. Those of parents are sets with one habit, as `Awaiting` joins them.
+
+    `may_be_bare`: the spans call models, and none was seen with its content. `may_log`: log records may follow them.
+    """
 
     __slots__ = ("logs", "may_be_bare", "may_log", "parent", "parent_of_failed", "remote_parent")
 
@@ -73,8 +75,10 @@ class Habits:
 
 
 class Senders:
-    """The habits; `learned` are those of an earlier process, `rules` what is set by hand, by service. Of one thread,
-    but for `describe`."""
+    """The habits of all senders. `learned` are those of an earlier process, `rules` the settings by service.
+
+    For one thread, but for `describe`.
+    """
 
     def __init__(
         self,
@@ -86,7 +90,7 @@ class Senders:
         self._rules = dict(rules or {})
         self._capacity = capacity
         self._changed: dict[Habit, str] = {}
-        # Made once, because many spans share one.
+        # Made once: many spans share a name.
         self._named: dict[tuple[str, ...], Habits] = {}
         # By habit, the last traces, oldest first: "+" where the thing came, "-" where it did not.
         self._histories: LruMap[Habit, str] = LruMap(capacity)
@@ -96,9 +100,9 @@ class Senders:
             self._remember(habit, history)
 
     def habits(self, span: Span, raw: bytes, origin: Origin, tenant: str) -> Habits:
-        """Return the habits by which things may come after the span; `raw` is the span as bytes.
+        """Return the habits of the span's sender; `raw` is the span as bytes.
 
-        Spans of one name are taken to be of one operation: it is looked for once.
+        Spans of one name are taken to be of one operation, so that it is looked for once.
         """
         key = (span.name, origin.scope, origin.service, tenant)
         habits = self._named.get(key)
@@ -110,8 +114,8 @@ class Senders:
         return habits
 
     def usual(self, habit: Habit) -> Usual:
-        """Return whether the thing usually comes: as the settings say, else as it was learned, else as it is known of
-        the scope."""
+        """Return whether the thing usually comes: by the settings, else as it was learned, else as it is known of the
+        scope."""
         rule = self._rule(habit)
         if rule is not None:
             return Usual.COMES if rule else Usual.NEVER
@@ -125,16 +129,16 @@ class Senders:
         return Usual.COMES if 4 * missed <= len(history) else Usual.MIXED
 
     def may_log(self, tenant: str, origin: Origin) -> bool:
-        """Return whether log records may follow spans of this habit."""
+        """Return whether log records may follow spans of this origin."""
         if origin.scope in WRITES_LOGS or (self._logging and (tenant, origin.service, origin.scope) in self._logging):
             return True
         return bool(self._rules) and bool((rules := self._rules.get(origin.service)) and rules.logs)
 
     def came(self, habit: Habit, *, after_all: bool = False) -> None:
-        """Note that the thing came. `after_all`: in a trace that was said to miss it before."""
+        """Note that the thing came. `after_all`: `missed` was called for the same trace before."""
         history = self._histories.peek(habit) or ""
         if after_all:
-            # The newest miss was none: it was only slow.
+            # Take back the newest miss: the thing was only slow.
             before, _, behind = history.rpartition("-")
             history = before + behind
         elif history == _ALWAYS:
@@ -207,7 +211,7 @@ def _sender(span: Span, raw: bytes, origin: Origin, tenant: str) -> Sender:
 
 
 def lacks_content(raw: bytes) -> bool:
-    """Return whether a model call, a serialized span, has no content; False where it does not name its operation."""
+    """Return whether a serialized span of a model call has no content; False where it does not name its operation."""
     # Searching bytes is far cheaper than walking attributes.
     for name in _CONTENT:
         if name in raw:

@@ -1,10 +1,10 @@
-"""The spans of one trace that processes have counted: how many they say they handed over, and how many have come."""
+"""Compare the spans that processes say they handed over with those that have come. For one trace."""
 
 
 class SpanCounts:
-    """SpanCounts of one trace, by process. `marked`: a process has told its count since the trace was opened.
+    """The counts of one trace, by process. `marked`: a process has told its count since the trace was opened.
 
-    Of one thread, but for `missing` and `going_on`.
+    For one thread, but for `missing` and `going_on`.
     """
 
     __slots__ = ("_awaited", "_came", "_expected", "_unnamed", "marked")
@@ -13,9 +13,9 @@ class SpanCounts:
         self.marked = False
         self._came: dict[str, int] = {}
         self._expected: dict[str, int] = {}
-        # Processes that are known from their markers only: their spans do not name them.
+        # Processes that only their markers name: their spans do not.
         self._unnamed: set[str] = set()
-        # Parents that have not come, each with the processes that have handed over a child.
+        # By parent that has not come: the processes that have handed over a child of it.
         self._awaited: dict[bytes, set[str]] = {}
 
     def came(self, process: str) -> None:
@@ -23,46 +23,46 @@ class SpanCounts:
         self._came[process] = self._came.get(process, 0) + 1
 
     def expect(self, process: str, count: int, *, is_named: bool) -> None:
-        """Note that the process has handed over so many spans; `is_named`: its spans name it."""
+        """Note that the process says that it has handed over `count` spans. `is_named`: its spans name it."""
         self.marked = True
         self._expected[process] = max(count, self._expected.get(process, 0))
         if not is_named:
             self._unnamed.add(process)
 
     def await_parent(self, parent_id: bytes, process: str) -> None:
-        """Note that a child of a span that has not come is there."""
+        """Note that `process` has handed over a child of a span that has not come."""
         self._awaited.setdefault(parent_id, set()).add(process)
 
     def parent_came(self, span_id: bytes) -> None:
-        """Note that a span is there, if it was awaited."""
+        """Note that a span has come; it may have been awaited."""
         self._awaited.pop(span_id, None)
 
     def forget_awaited(self) -> None:
-        """Wait for no parent any more: the processes have died."""
+        """Wait for no parent any more, as the processes have died."""
         self._awaited.clear()
 
     def going_on(self) -> bool:
-        """Return whether a parent is open in its process: more spans were handed over than by the latest count, and a
-        child of it is among them."""
+        """Return whether a parent is still open in its process. So it is where the process has handed over more spans
+        than its latest count, among them a child of that parent."""
         if not self._awaited:
             return False
         ahead = {process for process, count in list(self._came.items()) if count > self._expected.get(process, 0)}
         return any(not ahead.isdisjoint(processes) for processes in list(self._awaited.values()))
 
     def delivered(self, spans: int) -> bool:
-        """Return whether every process that told its count has delivered that many of the trace's `spans`.
+        """Return whether every process that told its count has delivered that many. `spans`: how many the trace has.
 
-        False where none told since the trace was opened, and where there are spans that nobody counts.
+        False where no process told its count since the trace was opened, and where nobody counts some spans.
         """
         if not self.marked or (self._uncounted(spans) and not self._unnamed):
             return False
         return not self.missing(spans)
 
     def missing(self, spans: int) -> int:
-        """Return how many spans processes say they handed over, and are not among the trace's `spans`.
+        """Return how many of the spans that processes say they handed over have not come. `spans`: how many have.
 
-        Spans that name no process may belong to a process that is known from its markers only; they never stand in
-        for the spans of one that names itself.
+        Spans that name no process may belong to a process that only its markers name. They never stand in for the spans
+        of a process that its spans name.
         """
         missing, spare = 0, self._uncounted(spans)
         for process, expected in list(self._expected.items()):

@@ -1,4 +1,4 @@
-"""The assembler on a thread of its own, between the log and the evaluation."""
+"""Run the assembler on a thread of its own, between the log and the evaluation."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,14 +19,14 @@ from agenteval_collector.runtime.inbox import Inbox
 P = ParamSpec("P")
 
 BATCH = 64
-"""Requests assembled in one go; they share one look-up in the store."""
+"""Requests that are assembled in one go, and share one look-up in the store."""
 TOGETHER = 4 * 1024 * 1024
-"""Bytes of requests after which no further one is assembled in one go: all their spans are decoded at once."""
+"""Bytes of requests that are assembled in one go, about: their spans are all decoded at the same time."""
 HOUSEKEEPING = 1.0
-"""Seconds between two checkpoints, and the longest the stage sleeps."""
+"""Seconds between two checkpoints; also the longest sleep of the stage."""
 TRIMMED = 4 * BATCH
-"""Requests that the log forgets at a time: a commit never waits long for the file, and the log forgets faster than it
-takes in."""
+"""Requests that the log forgets at a time. They are few, so that a commit never waits long for the file, and more than
+the stage takes in meanwhile."""
 BEHIND = 60.0
 """Seconds that a complete trace, or a request, may wait before the stage says that it is behind."""
 HAND_OVER = 1.0
@@ -34,10 +34,10 @@ HAND_OVER = 1.0
 
 
 class Progress:
-    """The way back from the evaluation: the revisions that are stored. Its thread writes them, the assembly's reads.
+    """Tells the assembly which revisions are stored. The evaluation's thread writes here, the assembly's reads.
 
-    Beside the assembly's inbox, because a replay of the log does not read that one; bounded by the traces that are
-    being scored.
+    It is apart from the assembly's inbox, as a replay of the log does not read that one. It is bounded by the number of
+    traces that are being scored.
     """
 
     def __init__(self, open_spans: ReportedSpans) -> None:
@@ -45,12 +45,12 @@ class Progress:
         self._scored: deque[tuple[str, int]] = deque()
 
     def take_scored(self, trace_id: str, revision: int) -> None:
-        """Take note that this revision is stored."""
+        """Note that this revision is stored."""
         self._scored.append((trace_id, revision))
         self._open_spans.closed(trace_id)
 
     def news(self) -> Iterator[tuple[str, int]]:
-        """Trace and revision of what was stored since this was asked last."""
+        """Yield trace id and revision of everything that was stored since the last call."""
         while self._scored:
             yield self._scored.popleft()
 
@@ -58,7 +58,7 @@ class Progress:
 class AssemblyStage(Component):
     """Owns the assembler: takes requests from the log, and hands complete traces to the evaluation.
 
-    `progress` says what of it is scored; the store keeps how far that goes, and what was learned of senders.
+    `progress` tells which revisions are scored. The store keeps the checkpoint, and the habits of senders.
     """
 
     def __init__(
@@ -97,25 +97,26 @@ class AssemblyStage(Component):
         self._handing_over = False
 
     def start(self) -> None:
-        """Assemble again what the log holds from the checkpoint on, then what it hands over; before the log starts."""
+        """Start: first assemble the log again from the checkpoint on, then the requests that it hands over. Call this
+        before the log starts."""
         checkpoint = self._store.checkpoint()
         self._checkpoints[place_of(checkpoint)[0]] = checkpoint
         self._assembler.begin_at(checkpoint)
-        # Everything behind this offset is handed over by the log.
+        # The log hands over everything behind this offset.
         self._replay_to = self._log.last_offset()
         super().start()
 
     def take_request(self, request: LoggedRequest) -> None:
-        """Take a committed request, over the bound, too: it was admitted."""
+        """Take a committed request, even over the bound, as it was admitted."""
         self._inbox.put_regardless(request, request.size)
 
     def run_errand(self, errand: Errand[Any]) -> None:
-        """Run it when all that was handed over before is assembled, and the traces that are complete by that are handed
-        over. Nothing is assembled meanwhile."""
+        """Run an errand after everything that was handed over before it is assembled, and the traces that are complete
+        by that are handed on. Nothing is assembled meanwhile."""
         self._inbox.put_regardless(errand, 0)
 
     def give_up(self, partitions: Collection[int]) -> Errand[None]:
-        """Note how far these partitions of the log are scored, and forget their traces: another process goes on."""
+        """Save how far these partitions of the log are scored, and forget their traces: another process goes on."""
 
         def forget() -> None:
             self._note_scored()
@@ -136,12 +137,12 @@ class AssemblyStage(Component):
 
     @property
     def health(self) -> str | None:
-        """None while it does its work, and what is complete is scored in time. From any thread."""
+        """None while it does its work, and complete traces are scored in time. From any thread."""
         return super().health or self._behind()
 
     @property
     def held(self) -> int:
-        """Bytes of memory that what waits and what is worked on take. From any thread."""
+        """Bytes of memory that waiting requests and traces take. From any thread."""
         return self._inbox.weight + self._assembler.held
 
     def _behind(self) -> str | None:
@@ -151,7 +152,8 @@ class AssemblyStage(Component):
         return f"scoring is {waits:.0f} s behind" if waits > BEHIND else None
 
     def run(self) -> None:
-        """Open traces stay in the log when it stops."""
+        """Assemble until the inbox is closed and empty. Traces that are open then stay in the log for the next
+        start."""
         self._replay()
         self._assemble_deliveries()
 
@@ -195,14 +197,15 @@ class AssemblyStage(Component):
                 return
 
     def _assemble(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
-        """Assemble requests, and insist until the store answers: spans of a failed attempt are recognised."""
+        """Assemble requests, and insist until the store answers. The spans of a failed attempt are recognised as
+        known."""
         if not requests:
             return []
         try:
             return self.insist(self._assembler.take, requests)
         except RetryableError:
             raise
-        except Exception:  # A request that cannot be assembled is a defect of ours; the others must not wait for it.
+        except Exception:  # A defect of ours: it may cost one request, and must not hold up the others.
             if len(requests) > 1:
                 return [trace for request in requests for trace in self._assemble([request])]
             self._logger.exception("request %d of the log cannot be assembled and is passed over", requests[0].offset)
@@ -213,14 +216,14 @@ class AssemblyStage(Component):
         return min(max(due - self._clock.monotonic(), 0.0), HOUSEKEEPING)
 
     def _hand_over(self, assemble: Callable[P, Sequence[AssembledTrace]], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Hand over the traces that are complete by what `assemble` does."""
+        """Call `assemble`, and hand the traces that it returns to the evaluation."""
         traces = assemble(*args, **kwargs)
         self._handing_over = True
         try:
             for trace in traces:
                 while not self._evaluation.take_trace(trace, HAND_OVER):
                     if self._inbox.closed:
-                        return  # It is in the log and not below the checkpoint: the next start scores it.
+                        return  # It is in the log, behind the checkpoint: the next start scores it.
         finally:
             self._handing_over = False
 

@@ -1,4 +1,4 @@
-"""The surroundings of an assembler that works alone, on recordings that are read once."""
+"""Neighbours for an assembler that works alone, on recordings that are read once."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,7 @@ from agenteval_collector.model.logged_requests import Arrival, LoggedRequest
 
 
 class Unconnected:
-    """Nothing was scored before, nothing is kept, nobody detects loops live or reports open spans."""
+    """Fills all ports of an assembler with nothing: no stored traces, no log, no live detection, no open spans."""
 
     def known_traces(self, trace_ids: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:
         return {}

@@ -63,11 +63,9 @@ class KafkaProducer(Poller):
         return len(self._producer)
 
     def send(self, topic: str, key: bytes, value: bytes, headers: Headers = ()) -> Future[int]:
-        """Return the message's offset (`model.logged_requests.offset_in`), once the brokers have it. Raises Overloaded
-        where too much waits already.
-
-        The future raises Unavailable where the brokers did not take it in time; it may still be there.
-        """
+        """Send a message. The future has its offset (`model.logged_requests.offset_in`) once the brokers have it, and
+        raises Unavailable where they did not take it in time; it may still arrive. Raises Overloaded where too much
+        waits already."""
         if self.stopping:
             raise Unavailable("the collector is stopping")
         self._admit(len(value))

@@ -1,7 +1,7 @@
 """Observe facts in complete traces, without a judge.
 
-In: a `Trace` as the readers made it, or an agent's last efforts. Out: its `Finding`s, what could be seen of it, and
-what of an effort is unusual. Pure, but for `loops`, which looks at traces while they run, on a thread of its own.
+In: a `Trace`, or the effort of an agent's last sessions. Out: findings, what of a trace could be looked at, and what of
+an effort is unusual. Pure, except for `loops`: it looks at traces while they run, on a thread of its own.
 """
 
 from agenteval_collector.findings.effort import AgentEfforts

@@ -1,9 +1,8 @@
-"""Find sessions that take an agent more than its own sessions usually do.
+"""Find sessions that take an agent more than its sessions usually do.
 
-The effort of a session is the sum of its traces': steps (model and tool calls), tokens, seconds spent in turns, and
-money. A measure is unusual where at most `UNUSUAL_SHARE` of the agent's last finished sessions took as much; a session
-in progress has an effort as well, and crosses that line with one of its traces. What is not known of one trace is not
-known of its session.
+The effort of a session is the sum over its traces: steps (model and tool calls), tokens, seconds spent in turns, and
+money. A measure is unusual where at most `UNUSUAL_SHARE` of the agent's last finished sessions took as much or more. A
+session in progress is compared after each trace. A measure that is not known of one trace is not known of its session.
 """
 
 from collections import deque
@@ -21,6 +20,7 @@ KEPT_SESSIONS: Final = 200
 MIN_SESSIONS: Final = 30
 """Finished sessions that are needed before anything is called unusual."""
 UNUSUAL_SHARE: Final = 0.15
+"""Share of those sessions that may take as much as an unusual one."""
 KEPT_AGENTS: Final = 1_000
 """Agents that are remembered. The one without news for longest is forgotten."""
 
@@ -39,7 +39,7 @@ def effort_of(trace: Trace, *, usd: float | None = None) -> Effort:
 
 @dataclass(frozen=True, slots=True)
 class Unusual:
-    """A measure of which a session takes more than `percentile` percent of the `sessions` it is compared with."""
+    """A measure of which a session takes more than `percentile` % of the `sessions` that it is compared with."""
 
     measure: str
     value: float
@@ -48,8 +48,10 @@ class Unusual:
 
 
 class AgentEfforts:
-    """Compares the effort of sessions with that of their agents' last finished ones, bounded as above. Owned by one
-    thread. `cost` prices model calls in US dollars, None where it cannot."""
+    """Compares the effort of sessions with the last finished sessions of their agents. Belongs to one thread.
+
+    `cost` returns the price of model calls in US dollars, or None where prices are not known.
+    """
 
     def __init__(self, cost: Callable[[Sequence[ModelCall]], float | None]) -> None:
         self._cost = cost
@@ -60,12 +62,12 @@ class AgentEfforts:
         return effort_of(trace, usd=self._cost(trace.model_calls))
 
     def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None:
-        """Remember the effort of sessions that are over, in this order, with their agents."""
+        """Remember the efforts of finished sessions, each with its agent, in this order."""
         for agent, effort in efforts:
             self._efforts.get_or_make(agent, lambda: deque(maxlen=KEPT_SESSIONS)).append(effort)
 
     def compare(self, agent: str, effort: Effort) -> list[Unusual]:
-        """Return the measures in which `effort`, of a session so far, is unusual for `agent`."""
+        """Return the measures of a session's `effort` up to now that are unusual for `agent`."""
         kept = self._efforts.get(agent) or ()
         compared = ((name, _values(name, [effort]), _values(name, kept)) for name in Effort.__slots__)
         return [
@@ -78,14 +80,13 @@ class AgentEfforts:
     def unusual(
         self, trace: Trace, effort: Effort, *, agent: str | None, session_id: str, found_at: int
     ) -> list[Finding]:
-        """Return the finding, if any, that a session of `agent` takes more than usual by `effort`, since `trace`."""
+        """Return the finding that a session's `effort` is unusual since `trace`; an empty list where it is not."""
         unusual = self.compare(agent, effort) if agent is not None else []
         return [unusual_effort(trace, unusual, session_id=session_id, found_at=found_at)] if unusual else []
 
 
 def unusual_effort(trace: Trace, unusual: Sequence[Unusual], *, session_id: str, found_at: int) -> Finding:
-    """Return the finding that a session's effort is unusual from `trace` on, by the measures in `unusual`, at least
-    one."""
+    """Return the finding that a session's effort is unusual since `trace`. `unusual` has at least one measure."""
     measured = ", ".join(f"{_shown(each)} (more than {each.percentile:.0f} %)" for each in unusual)
     return Finding(
         kind=FindingKind.UNUSUAL_EFFORT,

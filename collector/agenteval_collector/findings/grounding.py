@@ -1,10 +1,12 @@
 """Tell whether identifiers and numbers were said before: by the user, the instructions, the tools, or their results.
 
-An *identifier* is a text without spaces that holds a digit (`TP531`, `order-7731`); it was said where each of its
-parts with a digit was, in any case, with or without separators, or where the part's digits were, if there are at
-least three. A *number* counts from 100 on, for small ones are counted and worded ("the two of us"); it was said with
-or without thousands separators, decimal zeros and currency, also as its hundredfold or hundredth (cents). Dates are
-said in too many ways to call one invented; they and texts with spaces are not looked up.
+An *identifier* is a text without spaces that holds a digit (`TP531`, `order-7731`). It was said if each of its parts
+with a digit was, in upper or lower case, with or without separators. Three digits or more of a part are enough.
+
+A *number* counts from 100 on: small numbers are counted by the agent, or said in words ("the two of us"). It was said
+if it was, with or without thousands separators, decimal zeros and currency, or its hundredfold or hundredth (cents).
+
+Dates and texts with spaces are not looked up: a date is said in too many ways to call one invented.
 """
 
 import re
@@ -15,13 +17,13 @@ from functools import lru_cache
 from otel_agenteval.model import Json
 
 MAX_SAID = 200_000
-"""Characters of a conversation that are remembered. Beyond that, nothing can be called unsaid."""
+"""Characters that are remembered. Of a longer conversation, no value is called unsaid."""
 MAX_LOOKED_UP = 1_000
 """Values of one call that are looked up."""
 SMALL = 100
 """The number from which on numbers are looked up."""
 LONG_ENOUGH = 3
-"""Digits that identify a thing by themselves."""
+"""Digits that are enough to identify a thing."""
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-_/.#:,'][^\W_]+)*")
 _PART = re.compile(r"[^\W_]+")
@@ -32,10 +34,10 @@ _DATE_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[:.]\d{2}(?:[:.]\d{2})?.
 
 
 class SaidValues:
-    """Remembers the words with digits that were said so far."""
+    """The words with digits that were said so far."""
 
     def __init__(self) -> None:
-        # Where a part of what was said is missing, nothing can be called unsaid any more.
+        # False once something that was said is missing: then no value can be called unsaid any more.
         self._is_complete = True
         self._room = MAX_SAID
         self._unread: list[str] = []
@@ -58,10 +60,10 @@ class SaidValues:
         return not (self._has_identifier(value) if isinstance(value, str) else self._has_number(value))
 
     def _read(self) -> None:
-        """Read what was added since the last look-up. This is done late, because most traces have nothing to look
-        up."""
+        """Read the texts that were added since the last look-up. Most traces look up nothing, so reading waits for
+        it."""
         for text in self._unread:
-            # Most words are letters only, and quickly told from the others.
+            # Most words are letters only. `isalpha` drops them quickly.
             for word in {word for word in text.split() if not word.isalpha()}:
                 if _DIGITS.search(word):
                     tokens, numbers = _known_forms(word) if len(word) <= _COMMON else _forms(word)
@@ -118,13 +120,13 @@ def _forms(word: str) -> tuple[frozenset[str], frozenset[Decimal]]:
     return frozenset(tokens), frozenset(numbers)
 
 
-# What one trace says, the next traces of its session repeat. Long words are few, and would fill the memory.
+# The traces of a session repeat each other's words. Long words are rare, and would fill the cache.
 _COMMON = 64
 _known_forms = lru_cache(maxsize=4_096)(_forms)
 
 
 def _numbers(token: str) -> Iterator[Decimal]:
-    """Yield the numbers that a token may stand for: 1.234,50 and 1,234.50 are one, 1.234 is two."""
+    """Yield the numbers that a token may stand for. 1.234,50 and 1,234.50 are one number each, 1.234 may be two."""
     for match in _GROUPED.finditer(token):
         digits = match[0]
         for thousands, point in ((",", "."), (".", ",")):

@@ -1,7 +1,7 @@
-"""Measure whether an agent's error findings go together with its failures, where enough ends of sessions are known.
+"""Measure whether an agent's sessions with error findings fail more often than its other sessions.
 
-In: of each session whose end is known, whether it failed and whether it has a finding of severity error. Out: how many
-failed with such a finding and without one, each with Wilson's score interval (Wilson 1927).
+In: of each session, what is known of its end, and whether it has a finding of severity `error`. Out: the rates of
+failure with and without such a finding, each with Wilson's score interval (Wilson 1927).
 """
 
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from agenteval_collector.model.sessions import SessionEnding
 from otel_agenteval.metrics.wilson import wilson
 
 ENOUGH_ENDS = 30
-"""Sessions with a known end that it takes to measure a rate."""
+"""Sessions with a known end that are needed to measure a rate."""
 FAILED_BELOW = 0.5
-"""A label of task completion below this says that the session failed."""
+"""A session with a label of task completion below this has failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureRate:
-    """`failed` of `sessions` failed. `rate` and its 95 % interval are None where there is no session."""
+    """`failed` of `sessions` failed. `rate` and its 95 % interval are None without any session."""
 
     sessions: int
     failed: int
@@ -50,7 +50,7 @@ def hit_rate(ends: Iterable[SessionEnding]) -> HitRate | None:
 
 
 def _has_failed(end: SessionEnding) -> bool | None:
-    """Decide by the report on its run; without one by its labels, and without those by the judge. None: nobody says."""
+    """Return whether a session failed, by its run report, else by its labels, else by the judge. None: nobody says."""
     if end.reported is not None:
         return not end.reported
     if end.labelled is not None:

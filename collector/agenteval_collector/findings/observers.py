@@ -1,7 +1,7 @@
-"""The input and output of observers; there is one observer for each kind of finding.
+"""The input and output of observers. Each kind of finding has one observer.
 
-An observer looks for one fact in a complete trace and yields an `Observation` for each place where it holds, in order.
-It says only what the trace shows: what was not recorded is neither good nor bad.
+An observer looks for one fact in a complete trace. It yields an `Observation` for each place where the fact holds, in
+order. It says only what the trace shows: content that was not recorded is neither good nor bad.
 """
 
 import json
@@ -15,7 +15,7 @@ from otel_agenteval.model import Json, ToolCall, Trace, Turn
 from otel_agenteval.text import cut
 
 MAX_QUOTE = 200
-"""Characters of telemetry that a reason quotes."""
+"""Characters of telemetry that are quoted at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class ObservedTrace:
 
     @property
     def is_history_known(self) -> bool:
-        """True where everything that was said before the trace is known: nothing was, or the model was sent it from the
-        user's first words on."""
+        """True where everything that was said before the trace is known: nothing was said, or the model was sent the
+        conversation from the user's first words on."""
         trace = self.trace
         is_sent = bool(trace.history) and trace.is_history_begun
         return (is_sent or (self.is_first and not trace.history)) and not trace.partial
@@ -42,16 +42,19 @@ class ObservedTrace:
         return ((index, call) for index, turn in self.turns() for call in turn.tool_calls)
 
     def outcomes(self) -> Iterator[tuple[int, ToolCall]]:
-        """Yield the tool calls whose outcome this trace tells, each with the index of its turn: first those of earlier
-        traces, whose results it brought, then its own."""
+        """Yield the tool calls whose outcome this trace tells, each with the index of its turn: first calls of earlier
+        traces whose results arrived with this one, then its own calls."""
         told = self.trace.told
         return chain(((0, call) for call in told[len(told) - self.trace.told_now :]), self.calls())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One place where a fact holds. `reason` is a sentence of evidence, `metadata` what it rests on. `turn` is an
-    index; `agent` is None for the turn's own agent."""
+    """One place where a fact holds.
+
+    `reason` is a sentence of evidence, `metadata` the values that it rests on. `turn` is an index. `agent` is None for
+    the turn's own agent.
+    """
 
     reason: str
     turn: int
@@ -65,7 +68,7 @@ Observer: TypeAlias = Callable[[ObservedTrace], Iterator[Observation]]
 
 
 def of_call(turn: int, call: ToolCall, reason: str, **metadata: Json) -> Observation:
-    """Return an observation of a tool call. One without a span is found on the span of its turn."""
+    """Return an observation of a tool call. A call without a span is shown on the span of its turn."""
     return Observation(
         reason=f"{quote(call.name)} {reason}",
         turn=turn,
@@ -83,6 +86,6 @@ def quote(text: str) -> str:
 
 
 def written(value: Json) -> str:
-    """Return a value as text: a text as it is, anything else as JSON with sorted fields, so that equal values have
-    equal texts."""
+    """Return a value as text: a text as it is, another value as JSON. Fields are sorted, so equal values have equal
+    texts."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

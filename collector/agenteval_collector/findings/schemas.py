@@ -1,9 +1,9 @@
-"""Checks of arguments against a tool's JSON schema, where both may come from an attacker.
+"""Checks of arguments against a tool's JSON schema. Both may come from an attacker.
 
-No regular expression of a schema is run and nothing is fetched: `pattern`, `format` and the quadratic `uniqueItems`
-are not applied. References within a schema are put in place beforehand, as far as there is room; a schema that
-refers elsewhere or to itself, is too large, or is no schema, is not used. Work is bounded by the product of the
-values in schema and arguments.
+No regular expression of a schema runs and nothing is fetched: `pattern`, `format` and `uniqueItems`, which takes
+quadratic time, are not applied. References within a schema are replaced by what they refer to. A schema is not used if
+it refers to itself or elsewhere, is too large, or is no schema. The work is bounded: the number of values in the schema
+times the number of values in the arguments.
 """
 
 import json
@@ -18,13 +18,13 @@ from jsonschema.validators import create
 from otel_agenteval.model import Json
 
 MAX_SCHEMA = 2_000
-"""Values in a schema, with its references in place. A larger schema is not used."""
+"""Values in a schema whose references are replaced. A larger schema is not used."""
 MAX_CHARACTERS = 100_000
 """Characters of a schema's text. The newest 256 such texts are remembered."""
 MAX_DEPTH = 64
 """Levels of a schema. A deeper schema is not used."""
 MAX_WORK = 100_000
-"""Values of schemas times values of arguments that are compared for one trace at most."""
+"""Bound on the work for one trace: values of schemas times values of arguments."""
 
 _APPLIED: Final = (
     *("additionalProperties", "allOf", "anyOf", "const", "contains", "dependentRequired", "enum", "exclusiveMaximum"),
@@ -41,17 +41,17 @@ _NO_FORMATS: Final = FormatChecker(formats=())
 
 
 class Uncheckable(Exception):
-    """Raised where the schema says nothing of the arguments: it is not used, or they are too large."""
+    """Raised where arguments cannot be checked: their schema is not used, or they are too large."""
 
 
 class SchemaChecks:
-    """The checks of one trace, as long as there is room for work."""
+    """Checks the calls of one trace, until their work exceeds its bound."""
 
     def __init__(self, work: int = MAX_WORK) -> None:
         self._left = work
 
     def error(self, arguments: Json, schema: Json) -> str | None:
-        """Return the way in which the arguments break the schema. None where they fit. Raises Uncheckable."""
+        """Return how the arguments break the schema; None where they fit. Raises Uncheckable."""
         if not isinstance(schema, dict) or not schema:
             raise Uncheckable
         text = json.dumps(schema)
@@ -80,7 +80,8 @@ def _validator(schema: str) -> tuple[Validator, int] | None:
 
 
 class _Room:
-    """Puts references in place, for as many values as a schema may have."""
+    """Replaces references in a schema. Nested references could make it exponentially large, so its values are
+    counted."""
 
     def __init__(self, root: Mapping[str, Json]) -> None:
         self.left = MAX_SCHEMA
@@ -88,7 +89,7 @@ class _Room:
         self.root = {key: value for key, value in root.items() if key not in ("$defs", "definitions", "$schema", "$id")}
 
     def place(self, value: Any, level: int = 0) -> Any:
-        """Return a copy of the value with references put in place. Raises Uncheckable."""
+        """Return a copy of the value without references. Raises Uncheckable."""
         self.left -= 1
         if self.left < 0 or level > MAX_DEPTH:
             raise Uncheckable
@@ -96,7 +97,7 @@ class _Room:
             return [self.place(each, level + 1) for each in value]
         if not isinstance(value, dict):
             return value
-        # Other dialects of schemas, and expressions, come with these.
+        # These keywords change how a schema is read.
         if any(isinstance(value.get(key), str) for key in ("$schema", "$id", "$dynamicRef")):
             raise Uncheckable
         if isinstance(value.get("patternProperties"), dict):
@@ -117,7 +118,7 @@ class _Room:
 
 
 def _size(value: Json, enough: int) -> int:
-    """Count the values in `value`, itself included. Counting ends above `enough`."""
+    """Return the number of values in `value`, itself included. Counting stops above `enough`."""
     pending, size = [value], 0
     while pending and size <= enough:
         each = pending.pop()

@@ -1,9 +1,12 @@
-"""Tool calls that a model wrote into its reply instead of making them. Nobody executes them, and the user reads them.
+"""Observer of tool calls that a model wrote into its reply instead of making them. No one executes these calls, and the
+user reads them.
 
-A call that was made in the turn is none, in whatever form the model asked for it. Of what is marked as a call by tags
-or tokens, a call of a known tool counts that begins a line or ends the reply; one of a tool that is not known counts
-only where it is all that was said, or where the trace tells of no tools at all and the reply ends with it. Bare JSON
-or Python counts for known tools only, at the end of the reply. So nothing is said of an answer that explains calls.
+- A tool that was called in the turn is left out, in whatever form the model asked for it.
+- A call that tags or tokens mark counts for a known tool if it begins a line or ends the reply. For an unknown tool it
+  counts if it is the whole reply, or if it ends the reply and the trace names no tools at all.
+- Bare JSON or Python counts only for a known tool, at the end of the reply.
+
+So an answer that explains calls is no finding.
 """
 
 from collections.abc import Iterator
@@ -13,7 +16,7 @@ from agenteval_collector.findings.observers import Observation, ObservedTrace, q
 from otel_agenteval.model import Turn
 
 _ANSWERS = frozenset(("final_answer",))
-"""Tools by which frameworks have a model answer. Writing such a call as text is answering."""
+"""Tools by which a framework has a model answer. Such a call as text is an answer."""
 
 
 def written_out(observed: ObservedTrace) -> Iterator[Observation]:
@@ -48,7 +51,7 @@ def _counts(calls: WrittenCalls, tool: str, known: frozenset[str]) -> bool:
 
 
 def _said(turn: Turn) -> Iterator[tuple[str, str | None, str]]:
-    """Yield span, agent and text of each reply in a turn, then of its answer where no reply is the answer."""
+    """Yield span, agent and text of each reply in a turn, and of its answer if that is none of the replies."""
     replies = [(call.span_id, call.agent, call.output) for call in turn.model_calls if call.output]
     answered = (text for _, _, text in replies)
     yield from replies

@@ -1,5 +1,5 @@
-"""Tool calls that failed, that named an unknown tool, or that brought the same result again; arguments that do not fit
-the tool, and values in them that nobody said."""
+"""Observers of tool calls: calls that failed, named an unknown tool or brought the same result again, arguments that do
+not fit the tool, and values in arguments that nobody said."""
 
 import hashlib
 from collections import defaultdict
@@ -14,17 +14,17 @@ from otel_agenteval.detectors.tool_names import receiver_in
 from otel_agenteval.model import Json, ToolCall
 
 _SAYS_NOTHING = "error"
-"""The text that readers give an error without words."""
+"""The text of an error whose words were not recorded."""
 
 MAX_OFFERED = 20
-"""Tools that are listed as evidence that another one is unknown."""
+"""Offered tools that are listed at most, as evidence that another one is unknown."""
 
 
 def failed(observed: ObservedTrace) -> Iterator[Observation]:
     """Find calls whose span ended in an error, or whose result tells of one: by a field (`error`, `success`, `ok`,
     `isError`, `status`), or as a text that begins like an error ("Error: no such order").
 
-    Other words in a result mean nothing here, and a call whose outcome was not recorded neither worked nor failed.
+    Other words in a result do not count. A call whose outcome was not recorded neither worked nor failed.
     """
     for turn, call in observed.outcomes():
         if call.error is not None:
@@ -34,9 +34,9 @@ def failed(observed: ObservedTrace) -> Iterator[Observation]:
 
 
 def unknown(observed: ObservedTrace) -> Iterator[Observation]:
-    """Find calls of tools that are not among those the model was offered, where the call recorded what was offered.
+    """Find calls of tools that the model was not offered, where it was recorded which tools it was offered.
 
-    Tools that hand the conversation over belong to a framework, and are not always listed.
+    Tools that hand the conversation over are left out: frameworks do not always list them.
     """
     if observed.trace.partial:
         return
@@ -47,7 +47,7 @@ def unknown(observed: ObservedTrace) -> Iterator[Observation]:
 
 
 def repeated(observed: ObservedTrace) -> Iterator[Observation]:
-    """Find calls with the same arguments and the same result, or the same error, as an earlier call of the tool in the
+    """Find calls with the same arguments and the same outcome (result or error) as an earlier call of the tool in the
     trace.
 
     A call whose arguments or outcome were not recorded is not compared.
@@ -70,16 +70,16 @@ def _digest(text: str) -> bytes:
 
 
 MAX_UNSAID = 10
-"""Values of one call that are named at most."""
+"""Values of one call that are listed at most."""
 
 
 def invalid_arguments(observed: ObservedTrace) -> Iterator[Observation]:
-    """Find arguments that are broken JSON, or do not fit the JSON schema that was recorded of the tool."""
+    """Find arguments that are broken JSON, or do not fit the recorded JSON schema of the tool."""
     schemas = SchemaChecks()
     parameters = {tool.name: tool.parameters for tool in observed.trace.available_tools}
     for turn, call in observed.calls():
         if observed.trace.partial and isinstance(call.arguments, str):
-            continue  # The telemetry may have been cut, not the arguments.
+            continue  # Perhaps only the telemetry was cut.
         if _is_broken(call.arguments):
             reason = f"was called with arguments that are no JSON: {quote(written(call.arguments))}"
             yield of_call(turn, call, reason, shape="no JSON")
@@ -89,8 +89,8 @@ def invalid_arguments(observed: ObservedTrace) -> Iterator[Observation]:
 
 
 def _is_broken(arguments: Json) -> bool:
-    """Return whether arguments were meant to be JSON and are not. Some tools take plain text, and libraries write
-    objects in the notation of Python: neither is broken."""
+    """Return whether arguments were meant to be JSON and are not. Plain text, which some tools take, is not broken;
+    nor is an object in Python's notation, as some libraries record it."""
     return isinstance(arguments, str) and arguments.lstrip()[:1] in ("{", "[") and arguments.lstrip()[1:2] != "'"
 
 
@@ -98,7 +98,7 @@ def _misfit(call: ToolCall, schema: Json, schemas: SchemaChecks) -> str | None:
     if call.arguments is None or isinstance(call.arguments, str):
         return None
     if call.span_id is not None and isinstance(schema, dict):
-        # Where a tool was executed, a framework may have added arguments of its own to those of the model.
+        # The arguments of an executed call may hold some that a framework added to those of the model.
         schema = {key: value for key, value in schema.items() if key != "additionalProperties"}
     try:
         return schemas.error(call.arguments, schema)
@@ -107,10 +107,10 @@ def _misfit(call: ToolCall, schema: Json, schemas: SchemaChecks) -> str | None:
 
 
 def unsaid_values(observed: ObservedTrace) -> Iterator[Observation]:
-    """Find identifiers and numbers in arguments that nothing before the call contains: no user, instruction,
-    description of a tool, result or answer.
+    """Find identifiers and numbers in arguments that appear nowhere before the call: not in the user's words, the
+    instructions, definitions of tools, results or answers.
 
-    Looks only where everything that came before is known (`grounding`).
+    Only calls before which everything is known are looked at. `grounding` says which values count.
     """
     if not observed.is_history_known or not observed.trace.tool_calls:
         return

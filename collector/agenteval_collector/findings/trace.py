@@ -1,5 +1,8 @@
-"""Find everything in a complete trace but its loops: each kind is one line in `OBSERVED`. Tell which facts could be
-looked for, as well: "nothing found" is only said of what was seen."""
+"""Find everything in a complete trace except its loops, and tell what could be looked at.
+
+Each kind of finding is one line in `OBSERVED`. Without `seen_in`, a trace without content would look like a trace
+without findings.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -23,15 +26,15 @@ OBSERVED: Final[tuple[tuple[FindingKind, Severity, Observer], ...]] = (
     (FindingKind.VALUE_NOT_SAID, Severity.INFO, tool_calls.unsaid_values),
     (FindingKind.REPEATED_CALL, Severity.INFO, tool_calls.repeated),
 )
-"""The kinds that are looked for, with their severities."""
+"""The kinds of findings, with their severities and observers."""
 
 MAX_OF_A_KIND: Final = 100
-"""Findings of one kind in a trace. The last one says that there are more."""
+"""Findings of one kind in a trace. Where there are more, the last one says so."""
 
 
 def findings_in(trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> list[Finding]:
-    """Return everything that is observed in `trace` but its loops, in order of its turns. `is_first`: no earlier trace
-    of the session is known."""
+    """Return the findings in `trace` except its loops, in order of its turns. `is_first`: no earlier trace of the
+    session is known. `found_at` is in nanoseconds since the Unix epoch."""
     observed = ObservedTrace(trace, is_first)
     found = [
         _finding(trace, kind, severity, observation, session_id, found_at)
@@ -71,11 +74,11 @@ def _finding(
 
 
 def seen_in(trace: Trace, *, is_first: bool) -> Seen:
-    """Tell what could be looked for in `trace`. `is_first`: no trace of the session is known to have come before.
+    """Return what could be looked at in `trace`. `is_first`: no earlier trace of the session is known.
 
-    Not looked for are the answer of a turn that failed or ended in a call, the results of its last calls where it goes
-    on elsewhere, the finish reason of a model call that failed, and earlier turns where there are none. Of a trace that
-    was cut on the way, nothing is seen whole.
+    Content that cannot be there is not missing: the answer of a turn that failed or ended in a call, the results of the
+    last calls if the turn goes on in another trace, the finish reason of a failed model call, and the history of a
+    first trace. Where content was cut on the way, `ALL` becomes `SOME`.
     """
     silent = (turn.output is None and (turn.error is not None or turn.ends_in_call) for turn in trace.turns)
     answering = [turn for turn, is_silent in zip(trace.turns, silent, strict=True) if not is_silent]

@@ -1,4 +1,4 @@
-"""Turns that failed or were answered with nothing, model calls that failed, and answers that a model did not finish."""
+"""Observers of turns that failed, empty answers, model calls that failed, and answers that a model did not finish."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,10 +9,10 @@ from otel_agenteval.model import Json, ModelCall, Turn
 
 
 def turn_failed(observed: ObservedTrace) -> Iterator[Observation]:
-    """Find turns that failed: their own span, or the one around it, ended in an error, or they have no answer because a
-    call failed.
+    """Find turns that failed: their own span or one around it ended in an error, or they have no answer because a call
+    failed.
 
-    A turn did not fail if an attempt in it failed and a later one succeeded, or if whoever waited for it gave up.
+    A turn did not fail if an attempt failed and a later one succeeded, or if its caller went away.
     """
     for index, turn in observed.turns():
         if turn.error is not None and not turn.is_cancelled:
@@ -25,8 +25,8 @@ def turn_failed(observed: ObservedTrace) -> Iterator[Observation]:
 def unanswered(observed: ObservedTrace) -> Iterator[Observation]:
     """Find turns with a recorded answer that is empty.
 
-    Nothing is said where no answer was recorded, where the turn ended in a tool call or a hand-off, and where it
-    failed: that is a finding of its own.
+    Left out are turns without a recorded answer, turns that ended in a tool call or a hand-over, and turns that failed,
+    which are another finding.
     """
     for index, turn in observed.turns():
         if turn.output is not None and not turn.output.strip() and turn.error is None:

@@ -1,7 +1,7 @@
-"""The agents' own work as instruments: tokens, money, durations, tool calls.
+"""Instruments for the work of the agents themselves: tokens, money, durations, tool calls.
 
-Named apart from `gen_ai.client.*`, which an agent's own instrumentation may send to the same backend. A trace counts
-once, when it is complete for the first time.
+Their names differ from `gen_ai.client.*`, which an agent's own instrumentation may send to the same backend. A trace
+counts once: when it is complete for the first time.
 """
 
 from typing import Final
@@ -13,7 +13,8 @@ from agenteval_collector.model.news import News
 from otel_agenteval import semconv
 
 SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""Bounds of durations in seconds: those of `gen_ai.client.operation.duration`, so that both can be compared."""
+"""Bounds of histograms of durations, in seconds. They equal those of `gen_ai.client.operation.duration`, so that both
+can be compared."""
 
 
 class AgentInstruments:
@@ -37,7 +38,7 @@ class AgentInstruments:
         )
 
     def take_news(self, news: News) -> None:
-        """Count and record the work that counts now."""
+        """Count and record the work of traces that became complete."""
         for work in news.work:
             whose = self._identities.identity(work.agent, work.service, work.version, work.environment).attributes
             example = exemplar_span(work.trace_id, work.span_id)
@@ -65,6 +66,7 @@ class AgentInstruments:
             tool = self._tools.attribute(semconv.GEN_AI_TOOL_NAME, each.tool)
             attributes = {**whose, **tool, **_status(each.failed)}
             self._calls.add(1, attributes)
+            # A call that no span of its own records has no duration.
             if each.seconds is not None:
                 operation = {semconv.GEN_AI_OPERATION_NAME: "execute_tool"}
                 self._operations.record(each.seconds, {**attributes, **operation}, example)

@@ -1,8 +1,8 @@
-"""Label values out of telemetry, made safe and few.
+"""Attribute values from telemetry for instruments: cleaned, and limited in number.
 
-The SDK keeps every attribute set it ever saw, so what bounds its memory is how many different sets it is given over
-the life of the process. Agent, service and version come from spans, and spans are hostile input: beyond a bound they
-all become `_other`. Whatever was admitted stays admitted until the collector restarts.
+An instrument keeps every set of attributes that it ever saw. Agent, service and version come from spans, and spans are
+hostile input. So only the first values up to a limit are kept, and later ones become `_other`. A value that was
+admitted stays so until the collector restarts.
 """
 
 import logging
@@ -18,7 +18,7 @@ from otel_agenteval.text import cut, storable
 
 T = TypeVar("T")
 OTHER: Final = "_other"
-"""The label value for everything beyond a bound."""
+"""The value for everything beyond a limit."""
 
 _LABEL_LENGTH: Final = 128
 _LIVE_VERSIONS: Final = 3
@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 def clean(text: str, limit: int) -> str:
     """Return `text` in at most `limit` characters that UTF-8 can hold.
 
-    JSON may carry lone surrogates, and a single one would fail the encoding of a whole page or batch.
+    JSON may hold lone surrogates, and a single one would fail the encoding of a whole page or batch.
     """
     return storable(cut(text, limit))
 
@@ -40,13 +40,13 @@ def present(attributes: Mapping[str, T | None]) -> dict[str, T]:
 
 
 def tenant_attributes(tenant: str) -> dict[str, str]:
-    """Return the attributes of all that leaves of a tenant. The default tenant has none."""
+    """Return the attributes of all telemetry of a tenant. The default tenant has none."""
     return {} if tenant == DEFAULT_TENANT else {semconv.AGENTEVAL_TENANT: tenant}
 
 
 @dataclass(frozen=True, slots=True)
 class AgentIdentity:
-    """The agent, service, version and environment that a measurement is about; None where one was not recorded."""
+    """The agent, service, version and environment of a measurement; None where one was not recorded."""
 
     agent: str | None = None
     service: str | None = None
@@ -55,7 +55,7 @@ class AgentIdentity:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """The recorded ones of the four, as attributes of the measurement."""
+        """The recorded ones as attributes."""
         return present(
             {
                 semconv.GEN_AI_AGENT_NAME: self.agent,
@@ -67,7 +67,7 @@ class AgentIdentity:
 
 
 class _CardinalityLimit:
-    """The first `limit` different values. Logs once that there were more."""
+    """Admits the first `limit` different values. Logs once where there are more."""
 
     def __init__(self, what: str, limit: int) -> None:
         if limit < 1:
@@ -95,27 +95,27 @@ class _CardinalityLimit:
 
 
 class BoundedNames:
-    """Names out of telemetry as values of a label: the first `limit` different ones, then `_other`. Thread-safe."""
+    """Admits the first `limit` different names from telemetry as values of an attribute; later ones become `_other`.
+    Thread-safe."""
 
     def __init__(self, what: str, limit: int) -> None:
         self._admission = _CardinalityLimit(what, limit)
         self._lock = RLock()
 
     def attribute(self, key: str, name: str | None) -> dict[str, str]:
-        """Return the attribute `key` with the name; none where there is no name."""
+        """Return the attribute `key` with the name; empty without a name."""
         with self._lock:
             value = _admitted(name, self._admission)
         return present({key: value})
 
 
 class BoundedIdentities:
-    """Maps whatever spans say of agent, service, version and environment to a bounded number of identities.
+    """Maps agent, service, version and environment, as spans name them, to a limited number of identities. Thread-safe.
 
-    `agents` and `services` bound how many of each have a name of their own, `pairs` how many (agent, service)
-    combinations; past that the agent gives way first, so that a flood of agent names leaves services apart. Of each
-    service the three versions that appeared last have a label, and `versions` bounds how many (agent, service,
-    version) are labelled in the life of the process. `environments` bounds the environments, and `placed` the
-    identities with one. Thread-safe.
+    `agents`, `services` and `environments` limit the names of each. `pairs` limits the combinations of agent and
+    service: beyond it the agent becomes `_other`, so that a flood of agent names leaves services apart. Of each service
+    the three versions that appeared last are kept, and `versions` limits the combinations of agent, service and
+    version. `placed` limits the identities with an environment.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class BoundedIdentities:
         self._agent_versions = _CardinalityLimit("versions of agents with runs", versions)
         self._environments = _CardinalityLimit("environments", environments)
         self._placed = _CardinalityLimit("versions of agents in environments", placed)
-        # Of each service, in the order in which they appeared.
+        # By service, in the order in which versions appeared.
         self._known_versions: dict[str | None, list[str]] = {}
         # Evaluations come from one thread, session levels are read by every scrape and push.
         self._lock = RLock()
@@ -143,7 +143,7 @@ class BoundedIdentities:
     def identity(
         self, agent: str | None, service: str | None, version: str | None, environment: str | None = None
     ) -> AgentIdentity:
-        """Return the identity that instruments may use for a measurement about these."""
+        """Return the identity under which instruments count a measurement."""
         with self._lock:
             agent, service = self.pair(agent, service)
             version = self._version(agent, service, version)
@@ -154,15 +154,15 @@ class BoundedIdentities:
             return replace(placed, environment=OTHER)
 
     def pair(self, agent: str | None, service: str | None) -> tuple[str | None, str | None]:
-        """Return the agent and the service that instruments may use which do not tell versions apart."""
+        """Return the agent and the service for instruments that do not tell versions apart."""
         with self._lock:
             agent = _admitted(agent, self._agents)
             service = _admitted(service, self._services)
             return (agent, service) if self._pairs.admits((agent, service)) else (OTHER, service)
 
     def agent_version(self, agent: str | None, version: str | None) -> dict[str, str] | None:
-        """Return the attributes for instruments that tell versions of an agent apart, and not services; None for a
-        version that has no labels of its own."""
+        """Return the attributes for instruments by agent and version; None where the agent or the version was not
+        admitted."""
         with self._lock:
             agent = _admitted(agent, self._agents)
             version = clean(version, _LABEL_LENGTH) if version else None

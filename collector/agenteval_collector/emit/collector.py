@@ -1,4 +1,4 @@
-"""The collector's own telemetry: what it took, what it refused, and how far behind it is."""
+"""Instruments for the collector's own work: what it received, what it refused, and how far behind it is."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -14,7 +14,8 @@ _PREFIX: Final = "agenteval.collector."
 
 
 class _CounterSpec(NamedTuple):
-    """A counter of the collector's own work. `attribute` tells its sorts apart; empty: it has none."""
+    """The unit and description of a counter. Where it has an `attribute`, that attribute has one value for each sort of
+    thing that is counted."""
 
     unit: str
     description: str
@@ -62,9 +63,9 @@ _COUNTERS: Final = {
 
 
 class CollectorTelemetry:
-    """The pipeline's `Telemetry`, and levels that the composition root connects.
+    """The pipeline's `Telemetry`, and observable instruments for the parts that `wiring/` names.
 
-    Every `observe_*` but that of queues is called once.
+    Each `observe_*` is called once, but `observe_queues`.
     """
 
     def __init__(self, meter: Meter, version: str) -> None:
@@ -74,7 +75,8 @@ class CollectorTelemetry:
             what: meter.counter(_PREFIX + what, counter.unit, counter.description)
             for what, counter in _COUNTERS.items()
         }
-        # A series that appears with its first event has no increase there: these start at zero.
+        # Prometheus sees no increase where a series appears with its first event, so counters without an attribute
+        # start at 0.
         for what, counter in _COUNTERS.items():
             if not counter.attribute:
                 self._counters[what].add(0)
@@ -82,6 +84,7 @@ class CollectorTelemetry:
             "agenteval.collector.queue.size",
             "{item}",
             "Items waiting.",
+            # A copy, as queues may be added while a scrape reads.
             lambda: [(queue.waiting, {_QUEUE: name}) for name, queue in list(self._queues.items())],
         )
         about = "Always 1; the label says which collector this is."
@@ -92,11 +95,11 @@ class CollectorTelemetry:
         self._counters[what].add(number, {attribute: which} if attribute else None)
 
     def observe_queues(self, queues: Mapping[str, Queue]) -> None:
-        """Show how many items wait in these queues, too, by name."""
+        """Show how many items wait in these queues, by name. May be called again for further queues."""
         self._queues.update(queues)
 
     def observe_assembly(self, assembly: Assembling) -> None:
-        """Show how many traces are open, and how far scoring is behind what was acknowledged."""
+        """Show how many traces are open, and how far scoring lags behind the requests that were acknowledged."""
         about = "Traces held in memory until they are complete."
         self._show("traces.open", "{trace}", about, lambda: assembly.open_traces)
         about = "Acknowledged requests that are not fully scored."
@@ -105,7 +108,7 @@ class CollectorTelemetry:
         self._show("log.oldest_age", "s", about, lambda: assembly.lag().oldest_age)
 
     def observe_partitions(self, lags: Mapping[str, Callable[[], Mapping[int, int]]]) -> None:
-        """Show how far this process is behind in each partition that it reads, by topic."""
+        """Show the lag of this process in each partition that it reads, by topic."""
         self._meter.observable(
             "agenteval.collector.partition.lag",
             "{message}",
@@ -118,13 +121,13 @@ class CollectorTelemetry:
         )
 
     def observe_memory(self, memory: MemoryGuard) -> None:
-        """Show how much memory the process takes, and how much it may."""
+        """Show the memory that the process uses, and its limit."""
         self._show("memory", "By", "Resident memory of the process.", lambda: memory.used)
         about = "Memory that the process may take: near it, requests are refused."
         self._show("memory.limit", "By", about, lambda: memory.limit)
 
     def observe_duty(self, is_on_duty: Callable[[], bool]) -> None:
-        """Show whether this process shows what is so for all that share the work."""
+        """Show whether this process is on duty: of several, one shows facts about all of them."""
         about = (
             "1 where this process shows facts about all processes, pushes events and deletes, else 0: of several "
             "processes one does."
@@ -132,7 +135,7 @@ class CollectorTelemetry:
         self._show("on.duty", "", about, lambda: float(is_on_duty()))
 
     def observe_pushes(self, failures: Callable[[], Mapping[str, int]]) -> None:
-        """Show how many OTLP exports failed for good so far, by signal."""
+        """Show the number of OTLP exports that failed for good, by signal."""
         self._meter.observable(
             "agenteval.collector.push.failures",
             "{request}",

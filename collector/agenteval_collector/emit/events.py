@@ -1,7 +1,7 @@
-"""News as `gen_ai.evaluation.result` events on the evaluated span.
+"""Make `gen_ai.evaluation.result` events from news, on the evaluated span.
 
-Names as in the GenAI semantic conventions (open-telemetry/semantic-conventions-genai); what those do not define is
-under `agenteval.*`, the evaluated service included: the resource of the event is this collector.
+Names follow the GenAI semantic conventions (open-telemetry/semantic-conventions-genai). Names that those do not define
+begin with `agenteval.`. So does the evaluated service, because the resource of the event is this collector.
 """
 
 import json
@@ -22,18 +22,18 @@ from otel_agenteval.text import storable
 _EXPLANATION_LENGTH: Final = 1024
 _NAME_LENGTH: Final = 256
 _EVENTS: Final = uuid.UUID("7a3f4dc6-2f0e-4f0a-9c43-5d6b8e2c1a90")
-"""The name space of our events' ids."""
+"""The name space of event ids (UUID version 5)."""
 
 
 _UNTOLD: Final = frozenset({Status.PENDING, Status.NO_JUDGE})
-"""Statuses that make no event: they say nothing of the trace, only that the judge has not looked at it."""
+"""Statuses that make no event, because the judge has not looked at the trace yet, or never will."""
 
 
 def events_of(news: News, tenant: str = DEFAULT_TENANT) -> list[Event]:
-    """Make an event for every revision of every outcome, and once for each finding that was told live or is an error.
+    """Make an event for every revision of every outcome, and one for each finding that was told live or is an error.
 
-    All have the name of the tenant, so that no two tenants have an event in common. A final score was told when it was
-    found.
+    Events carry the tenant's name, so that no two tenants share an event id. A final session score makes none: it was
+    told when it was computed.
     """
     whose = tenant_attributes(tenant)
     findings = [
@@ -53,7 +53,7 @@ def _of_finding(finding: Finding, whose: Mapping[str, str]) -> Event:
 
 
 def _event(about: Evaluation | Finding, subject_id: str, at: int, attributes: dict[str, str | float | int]) -> Event:
-    """Make an event. Its id follows from all that it says but the time: what a replay finds again is the same event."""
+    """Make an event. Its id is a hash of everything but the time, so that a replay makes the same event again."""
     trace_id, span_id = about.trace_id or "", about.span_id or ""
     said = json.dumps([subject_id, trace_id, span_id, attributes], sort_keys=True)
     event_id = str(uuid.uuid5(_EVENTS, said))
@@ -95,7 +95,7 @@ def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
 
 def _finding_attributes(finding: Finding) -> dict[str, str | float | int]:
     is_loop = finding.kind in LOOP_KINDS
-    # The session may only become known later.
+    # A trace without a session has its own id as the session's. Its session may become known later.
     session_id = None if finding.session_id == finding.trace_id else finding.session_id
     return present(
         {

@@ -1,4 +1,4 @@
-"""News for several sinks, none of which can stop the others."""
+"""Hand news to several sinks, so that a sink that fails does not stop the others."""
 
 import logging
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ _logger = logging.getLogger(__name__)
 
 
 class Fanout:
-    """A `NewsSink` that hands what it gets to each of `sinks` in turn.
+    """A `NewsSink` that hands news to each of `sinks` in turn.
 
-    A sink that raises loses that call only. It is counted each time and logged when it starts to fail, not once per
-    call: a broken sink must not fill the disk. As thread-safe as its sinks.
+    A sink that raises misses that piece of news, and the failure is counted. Only the first failure in a row is logged:
+    a broken sink must not fill the disk. As thread-safe as its sinks.
     """
 
     def __init__(self, sinks: Mapping[str, NewsSink], telemetry: Telemetry) -> None:

@@ -1,4 +1,4 @@
-"""The watch feed: evaluations and live findings for all watchers, and recent alarms for those who were away."""
+"""The feed: outcomes and live findings for all watchers, and recent alarms for watchers that were away."""
 
 import logging
 from collections import deque
@@ -21,9 +21,9 @@ from otel_agenteval.lru import LruMap
 from otel_agenteval.outcome import Evaluation, Method, SubjectKind
 
 MAX_ALARMS: Final = 1024
-"""Alarms that are remembered for watchers that were away, the newest."""
+"""The newest alarms are remembered, up to this number, for watchers that were away."""
 MAX_MISSED: Final = 256
-"""Missed alarms that a watcher is told of, the newest."""
+"""A watcher that comes back gets the newest alarms that it missed, up to this number."""
 _QUEUE: Final = "watch"
 
 _logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A number of events that were lost at this point, because their reader was too slow."""
+    """The number of entries that were dropped at this point, because their reader was too slow."""
 
     count: int
 
@@ -43,10 +43,10 @@ _Participants: TypeAlias = Callable[[str], Container[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """A watcher's choice of events: only `session_id`, only evaluators called `names`, where they are given.
+    """What a watcher wants: only entries of `session_id`, and only of evaluators called `names`, where these are given.
 
-    Loops have the name of their evaluator, other findings that of their kind. With `process_id` only what is wrong with
-    the sessions that this process takes part in: findings, and judged scores of traces below their threshold.
+    Loops have the name of their evaluator, other findings that of their kind. With `process_id`, the watcher gets only
+    alarms of sessions that this process takes part in: findings, and judged scores of traces below their threshold.
     """
 
     session_id: str | None = None
@@ -54,7 +54,7 @@ class Interest:
     process_id: str | None = None
 
     def covers(self, event: FeedEntry, participants: _Participants) -> bool:
-        """Return whether the watcher wants the event."""
+        """Return whether the watcher wants this entry."""
         session_id, name = event.session_id, _name(event)
         if self.session_id not in (None, session_id) or (self.names and name not in self.names):
             return False
@@ -70,43 +70,45 @@ def _name(event: FeedEntry) -> str:
 
 
 def is_alarm(event: FeedEntry) -> bool:
-    """Return whether the event says that something is wrong: a finding that is told live, or a judged score of a trace
-    below its threshold."""
+    """Return whether the entry reports something wrong: a finding that is told live, or a judged score of a trace below
+    its threshold."""
     if isinstance(event, Finding):
         return True
     return event.method is Method.LLM and event.subject is SubjectKind.TRACE and event.success is False
 
 
 def alarm_key(event: FeedEntry) -> tuple[str | None, ...]:
-    """Return what tells an alarm from others, however often it is told."""
+    """Return a key that is equal for the same alarm, however often it is told."""
     if isinstance(event, Finding):
         return event.trace_id, event.kind, event.span_id
     return event.subject_id, event.name
 
 
 class Participants:
-    """The processes of a session's newest complete traces, which are `stored`, and of its `running` ones."""
+    """Finds the processes that take part in a session: of its newest complete traces (`stored`), and of its `running`
+    ones."""
 
     def __init__(self, stored: ProcessesIn, *running: ProcessesIn) -> None:
         self._stored = stored
         self._running = running
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """Return the processes in the session; without the stored ones where the store refuses. Thread-safe."""
+        """Return the processes in the session. Where the store cannot be asked, only those of running traces.
+        Thread-safe."""
         found = frozenset[str]().union(*(running.processes_in(session_id) for running in self._running))
         try:
             return found | self._stored.processes_in(session_id)
         except RetryableError as error:
-            # Whoever is known without the store hears of it all the same.
+            # Processes that are known without the store still get the alarm.
             _logger.warning("not all processes of session %.200r are known now: %s", session_id, error)
             return found
 
 
 class Subscription(AbstractContextManager["Subscription"]):
-    """The events that one watcher has not read yet: at most `capacity`, of which the oldest give way to new ones.
+    """The entries that one watcher has not read yet. Above `capacity`, the oldest are dropped.
 
-    Findings come before the outcomes that wait, which may be hundreds, and give way after them. Thread-safe. To be
-    closed when the watcher leaves; usable as a context manager.
+    Findings are read before outcomes, of which hundreds may wait, and are dropped after them. Thread-safe. Close it
+    when the watcher leaves; it is a context manager.
     """
 
     def __init__(self, feed: "Feed", interest: Interest, capacity: int) -> None:
@@ -121,13 +123,14 @@ class Subscription(AbstractContextManager["Subscription"]):
 
     @property
     def closed(self) -> bool:
-        """True once nothing more will be added; what was added before can still be read."""
+        """True once nothing more is added. What was added before can still be read."""
         return self._closed
 
     def get(self, timeout: float) -> FeedItem | None:
-        """Return the next event, or how many were lost before it.
+        """Return the next entry, or how many were dropped before it.
 
-        None when nothing came within `timeout` seconds, or the subscription is closed and read to its end.
+        Returns None where nothing came within `timeout` seconds, or where the subscription is closed and read to its
+        end.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._findings or self._outcomes or self._closed, timeout)
@@ -139,14 +142,14 @@ class Subscription(AbstractContextManager["Subscription"]):
             return self._outcomes.popleft() if self._outcomes else None
 
     def close(self) -> None:
-        """Leave the feed and wake the caller of `get`. May be called more than once."""
+        """Leave the feed and wake the caller of `get`. May be called again."""
         self._feed._leave(self)
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def _offer(self, events: Sequence[FeedEntry], participants: _Participants) -> int:
-        """Add those that the watcher asked for; returns how many older ones were lost for them."""
+        """Add the entries that the watcher wants. Returns how many older ones were dropped for them."""
         wanted = [event for event in events if self._interest.covers(event, participants)]
         if not wanted:
             return 0
@@ -161,7 +164,7 @@ class Subscription(AbstractContextManager["Subscription"]):
         return lost
 
     def _catch_up(self, missed: Sequence[FeedEntry], participants: _Participants) -> None:
-        """Put those of `missed`, the newest first, that the watcher wants before what it was told meanwhile."""
+        """Put alarms from `missed` (newest first) that the watcher wants before the entries that it got meanwhile."""
         wanted = islice((event for event in missed if self._interest.covers(event, participants)), MAX_MISSED)
         with self._changed:
             room = self._capacity - len(self._findings) - len(self._outcomes)
@@ -176,10 +179,10 @@ class Subscription(AbstractContextManager["Subscription"]):
 
 
 class Feed:
-    """Gives every event, findings too, to all watchers; a slow watcher delays nobody.
+    """Gives each entry to all watchers that want it. A slow watcher delays nobody.
 
-    `participants` knows the processes that take part in a session. `capacity` bounds what waits for one watcher; how
-    many watch, the service bounds (`api/service.py`).
+    `participants` finds the processes of a session. At most `capacity` entries wait for one watcher. The number of
+    watchers is bounded by the service (`api/service.py`).
     """
 
     def __init__(
@@ -196,7 +199,7 @@ class Feed:
         self._participants = participants
         self._clock = clock
         self._capacity = capacity
-        # Each once, with the time of its telling (ns).
+        # Each alarm once, with the time (ns) at which it was told.
         self._alarms: LruMap[tuple[str | None, ...], tuple[int, FeedEntry]] = LruMap(MAX_ALARMS)
         self._subscriptions: set[Subscription] = set()
         self._closed = False
@@ -204,13 +207,13 @@ class Feed:
         self._lock = Lock()
 
     def remember(self, findings: Sequence[Finding]) -> None:
-        """Remember findings of an earlier process, the oldest first, as told when they were found."""
+        """Remember findings of an earlier process, oldest first, as alarms told when they were found."""
         with self._lock:
             for finding in findings:
                 self._alarms.put(alarm_key(finding), (finding.found_at, finding))
 
     def forget(self, trace_ids: Collection[str]) -> None:
-        """Forget the remembered alarms of these traces."""
+        """Forget the alarms of these traces."""
         doomed = {*trace_ids}
         with self._lock:
             kept = [entry for entry in self._alarms.newest_first() if entry[1].trace_id not in doomed]
@@ -225,8 +228,8 @@ class Feed:
         process_id: str | None = None,
         missed_seconds: float = 0.0,
     ) -> Subscription:
-        """Watch the events that `Interest` describes, from now on. With `missed_seconds`, the remembered alarms of so
-        much time past come first, the oldest of them first.
+        """Watch the entries that `Interest` describes, from now on. The alarms of the last `missed_seconds` come first,
+        oldest first.
 
         Raises Unavailable once the feed is closed.
         """
@@ -242,8 +245,9 @@ class Feed:
         return subscription
 
     def take_news(self, news: News) -> None:
-        """Give new findings and evaluations to all who asked for them, findings first: a loop may still be stopped."""
-        # A final score was handed out when it was found.
+        """Give new findings and outcomes to the watchers that want them. Findings come first: a loop may still be
+        stopped."""
+        # A final session score was handed out when it was computed.
         evaluations = [committed.evaluation for committed in news.evaluations if not committed.final]
         events: list[FeedEntry] = [*news.told, *evaluations]
         if not events:
@@ -253,14 +257,14 @@ class Feed:
             for event in filter(is_alarm, events):
                 self._alarms.put(alarm_key(event), (now, event))
             subscriptions = list(self._subscriptions)
-        # Asked once for each session, and only where a watcher is interested.
+        # Cached, as a commit has many entries of one session, and finding its processes asks the store.
         participants = cache(self._participants.processes_in)
         lost = sum(subscription._offer(events, participants) for subscription in subscriptions)
         if lost:
             self._telemetry.count(Counted.DROPPED, lost, _QUEUE)
 
     def close(self) -> None:
-        """End every subscription; there will be no new ones."""
+        """End every subscription, and refuse new ones."""
         with self._lock:
             self._closed = True
             subscriptions = list(self._subscriptions)

@@ -1,8 +1,8 @@
-"""Scores and findings as instruments.
+"""Instruments for scores and findings.
 
-A trace's outcome is counted once, at its first revision; a session's once, when it is final. Late spans change what
-the store and the events say, never what was counted. Each finding is counted once, each trace and session by its worst
-finding. Problems, which gather findings that recur, are shown by their number.
+An outcome of a trace is counted once, at its first revision. An outcome of a session is counted once, when it is final.
+Late spans change what the store and the events say, never what was counted. Each finding is counted once. Traces and
+sessions are counted by their worst finding. Problems, which gather findings that recur, are shown as a number.
 """
 
 from collections import Counter as Tally
@@ -47,18 +47,18 @@ class EvaluationInstruments:
         )
 
     def take_news(self, news: News) -> None:
-        """Record and count what counts now."""
+        """Record first outcomes of traces and final ones of sessions."""
         alike: dict[Hashable, list[Evaluation]] = {}
         for committed in news.evaluations:
             evaluation = committed.evaluation
             if committed.final if evaluation.subject is SubjectKind.SESSION else committed.first:
                 alike.setdefault(_series(evaluation), []).append(evaluation)
-        # Most of a commit are of a few series, and finding a series takes longer than counting.
+        # Most evaluations of a commit share a few series, and finding a series takes longer than counting.
         for evaluations in alike.values():
             self._take(evaluations)
 
     def _take(self, evaluations: Sequence[Evaluation]) -> None:
-        """Record evaluations of one series."""
+        """Record evaluations that share a series."""
         first = evaluations[0]
         whose = self._identities.identity(
             first.agent, first.service, first.service_version, first.environment
@@ -77,8 +77,10 @@ class EvaluationInstruments:
         self._outcomes.add(len(evaluations), {**attributes, **present(came_of_it)})
 
     def observe_sessions(self, read: Callable[[], Iterable[SessionLevel]], past: PastSessionCounts) -> None:
-        """Show the levels of open sessions from now on, and what chance explains after `past`. They are read from any
-        thread at each scrape and push. To be called once."""
+        """Show how many sessions are open and score low, and how many low ones chance explains after `past` ones.
+
+        The sources are read from any thread at each scrape and push. Call it once.
+        """
 
         self._meter.observable(
             "agenteval.sessions.active",
@@ -100,7 +102,8 @@ class EvaluationInstruments:
         )
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> list[tuple[int, dict[str, str]]]:
-        # Several agents may share the label `_other`, and of equal attributes only the last level is shown.
+        # Several agents may share the value `_other`, and of equal attributes only the last value is shown: add them
+        # up.
         totals: Tally[tuple[AgentIdentity, str | None]] = Tally()
         for level, count in levels:
             agent, service = self._identities.pair(level.agent, level.service)
@@ -111,7 +114,7 @@ class EvaluationInstruments:
         ]
 
     def _low_limits(self, levels: Iterable[SessionLevel], past: PastSessionCounts) -> list[tuple[int, dict[str, str]]]:
-        # As above: those that share a label have one limit, of all their sessions together.
+        # Agents that share `_other` share one limit, of all their sessions together.
         active: Tally[tuple[AgentIdentity, str]] = Tally()
         over: Tally[tuple[AgentIdentity, str]] = Tally()
         over_low: Tally[tuple[AgentIdentity, str]] = Tally()
@@ -133,15 +136,15 @@ class EvaluationInstruments:
 
 
 def _series(evaluation: Evaluation) -> Hashable:
-    """Return a value that is equal for evaluations that count alike."""
+    """Return a key that is equal for evaluations of the same series."""
     each = evaluation
     whose = each.agent, each.service, each.service_version, each.environment
     return whose, each.name, each.subject, each.method, each.part, each.outcome.status, each.success
 
 
 def _what(evaluation: Evaluation) -> dict[str, str]:
-    """Return what an evaluation is, as attributes. One that rests on the judge has its part of the sessions: rates are
-    of the random part alone."""
+    """Return the attributes that describe an evaluation. A judged one has its part of the sample: pass rates use the
+    random part alone."""
     return {
         semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
         semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
@@ -151,14 +154,14 @@ def _what(evaluation: Evaluation) -> dict[str, str]:
 
 
 def score_label(evaluation: Evaluation) -> str | None:
-    """Return `pass` or `fail` against the evaluation's threshold. None where it has no score or no threshold."""
+    """Return `pass` or `fail` against the threshold; None without a score or a threshold."""
     if evaluation.success is None:
         return None
     return "pass" if evaluation.success else "fail"
 
 
 class FindingInstruments:
-    """The counters of findings, loops, traces and sessions. Thread-safe."""
+    """Counts findings, loops, traces and sessions. Thread-safe."""
 
     def __init__(self, meter: Meter, identities: BoundedIdentities) -> None:
         self._meter = meter
@@ -182,7 +185,8 @@ class FindingInstruments:
         )
 
     def take_news(self, news: News) -> None:
-        """Count findings, complete traces and sessions that are over; loops that are only observed are no loops."""
+        """Count findings, complete traces and ended sessions. Of loops, only those in mode alarm are counted as
+        loops."""
         self._count_worst(self._traces, news.traces)
         self._count_worst(self._sessions, news.sessions)
         for each in news.counted:
@@ -195,9 +199,10 @@ class FindingInstruments:
                 self._last_loops[tuple(loop.items())] = each.found_at / 1e9
 
     def observe_problems(self, read: Callable[[], Sequence[ProblemCount]]) -> None:
-        """Show the number of problems from now on. To be called once.
+        """Show the number of problems by state, severity and agent. Call it once.
 
-        Every agent with a problem has all states, most of them 0: an alert on new ones must see them come and go.
+        Every agent with a problem has a series for each state, most of them 0: an alert on new problems must see them
+        come and go.
         """
 
         def levels() -> Observations:

@@ -1,7 +1,7 @@
-"""The judge's work as instruments: durations, costs, and traces that wait.
+"""Instruments for the judge's work: durations, costs, and traces that wait.
 
-Names as evaluators in the field have them (`gen_ai.evaluation.client.*`); bounds and attributes as the GenAI semantic
-conventions have them for any model client.
+Names are those that evaluators in the field use (`gen_ai.evaluation.client.*`). Bounds and attributes follow the GenAI
+semantic conventions for model clients.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,17 +20,17 @@ TOKEN_BOUNDS: Final = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048
 
 _OPERATION: Final = "chat"
 _PROVIDER: Final = "openai"
-"""The protocol that is spoken. The conventions want this name even where another vendor stands behind the endpoint."""
+"""The protocol that is spoken: the conventions want this name whichever vendor's endpoint answers."""
 _RESULTS: Final = {known: {semconv.AGENTEVAL_RESULT: name} for known, name in ((True, "hit"), (False, "miss"))}
 _INPUT: Final = "input"
 _OUTPUT: Final = "output"
 
 
 class JudgeInstruments:
-    """The `JudgeTelemetry` of the judge's engine.
+    """The judge's `JudgeTelemetry`.
 
-    `models` are those that the settings name, and question names come from our code and the settings too: neither
-    can be anything that spans say. A model that is not among them is `_other`.
+    `models` are those that the settings name; any other model is shown as `_other`. Names of questions come from code
+    and settings. So spans cannot add values.
     """
 
     def __init__(self, meter: Meter, models: Collection[str]) -> None:
@@ -66,7 +66,7 @@ class JudgeInstruments:
             "{lookup}",
             "Questions to the judge, by whether their answer was known already.",
         )
-        # A series that appears with its first event has no increase there.
+        # Prometheus sees no increase where a series appears with its first event.
         self._enqueue_errors.add(0)
         for result in _RESULTS.values():
             self._lookups.add(0, result)
@@ -100,7 +100,7 @@ class JudgeInstruments:
         }
 
     def observe_drift(self, read: Callable[[], Sequence[Drift]]) -> None:
-        """Show of each evaluator whether its judge has drifted. To be called once."""
+        """Show for each evaluator whether the judge has drifted. Call it once."""
         self._meter.observable(
             "agenteval.judge.drift",
             "",
@@ -109,7 +109,7 @@ class JudgeInstruments:
         )
 
     def observe_budget(self, read: Callable[[], Sequence[BudgetLevel]]) -> None:
-        """Show each bound of the budget, and how much of it is used up. To be called once."""
+        """Show each bound of the budget, and how much of it is used up. Call it once."""
         self._meter.observable(
             "agenteval.judge.budget.used",
             "",
@@ -124,7 +124,7 @@ class JudgeInstruments:
         )
 
     def observe_stage(self, stage: JudgeQueue) -> None:
-        """Show how many traces wait for the judge, and whether it is away. To be called once."""
+        """Show how many traces wait for the judge, and whether requests to it are paused. Call it once."""
         self._meter.observable(
             "agenteval.judge.paused",
             "",

@@ -1,12 +1,12 @@
-"""The instruments of a collector: counters and histograms whose new series begin with 0, and levels.
+"""The instruments of a collector: counters and histograms whose new series begin with 0, and observable instruments.
 
-A series that appears with its first increment has no value before it: `increase()` in Prometheus does not see the first
-burst of failures of a new version, which is the one that matters. So a series shows 0 to each reader (the scrape, the
-push) once before it shows more. What is recorded meanwhile is kept; nothing is lost, nothing waits. To a reader that is
-new itself, old series show what they have: else all that they ever counted would be an increase.
+Where a series appears with its first increment, `increase()` in Prometheus sees no value before it. It misses the first
+burst of failures of a new version, which is the one that matters. So each reader (the scrape, the push) sees 0 once
+before it sees more. Nothing that is recorded meanwhile is lost, and nothing waits. A reader that is itself new sees the
+full value of series older than `NEW_FOR`: otherwise all that they ever counted would look like an increase.
 
 The SDK's instruments cannot do that, and take ten times as long to record. Its data model is kept, so that its
-exporters encode and send what is read here.
+exporters can encode and send the values.
 """
 
 import logging
@@ -27,7 +27,7 @@ _Key: TypeAlias = tuple[tuple[str, str], ...]
 _Value = TypeVar("_Value")
 _CUMULATIVE: Final = sdk.AggregationTemporality.CUMULATIVE
 NEW_FOR: Final = 300 * 10**9
-"""Nanoseconds for which a series begins with 0 to a reader that has never read before."""
+"""Age in nanoseconds up to which a series begins with 0 for a reader that has never read before."""
 
 
 Observations: TypeAlias = Iterable[tuple[float, Mapping[str, str]]]
@@ -37,37 +37,39 @@ _logger = logging.getLogger(__name__)
 
 
 class ExemplarSpan(NamedTuple):
-    """The span that a recorded value is about."""
+    """The span that is kept as the exemplar of a recorded value."""
 
     trace_id: int
     span_id: int
 
 
 def exemplar_span(trace_id: str | None, span_id: str | None) -> ExemplarSpan | None:
-    """Return the span with these ids, in hex, as an example. None where one of them is not known."""
+    """Return the span with these ids in hex; None where one of them is unknown."""
     return ExemplarSpan(int(trace_id, 16), int(span_id, 16)) if trace_id and span_id else None
 
 
 class _Instrument(ABC, Generic[_Value]):
-    """Series by their attributes. Recording takes a lock and no look at the attributes, so that they must be few and
+    """Values by their attributes. Recording takes a lock and does not check the attributes: callers keep them few and
     bounded. Thread-safe."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._lock = Lock()
         self._series: dict[_Key, _Value] = {}
-        # When each of them began, in that order.
+        # The time (ns) at which each series began, in order.
         self._begun: list[int] = []
-        # How many of the series, in the order in which they came, each reader has been shown.
+        # By reader, how many series it has seen: the first so many in the order in which they began.
         self._shown: dict[str, int] = {}
 
     def has_new(self, reader: str) -> bool:
-        """Return whether a series has not been shown to the reader."""
+        """Return whether there is a series that the reader has not seen."""
         return self._shown.get(reader, 0) < len(self._series)
 
     def data(self, reader: str | None, since: int, now: int) -> sdk.Sum | sdk.Histogram:
-        """Return what the reader is shown of the time from `since` to `now`, in nanoseconds since the Unix epoch. None
-        only looks: it is shown everything, and no reader misses a 0 for that."""
+        """Return the values for the reader, from `since` to `now` (nanoseconds since the Unix epoch).
+
+        Series that are new to the reader are 0. Reader None sees everything, and does not count as having seen it.
+        """
         with self._lock:
             copied = [(key, self._copy(value)) for key, value in self._series.items()]
             if reader is None:
@@ -114,7 +116,7 @@ class Counter(_Instrument[float]):
 
 @dataclass(slots=True)
 class _Buckets:
-    """The values of a series, counted by bucket, with the newest example of each bucket."""
+    """The values of a series, counted by bucket, with the newest exemplar of each bucket."""
 
     counts: list[int]
     sum: float = 0.0
@@ -124,14 +126,14 @@ class _Buckets:
 
 
 class Histogram(_Instrument[_Buckets]):
-    """Counts of values by bucket; `bounds` are the upper bounds of all buckets but the last one."""
+    """Values counted by bucket; `bounds` are the upper bounds of all buckets but the last."""
 
     def __init__(self, clock: Callable[[], int], bounds: Sequence[float]) -> None:
         super().__init__(clock)
         self._bounds = bounds
 
     def record(self, value: float, attributes: Mapping[str, str], example: ExemplarSpan | None = None) -> None:
-        """Add a value to the series with these attributes."""
+        """Record a value in the series with these attributes."""
         key, bucket = _key(attributes), bisect_left(self._bounds, value)
         with self._lock:
             buckets = self._series.get(key)
@@ -171,7 +173,7 @@ class Histogram(_Instrument[_Buckets]):
 
 
 class _Observable:
-    """A gauge of what `read` returns at each look; a counter where that only `rises`."""
+    """A gauge that shows what `read` returns; a counter where the values only rise (`rises`)."""
 
     def __init__(self, name: str, read: Callable[[], Observations], rises: bool) -> None:
         self._name = name
@@ -179,11 +181,11 @@ class _Observable:
         self._rises = rises
 
     def has_new(self, reader: str) -> bool:
-        """Return false: levels do not begin with 0."""
+        """Return False: these series do not begin with 0."""
         return False
 
     def data(self, reader: str | None, since: int, now: int) -> sdk.Sum | sdk.Gauge:
-        """Return the levels of now; none where they cannot be read."""
+        """Return the present values; none where `read` fails."""
         try:
             levels = {_key(attributes): value for value, attributes in self._read()}
         except Exception:
@@ -200,8 +202,8 @@ _Made = TypeVar("_Made", Counter, Histogram, _Observable)
 class Meter:
     """Makes the instruments of a collector, and reads all of them. Thread-safe.
 
-    `clock` gives the time in nanoseconds since the Unix epoch. All that leaves is of the `resource` and the `scope`,
-    with the attributes `whose` on each series.
+    `clock` gives nanoseconds since the Unix epoch. All data carries the `resource` and the `scope`, and each series the
+    attributes `whose`.
     """
 
     def __init__(
@@ -217,7 +219,7 @@ class Meter:
         self._clock = clock
         self._since = clock()
         self._instruments: list[tuple[tuple[str, str, str], Counter | Histogram | _Observable]] = []
-        # Sources of levels are not asked by several threads at once: some share what they have read.
+        # One thread at a time asks the sources of observable instruments: some of them share what they have read.
         self._reading = Lock()
 
     def counter(self, name: str, unit: str, description: str) -> Counter:
@@ -231,7 +233,7 @@ class Meter:
     def observable(
         self, name: str, unit: str, description: str, read: Callable[[], Observations], *, rises: bool = False
     ) -> None:
-        """Show what `read` returns, asked anew at each scrape and push. To be called once of each name."""
+        """Show what `read` returns at each scrape and push. Call it once for each name."""
         self._add(name, unit, description, _Observable(name, read, rises))
 
     def _add(self, name: str, unit: str, description: str, made: _Made) -> _Made:
@@ -243,7 +245,7 @@ class Meter:
         return any(each.has_new(reader) for _, each in self._instruments)
 
     def read(self, reader: str | None) -> sdk.MetricsData:
-        """Return what is to be shown to the reader now; None only looks."""
+        """Return the data for the reader; None looks without being remembered as a reader."""
         now = self._clock()
         with self._reading:
             read = [(about, each.data(reader, self._since, now)) for about, each in self._instruments]

@@ -1,4 +1,4 @@
-"""All that the collector emits, built in one place: instruments, the Prometheus page, and OTLP push."""
+"""All telemetry that the collector emits, built in one place: instruments, the Prometheus page, and the OTLP push."""
 
 import os
 import time
@@ -29,12 +29,12 @@ _SCRAPE_OF_ALL: Final = "scrape of all tenants"
 
 
 class TelemetryOutput:
-    """The collector's instruments and events, and the ways they leave.
+    """The collector's instruments and events, and the ways they leave it.
 
-    `version` is the collector's, `instance_id` tells it from other collectors at one backend. Without `push` nothing is
-    pushed; its events are those of the `outbox`, and leave while the process `is_on_duty`. All series of a
-    `tenant` have its name. The environment has no say: `OTEL_*` variables on this machine are meant for the agents, and
-    might carry another backend's key.
+    `version` is the collector's; `instance_id` tells it from other collectors at the same backend. Without `push`
+    nothing is pushed. Pushed events come from the `outbox`, and only while this process `is_on_duty`. All series carry
+    the name of the `tenant`. `OTEL_*` variables are ignored: on this machine they are meant for agents, and might carry
+    another backend's key.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class TelemetryOutput:
             each.start()
 
     def judge(self, models: Collection[str]) -> JudgeInstruments:
-        """Make the instruments of a judge that may be asked for these models; only a collector with one has them. To be
-        called once."""
+        """Make the instruments of the judge, which may use these models. Call it once, where there is a judge."""
         return JudgeInstruments(self._meter, models)
 
     def render(self, headers: Mapping[str, str], others: Iterable["TelemetryOutput"] = ()) -> tuple[bytes, str]:
         """Return the page for Prometheus and its content type, for a request with these headers. Thread-safe.
 
-        Those of other tenants are shown, too. Who scrapes them so is another reader than one who scrapes them alone.
+        The page also shows `others`, the outputs of other tenants. A scraper that reads all tenants is another reader
+        than one that reads this tenant alone.
         """
         reads = SCRAPER_HEADER in headers
         collected = [self._meter.read(_SCRAPE if reads else None)]
@@ -89,7 +89,7 @@ class TelemetryOutput:
     def shutdown(self, timeout: float) -> None:
         """Push what waits, for at most `timeout` seconds, then stop."""
         deadline = time.monotonic() + timeout
-        # All of them first, so that they send their last at the same time.
+        # End all of them first, so that they send their last data at the same time.
         for push in self._pushes.values():
             push.end()
         for push in self._pushes.values():
@@ -98,9 +98,9 @@ class TelemetryOutput:
 
 @contextmanager
 def _without_otel_environment() -> Iterator[None]:
-    """Hide `OTEL_*` from the SDK, which reads them in its constructors, even where arguments are given.
+    """Hide `OTEL_*` variables from the SDK, whose constructors read them even where arguments are given.
 
-    The variables are process-wide: to be used at start, before other threads read them.
+    Variables belong to the whole process: use it at start, before other threads read them.
     """
     hidden = {name: value for name, value in os.environ.items() if "OTEL_" in name}
     for name in hidden:

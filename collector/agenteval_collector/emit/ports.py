@@ -1,4 +1,4 @@
-"""The ports of the emission: levels that are shown, and parts that are asked or told beside the news."""
+"""The ports of the emission: figures that are shown, and stores that it reads and changes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -8,24 +8,24 @@ from agenteval_collector.model.news import Event
 
 
 class Assembling(Protocol):
-    """The traces that are open. Asked by any thread; must not block."""
+    """The assembly. Called by any thread; must not block."""
 
     @property
     def open_traces(self) -> int:
-        """Traces held in memory, waiting to be complete."""
+        """The number of traces in memory that are not complete."""
 
     def lag(self) -> LogLag: ...
 
 
 class PastSessionCounts(Protocol):
-    """Source of how past sessions ended. Called from any thread at each scrape and push, so it must not block."""
+    """The scores of past sessions. Called by any thread at each scrape and push; must not block."""
 
     def count(self, agent: str | None, service: str | None, evaluator: str) -> tuple[int, int]:
-        """Return the number of past sessions that count, and of low ones among them."""
+        """Return the number of past sessions with a score, and how many of them scored low."""
 
 
 class Queue(Protocol):
-    """A queue whose length is shown. Asked by any thread; must not block."""
+    """A queue whose length is shown. Called by any thread; must not block."""
 
     @property
     def waiting(self) -> int:
@@ -47,16 +47,16 @@ class ProcessesIn(Protocol):
 
 
 class EventOutbox(Protocol):
-    """The events that have not arrived yet. Raises RetryableError."""
+    """The events that the backend has not taken yet. Raises RetryableError."""
 
     def oldest(self, limit: int) -> Sequence[Event]:
         """Return the `limit` oldest events."""
 
     def remove(self, events: Iterable[Event]) -> None:
-        """Forget events that have arrived."""
+        """Remove events that the backend has taken."""
 
     def drop(self, count: int) -> None:
-        """Forget the `count` oldest events, which have not arrived."""
+        """Remove the `count` oldest events, though the backend has not taken them."""
 
     def size(self) -> int:
         """Return how many events wait."""

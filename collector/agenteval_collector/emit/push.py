@@ -1,7 +1,7 @@
-"""OTLP push to a backend of the user's: of events, from the outbox, where they stay until they are taken; of metrics.
+"""Push metrics and events over OTLP to the user's backend. Events stay in the outbox until the backend has taken them.
 
 Nothing here can hold up the collector: one request of each signal is in flight at a time, every call has a timeout, and
-what fails is counted.
+failures are counted.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from otel_agenteval import semconv
 Batch_contra = TypeVar("Batch_contra", contravariant=True)
 EVENTS: Final = "events"
 MAX_WAITING: Final = 100_000
-"""Events that wait, about 100 MB."""
+"""The most events that wait, about 100 MB."""
 _BATCH: Final = 512
 _LINGER: Final = 1.0
 """Seconds between two looks at the outbox."""
@@ -52,11 +52,11 @@ class _Push(Component, Generic[Batch_contra]):
         """Exports that failed."""
 
     def end(self) -> None:
-        """Let it send what waits, and then stop. Does not wait for that."""
+        """Ask the thread to send what waits and then stop. Returns at once."""
         self._closing.close()
 
     def shutdown(self, timeout: float = 10.0) -> None:
-        """Send what waits, within `timeout` seconds."""
+        """Send what waits, within `timeout` seconds, and stop."""
         self.end()
         if self.alive:
             self._thread.join(timeout)
@@ -64,7 +64,7 @@ class _Push(Component, Generic[Batch_contra]):
         super().shutdown(0.0)
 
     def _export(self, batch: Batch_contra) -> bool:
-        """Return whether the endpoint has taken it."""
+        """Export a batch. Returns whether the endpoint has taken it."""
         taken = False
         try:
             result = self._exporter.export(batch)
@@ -78,7 +78,8 @@ class _Push(Component, Generic[Batch_contra]):
 
 
 class MetricPush(_Push[MetricsData]):
-    """Pushes a snapshot of all instruments every `interval` seconds; one that fails is superseded by the next one."""
+    """Pushes a snapshot of all instruments every `interval` seconds. A failed push is not repeated: the next snapshot
+    replaces it."""
 
     def __init__(self, exporter: Exporter[MetricsData], meter: Meter, interval: float) -> None:
         super().__init__("metrics", exporter)
@@ -90,7 +91,7 @@ class MetricPush(_Push[MetricsData]):
         while not closing:
             self._closing.take(1, self._interval)
             closing = self._closing.closed
-            # What is new would stay 0 in the last snapshot, so that there is another one.
+            # New series are 0 in this snapshot, so a second one has to follow.
             is_new = closing and self._meter.has_new(self.name)
             self.survive(self._push)
         if is_new:
@@ -100,7 +101,7 @@ class MetricPush(_Push[MetricsData]):
         self._export(self._meter.read(self.name))
 
     def shutdown(self, timeout: float = 10.0) -> None:
-        """Push the last snapshot, within `timeout` seconds."""
+        """Push the last snapshot, within `timeout` seconds, and stop."""
         self.end()
         if self.alive:
             self._thread.join(timeout)
@@ -110,9 +111,9 @@ class MetricPush(_Push[MetricsData]):
 
 
 class EventPush(_Push[Sequence[ReadableLogRecord]]):
-    """Pushes events, the oldest first, each until the endpoint has taken it: at least once, over restarts and outages.
+    """Pushes events, oldest first, each until the endpoint has taken it: at least once, over restarts and outages.
 
-    While more than `MAX_WAITING` wait, the oldest are dropped and counted.
+    While more than `MAX_WAITING` events wait, the oldest are dropped and counted.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
         max_waiting: int = MAX_WAITING,
         is_on_duty: Callable[[], bool],
     ) -> None:
-        """`is_on_duty`: of several processes with this outbox, this is the one that pushes."""
+        """`is_on_duty` says whether this process pushes, where several share the outbox."""
         super().__init__(EVENTS, exporter)
         self._outbox = outbox
         self._telemetry = telemetry
@@ -138,7 +139,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
 
     @property
     def waiting(self) -> int:
-        """The events that waited at the last look, where this process pushes."""
+        """The number of events at the last look; 0 where another process pushes."""
         return self._size
 
     def run(self) -> None:
@@ -151,7 +152,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
             self._closing.take(1, _LINGER)
 
     def _push(self) -> bool:
-        """Push a batch. Returns whether it arrived and more is there."""
+        """Push a batch. Returns whether it was taken and more events may wait."""
         if not self._is_on_duty():
             self._size = 0
             return False
@@ -159,7 +160,8 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
         events = self.insist(self._outbox.oldest, _BATCH)
         if not events or not self._export([self._record(each) for each in events]):
             return False
-        # Not together with the export: a disk that refuses this must not let them leave again and again.
+        # Insisted on apart from the export: if the disk refuses the removal, the events must not be sent again and
+        # again.
         self.insist(self._outbox.remove, events)
         return len(events) == _BATCH
 
@@ -191,7 +193,7 @@ def _context(event: Event) -> Context:
         trace_id=int(event.trace_id or "0", 16),
         span_id=int(event.span_id or "0", 16),
         is_remote=True,
-        # What was exported to us was sampled.
+        # A span that was exported to us was sampled.
         trace_flags=TraceFlags(TraceFlags.SAMPLED),
     )
     return set_span_in_context(NonRecordingSpan(span), Context())

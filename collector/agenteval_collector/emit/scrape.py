@@ -1,6 +1,6 @@
-"""The page that Prometheus scrapes, as text or as OpenMetrics, which has examples with trace ids.
+"""The page that Prometheus scrapes, as text or as OpenMetrics, which has exemplars with trace ids.
 
-It shows the instruments of one tenant, or of several: then each family stands once, with the series of all of them.
+It shows the instruments of one tenant, or of several: then each family has the series of all of them.
 """
 
 import re
@@ -17,15 +17,16 @@ from prometheus_client import core, exposition
 from prometheus_client.registry import Collector
 
 SCRAPER_HEADER: Final = "x-prometheus-scrape-timeout-seconds"
-"""A header of every scrape by Prometheus and its kind. Who asks without it only looks."""
+"""A header that Prometheus and compatible scrapers send. A request without it only looks, and is not remembered as a
+reader."""
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9:]+")
 _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9]+")
 _SUFFIXES: Final = {"s": "seconds"}
 
 
 def page(collected: Sequence[sdk.MetricsData], headers: Mapping[str, str]) -> tuple[bytes, str]:
-    """Return the page with all of this, under the first one's resource, and its content type, for a request with these
-    headers, by lower-case names."""
+    """Return the page and its content type, for a request with these headers (lower-case names). The first resource
+    describes the target."""
     encode, content_type = exposition.choose_encoder(headers.get("accept", ""))
     return encode(_MetricsPage([*_families(collected)])), content_type
 
@@ -48,7 +49,7 @@ def _families(collected: Sequence[sdk.MetricsData]) -> Iterator[core.Metric]:
 
 
 def _together(metrics: Sequence[sdk.Metric]) -> sdk.Metric:
-    """Return one instrument with the series that it has for each tenant."""
+    """Merge the series of one instrument from all tenants."""
     data: Any = metrics[0].data
     points = [point for metric in metrics for point in metric.data.data_points]
     return replace(metrics[0], data=replace(data, data_points=points))
@@ -59,7 +60,7 @@ def _labels_of_target(resource: Resource) -> dict[str, str]:
 
 
 def _family(metric: sdk.Metric) -> core.Metric:
-    """Return the series of an instrument. All of them have all labels; an empty one is none to Prometheus."""
+    """Return an instrument as a family. All its series have all labels: an empty label means none to Prometheus."""
     name, unit = _NOT_IN_NAMES.sub("_", metric.name), _SUFFIXES.get(metric.unit or "", "")
     said = metric.description or ""
     keys = sorted({key for point in metric.data.data_points for key in point.attributes or ()})
@@ -83,7 +84,7 @@ def _values(point: sdk.NumberDataPoint | sdk.HistogramDataPoint, keys: Sequence[
 
 
 def _buckets(point: sdk.HistogramDataPoint) -> Iterator[tuple[str, float] | tuple[str, float, core.Exemplar]]:
-    """Yield the buckets: upper bound, count of all below it, and an example of what is in it, if there is one."""
+    """Yield each bucket: its upper bound, the cumulative count, and an exemplar where there is one."""
     bounds = [*map(str, point.explicit_bounds), "+Inf"]
     examples = {bisect_left(point.explicit_bounds, each.value): each for each in point.exemplars}
     for bucket, count in enumerate(accumulate(point.bucket_counts)):

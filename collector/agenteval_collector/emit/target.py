@@ -1,4 +1,4 @@
-"""The endpoint of a push, and the SDK's exporters to it: OTLP over gRPC, or over HTTP."""
+"""The endpoint of a push, and the SDK's exporters for it: OTLP over gRPC or over HTTP."""
 
 import re
 from collections.abc import Mapping
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 Protocol: TypeAlias = Literal["grpc", "http/protobuf"]
 
 POINTS_PER_REQUEST: Final = 2000
-"""Keeps a request far below gRPC's usual limit of 4 MiB."""
+"""Points in one request. That many stay far below gRPC's usual limit of 4 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTarget:
-    """The endpoint of a push: `http://host:port` (plain) or `https://host:port` (TLS). Over HTTP it may have a path, to
-    which `/v1/metrics` and `/v1/logs` are added.
+    """The endpoint of a push: `http://host:port` (plain) or `https://host:port` (TLS). With OTLP over HTTP it may have
+    a path, and `/v1/metrics` or `/v1/logs` is added.
 
-    `certificate` is a file (PEM) with the authorities that replace the system's. `events` says whether events are
-    pushed beside the metrics. `interval` is the seconds between two pushes of metrics, `timeout` those for one export
-    with its retries. Raises ValueError for what cannot be, and OSError for a certificate that cannot be read.
+    `certificate` is a PEM file with authorities that replace the system's. `events` says whether events are pushed
+    beside metrics. `interval` is the seconds between two pushes of metrics; `timeout` those for one export with its
+    retries. Raises ValueError for a value that is not possible, and OSError for a certificate that cannot be read.
     """
 
     endpoint: str
@@ -64,7 +64,7 @@ class PushTarget:
         """Make an exporter of metrics."""
         if self.protocol == "grpc":
             return OTLPMetricExporter(max_export_batch_size=POINTS_PER_REQUEST, **self._grpc_arguments())
-        # Only here: the HTTP client takes long to import, and most push over gRPC or not at all.
+        # Imported here because the HTTP client takes long to import, and most users push over gRPC or not at all.
         from opentelemetry.exporter.otlp.proto.http import metric_exporter as http  # noqa: PLC0415
 
         return http.OTLPMetricExporter(max_export_batch_size=POINTS_PER_REQUEST, **self._http_arguments("metrics"))
@@ -94,7 +94,7 @@ class PushTarget:
         from opentelemetry.exporter.otlp.proto.http import Compression  # noqa: PLC0415
 
         session = requests.Session()
-        # Else a .netrc file would replace our headers, and variables our certificate.
+        # Otherwise a .netrc file would replace our headers, and environment variables our certificate.
         session.trust_env = False
         session.hooks["response"].append(_refuse_redirects)
         return {
@@ -108,7 +108,7 @@ class PushTarget:
 
 
 def _refuse_redirects(response: "requests.Response", **_: Any) -> None:
-    """Raise for an answer that the exporter takes for a success, though nothing was taken."""
+    """Raise for a redirect: the exporter takes it for a success, though no data was taken."""
     if 300 <= response.status_code < 400:
         import requests  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Figures of agents' versions as gauges: rates of passing, reliability over runs, and evidence of a regression."""
+"""Gauges of agents' versions: pass rates, reliability over runs, and evidence of a regression."""
 
 from collections.abc import Callable, Iterable
 
@@ -12,11 +12,11 @@ from otel_agenteval.metrics import PassRate
 
 
 class VersionGauges:
-    """The gauges of agents' versions. Those without labels of their own are left out: figures of different versions
+    """Gauges of agents' versions. A version beyond the cardinality limit is left out: figures of different versions
     must not share a series.
 
-    Each source is read at each scrape and push, on the caller's thread, for the newest few versions of each agent.
-    Every `observe_*` is called once.
+    Each source is read at each scrape and push, on the caller's thread, for the newest few versions of each agent. Each
+    `observe_*` is called once.
     """
 
     def __init__(self, meter: Meter, identities: BoundedIdentities) -> None:
@@ -24,7 +24,7 @@ class VersionGauges:
         self._identities = identities
 
     def observe_reliability(self, read: Callable[[], Iterable[VersionFigures]]) -> None:
-        """Show every defined figure over runs, and the runs that they rest on."""
+        """Show every defined figure over runs, and the number of runs behind it."""
 
         def labelled() -> Iterable[tuple[dict[str, str], VersionFigures]]:
             for each in read():
@@ -66,7 +66,7 @@ class VersionGauges:
         )
 
     def observe_pass_rates(self, read: Callable[[], Iterable[VersionRate]]) -> None:
-        """Show the rates of passing: the estimates, and the bounds of the intervals of those that have one."""
+        """Show pass rates: the estimates, and the bounds of their intervals."""
         rates: list[tuple[dict[str, str], PassRate]] = []
 
         def labelled() -> Iterable[tuple[dict[str, str], PassRate]]:
@@ -79,7 +79,7 @@ class VersionGauges:
                     yield {**whose, **evaluator}, each.rate
 
         def estimates() -> Observations:
-            # Shown first: the bounds are those of the same moment, and cost nothing more.
+            # Read first of the three: the bounds then belong to the same moment, and are not computed again.
             rates[:] = labelled()
             return [(rate.estimate, whose) for whose, rate in rates if rate.estimate is not None]
 

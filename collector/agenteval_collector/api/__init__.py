@@ -1,1 +1,1 @@
-"""The interface for reading and reporting from outside: the HTTP API and the gRPC service (docs/api.md)."""
+"""The HTTP API and the gRPC service: requests go in; documents, labels and run reports come out (docs/api.md)."""

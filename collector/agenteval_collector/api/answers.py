@@ -1,4 +1,4 @@
-"""The JSON documents that are about no single trace or figure: pages of listings, errors, receipts, the collector."""
+"""The JSON documents that are not about a trace or a figure: pages of listings, errors, receipts, the collector."""
 
 from collections.abc import Sequence
 from typing import Generic, TypeAlias, TypeVar
@@ -8,18 +8,18 @@ from typing_extensions import TypedDict
 
 Item = TypeVar("Item")
 Interval: TypeAlias = Sequence[float]
-"""The lower and the upper bound, of 95 %."""
+"""The lower and the upper bound of a 95 % interval."""
 
 
 class Listing(TypedDict, Generic[Item]):
-    """A page of a listing; `next_cursor` leads to the next one, and is null on the last."""
+    """A page of a listing; `next_cursor` leads to the next page, and is null on the last."""
 
     items: list[Item]
     next_cursor: str | None
 
 
 class ErrorDetail(TypedDict):
-    """The code of an error, and a sentence."""
+    """The code of an error, and a sentence that explains it."""
 
     code: str
     message: str
@@ -32,14 +32,15 @@ class ErrorDocument(TypedDict):
 
 
 class JudgingDocument(TypedDict):
-    """The traces and sessions that wait for the judge by this request; `more`: there was no room for others."""
+    """The number of traces and sessions that this request put before the judge. `more`: the queue had no room for
+    others."""
 
     traces: int
     more: bool
 
 
 class DeletionDocument(TypedDict):
-    """The sums of a deletion so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
+    """What a deletion has removed so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
 
     `done_at` is null while it goes on.
     """
@@ -59,7 +60,7 @@ class JudgeDocument(TypedDict):
 
 
 class CollectorDocument(TypedDict):
-    """A running collector. `judge` is null where none is configured."""
+    """A running collector; `judge` is null where none is configured."""
 
     version: str
     python: str

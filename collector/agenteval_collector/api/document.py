@@ -12,8 +12,11 @@ Document = TypeVar("Document")
 
 
 def document(kind: type[Document], source: object, /, **said: Any) -> Document:
-    """Return the document of this kind: each of its fields is the attribute of `source` of the same name, unless it is
-    said here. What ends in `_at` is a time, and written as one."""
+    """Return a document of this kind. Each field has the value of the attribute of the same name, unless it is given
+    here.
+
+    A field whose name ends in `_at` is a time in nanoseconds, and is written as RFC 3339.
+    """
     fields = {
         name: said[name] if name in said else written(getattr(source, name))
         for name, written in _written(cast("Any", kind))
@@ -27,7 +30,7 @@ def _written(kind: Any) -> list[tuple[str, Callable[[Any], Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    # Most values are: asking whether one is a mapping takes longer than all the rest.
+    # Most values are plain, and asking whether one is a mapping takes longer than everything else here.
     if value is None or value.__class__ in _PLAIN:
         return value
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The addresses of the JSON API: which parameters each takes, and which document it answers with."""
+"""The endpoints of the JSON API: the parameters that each takes, and the document that it returns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.runtime.errors import InvalidRequest
 
 _PAGED: Final = ("limit", "cursor")
-"""The parameters of every listing in pages."""
+"""The parameters of every listing that has pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An address; `parameters` are those of its query string."""
+    """An endpoint that reads; `parameters` are those of its query string."""
 
     path: str
     summary: str
@@ -37,18 +37,18 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class WriteEndpoint:
-    """An address that something is posted to, as JSON."""
+    """An endpoint that takes a JSON body by POST."""
 
     path: str
     summary: str
     write: Callable[..., object]
-    """Takes the queries, the reports, the body, and the parameters in the path by name."""
+    """A function of the queries, the reports, the body, and the parameters in the path by name."""
     scope: Scope = Scope.LABEL
-    """What the caller must be allowed to do."""
+    """The scope that a caller needs."""
 
     @property
     def body(self) -> Any:
-        """The type of the document that is posted."""
+        """The type of the body."""
         return get_type_hints(self.write)["body"]
 
     @property
@@ -58,13 +58,14 @@ class WriteEndpoint:
 
 
 ENDPOINTS: Final[list[Endpoint]] = []
-"""The endpoints that read, in the order in which addresses are tried: a session's id may hold anything."""
+"""The endpoints that read. The order matters: the first pattern that fits an address answers, and a session id may hold
+anything."""
 
 Read = TypeVar("Read", bound=Callable[[Queries, Parameters], object])
 
 
 def _get(path: str, summary: str, *parameters: str, required: Sequence[str] = ()) -> Callable[[Read], Read]:
-    """Make a function answer at this address below `/api/v1/`, which takes these parameters and the `required` ones."""
+    """Make a function an endpoint below `/api/v1/`, with these parameters and the `required` ones."""
 
     def registered(read: Read) -> Read:
         ENDPOINTS.append(Endpoint(f"/api/v1/{path}", summary, read, (*required, *parameters), required))
@@ -89,7 +90,7 @@ def read_agent(queries: Queries, asked: Parameters) -> figure_documents.AgentDoc
 
 @_get("arrivals", "What the newest traces of each service have")
 def read_arrivals(queries: Queries, asked: Parameters) -> Listing[figure_documents.ArrivalDocument]:
-    """Return what has arrived of each service."""
+    """Return what has arrived from each service."""
     return _all(queries.arrivals())
 
 
@@ -175,7 +176,7 @@ def read_agreement(queries: Queries, asked: Parameters) -> Listing[figure_docume
 
 @_get("judge", "Whether the judge says something else than before")
 def read_drift(queries: Queries, asked: Parameters) -> Listing[figure_documents.DriftDocument]:
-    """Return whether the judge says something else than before."""
+    """Return whether the judge scores the same traces differently than before."""
     return _all(queries.drifts())
 
 
@@ -193,7 +194,7 @@ def read_quality(queries: Queries, asked: Parameters) -> Listing[figure_document
     required=("name",),
 )
 def read_next_to_label(queries: Queries, asked: Parameters) -> figure_documents.DrawDocument:
-    """Return the trace or session that is to be labelled next."""
+    """Return the trace or session to label next."""
     name = _required(asked, "name")
     ids_of, what = (wire.session_ids_of, "session") if name == GOAL_SUCCESS else (wire.trace_ids_of, "trace")
     skip = ids_of(asked.get("skip", ""))
@@ -220,12 +221,12 @@ def read_session(queries: Queries, asked: Parameters) -> trace_documents.Session
 
 
 def range_of(asked: Parameters) -> Range:
-    """Return the time that figures are to be about, a day where nothing is said. Raises InvalidRequest."""
+    """Return the range of time that is asked for; a day by default. Raises InvalidRequest."""
     return wire.choice("range", asked.get("range") or Range.DAY, Range)
 
 
 def _place(asked: Parameters) -> tuple[int, str | None]:
-    """Return the size of the page that is asked for, and the cursor that it begins at."""
+    """Return the page size and the cursor that are asked for."""
     return wire.limit_of(asked.get("limit")), asked.get("cursor") or None
 
 
@@ -266,4 +267,4 @@ WRITE_ENDPOINTS: Final = (
         "/api/v1/judge/check", "Find out whether the judge's endpoint answers, for nothing", writes.write_check
     ),
 )
-"""Those that only requests with a token or a key may use (`api/write_guard.py`)."""
+"""The endpoints that write. They take a token or a key (`api/write_guard.py`)."""

@@ -1,4 +1,4 @@
-"""Plain sentences on why a trace has its scores, and on what could be seen of it, for the page and for `agenteval why`.
+"""Plain sentences on why a trace has its scores and what was recorded of it, for the page and `agenteval why`.
 
 "No finding" is only said of what was looked at.
 """
@@ -15,15 +15,15 @@ from otel_agenteval.outcome import JudgedPart, Status
 
 
 class Note(NamedTuple):
-    """One sentence about a trace; `advice` says what to do about it where something can be done."""
+    """A sentence about a trace; `advice` says what to do about it, where something can be done."""
 
     text: str
     advice: str | None = None
 
 
 class Fact(NamedTuple):
-    """A sort of fact that findings rest on: `name` in words, `seen` how much of it was there, `found_by_it` what needs
-    it."""
+    """A sort of fact that findings rest on: its name in words, how much of it was recorded (`seen`), and which findings
+    need it."""
 
     name: str
     seen: str
@@ -64,7 +64,7 @@ _ADVICE = {
     "failed": "The collector's log has the details; check judge.base_url, judge.api_key and judge.model, then "
     "`agenteval judge {it}`.",
 }
-"""By status; `it` is what is to be judged, as the command takes it."""
+"""Advice by status; `it` stands for the argument of `agenteval judge`."""
 
 _ADVICE_ON_ERRORS = {
     "malformed": "The model does not keep to the form of the reply; name another one in judge.model.",
@@ -88,7 +88,7 @@ _ON_CLOSING = {
     "assembly.senders.",
     "memory": _PARTIAL + "Raise assembly.max_open_bytes.",
 }
-"""Advice on traces that were closed before all of them had come, by `closing.by`."""
+"""Advice, by `closing.by`, on traces that were closed before all their spans had come."""
 
 _ON_WAITING = (
     "It is complete when every process of ours has delivered its spans, or when its root and the parents of all its "
@@ -124,14 +124,14 @@ _MEANING = {
 
 
 def about_trace(trace: trace_documents.TraceDocument) -> Iterator[Note]:
-    """Say what was found in the trace, what could be seen of it, and where it stands."""
+    """Yield what was found in the trace, what was recorded of it, and its state."""
     yield from map(about_finding, trace["findings"])
     yield about_visibility(trace)
     yield from about_standing(trace)
 
 
 def facts_of(trace: trace_documents.TraceDocument) -> list[Fact]:
-    """Return each sort of fact with how much of it could be seen; empty while the trace is not complete."""
+    """Return each sort of fact with how much of it was recorded; empty while the trace is not complete."""
     if not trace["complete"]:
         return []
     return [
@@ -148,7 +148,7 @@ def _seen(key: trace_documents.FactName, visible: str | None) -> str:
 
 
 def about_visibility(trace: trace_documents.TraceDocument) -> Note:
-    """Say whether anything was found, and what could not be looked for."""
+    """Return whether there is no finding, and what could not be looked for."""
     nothing = "" if trace["findings"] else "No finding. "
     facts = facts_of(trace)
     if not facts:
@@ -162,7 +162,7 @@ def about_visibility(trace: trace_documents.TraceDocument) -> Note:
 
 
 def about_standing(trace: trace_documents.TraceDocument) -> Iterator[Note]:
-    """Say where the trace stands: status, completeness, what is missing from it, its session."""
+    """Yield the state of the trace: status, completeness, missing parts, session."""
     reason, is_part_of_turn = trace["status_reason"], trace["continues_turn"] or trace["turn_goes_on"]
     yield Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}.")
     if reason is not None:
@@ -274,7 +274,7 @@ def about_outcome(outcome: trace_documents.OutcomeDocument) -> Note:
 
 
 def goal_words(outcome: trace_documents.OutcomeDocument) -> str | None:
-    """Tell what the user wanted of the session, and where it failed first; None of an outcome that does not say."""
+    """Return what the user wanted of the session, and where it failed first; None for an outcome that does not say."""
     goal, failed_turn = (outcome["metadata"].get(name) for name in (GOAL, FAILED_TURN))
     if outcome["name"] != GOAL_SUCCESS or not isinstance(goal, str):
         return None
@@ -283,7 +283,8 @@ def goal_words(outcome: trace_documents.OutcomeDocument) -> str | None:
 
 
 def judge_trouble(sessions: Iterable[trace_documents.SessionFields]) -> str | None:
-    """Return what is wrong with the judge that a score of these waits for; None: nothing is, or none waits."""
+    """Return the judge's trouble where a score of these sessions waits for it; None where nothing is wrong or none
+    waits."""
     outcomes = (outcome["metadata"] for session in sessions for outcome in session["outcomes"])
     return next(
         (metadata[trace_documents.JUDGE_TROUBLE] for metadata in outcomes if trace_documents.JUDGE_TROUBLE in metadata),
@@ -330,7 +331,7 @@ def _spans(trace: trace_documents.TraceDocument) -> str:
 
 
 def _drawn(outcome: trace_documents.OutcomeDocument) -> str:
-    """Say why the judge looked at it, where it does not look at everything."""
+    """Return how the subject came to be judged, where the judge does not look at everything."""
     probability = outcome["metadata"].get(PROBABILITY, 1.0)
     if outcome["part"] == JudgedPart.ESCALATED:
         return ", judged for the findings in its session, which no rate counts"

@@ -1,4 +1,4 @@
-"""The JSON documents of figures: agents over time, problems, rates of passing, agreement, reliability over runs."""
+"""The JSON documents of figures: agents over time, problems, pass rates, agreement, reliability over runs."""
 
 from typing import Literal
 
@@ -10,8 +10,8 @@ from agenteval_collector.api.trace_documents import SessionDocument, TraceDocume
 
 
 class RateDocument(TypedDict):
-    """The share `count` of `traces`, with its 95 % interval; null where fewer than two sessions tell how it
-    spreads."""
+    """A share: `count` of `traces`, with its 95 % interval. The interval is null with fewer than two sessions, as
+    nothing then tells how the share varies."""
 
     traces: int
     count: int
@@ -20,15 +20,15 @@ class RateDocument(TypedDict):
 
 
 class SecondsDocument(TypedDict):
-    """The time in the turns of a trace, in seconds, that half and 95 % of the traces did not exceed."""
+    """Seconds in the turns of a trace: the median and the 95th percentile over traces."""
 
     p50: float | None
     p95: float | None
 
 
 class FiguresDocument(TypedDict):
-    """Sums over traces. `errors` counts those with an error finding, `pass_rates` those that the judge passes, by
-    evaluator, of the ones drawn at random. `usd` is null where no price is known; `unpriced` traces have none."""
+    """Figures over traces. `errors` is the share with an error finding; `pass_rates`, by evaluator, the share that the
+    judge passes of those drawn at random. `usd` is null where no price is known; `unpriced` traces have none."""
 
     sessions: int
     errors: RateDocument
@@ -40,7 +40,7 @@ class FiguresDocument(TypedDict):
 
 
 class PointDocument(FiguresDocument):
-    """The traces that began from `at` on, up to the next point."""
+    """The figures of traces that began between `at` and the next point."""
 
     at: str
 
@@ -53,14 +53,14 @@ class AgentVersionDocument(FiguresDocument):
 
 
 class OpenProblemsDocument(TypedDict):
-    """The numbers of problems that are neither resolved nor muted, by severity."""
+    """The number of problems, by severity, that are neither resolved nor muted."""
 
     error: int
     warning: int
 
 
 class AgentItem(FiguresDocument):
-    """An agent over time. `versions` begin with the one that began last, `points` end with the present one."""
+    """An agent over time. `versions` are newest first by their beginning; `points` are oldest first."""
 
     agent: str
     last_seen_at: str
@@ -70,7 +70,7 @@ class AgentItem(FiguresDocument):
 
 
 class RangeDocument(TypedDict):
-    """The time that figures are about: from `since` up to now, with a point every `step_seconds`."""
+    """The period of figures: from `since` up to now, with a point every `step_seconds`."""
 
     range: Literal["24h", "7d", "30d"]
     since: str
@@ -86,10 +86,10 @@ class AgentPage(Listing[AgentItem], RangeDocument):
 
 
 class ProblemDocument(TypedDict):
-    """A failure that recurs, with what the traces add up to in which it occurred.
+    """A failure that recurs, with sums over the traces in which it occurred.
 
-    `kind` is that of its findings, or the name of the evaluator that fails its traces. `trend` counts traces by hour,
-    the present hour last. `examples` are trace ids, the newest first.
+    `kind` is the kind of its findings, or the name of the evaluator that fails the traces. `trend` counts traces by
+    hour, the present hour last. `examples` are trace ids, newest first.
     """
 
     problem_id: str
@@ -150,8 +150,8 @@ class AgreementDocument(TypedDict):
 
 
 class QualityDocument(TypedDict):
-    """The rate at which an agent's version passes an evaluator; `reason` says why there is no interval. `unscored` were
-    drawn at random and judged in vain; `models` are the judge's, newest first."""
+    """The rate at which an agent's version passes an evaluator. `reason` says why there is no interval. `unscored`
+    traces were drawn at random, but the judge gave no score; `models` are the judge's, newest first."""
 
     agent: str | None
     version: str | None
@@ -171,8 +171,8 @@ class QualityDocument(TypedDict):
 
 
 class DrawDocument(TypedDict):
-    """A trace, or a session (`trace_id` is null), that was drawn to be labelled. `probability` is the chance of those
-    with its verdict to be labelled, once it is."""
+    """A trace or a session (`trace_id` is null) that was drawn to be labelled. `probability` is the chance of being
+    labelled among those with the same verdict of the judge, once this one is."""
 
     subject: Literal["trace", "session"]
     trace_id: str | None
@@ -186,14 +186,14 @@ class DrawDocument(TypedDict):
 
 
 class EstimatedDocument(TypedDict):
-    """The numbers of runs whose outcome or confidence was not reported."""
+    """The number of runs whose outcome or confidence was not reported, and is estimated."""
 
     outcomes: int
     confidences: int
 
 
 class TaskFigure(TypedDict):
-    """A task that drags a figure down."""
+    """A task whose value is below the mean over tasks."""
 
     task_id: str
     value: float
@@ -201,7 +201,7 @@ class TaskFigure(TypedDict):
 
 
 class ViolationDocument(TypedDict):
-    """A constraint that was broken, how badly, and what shows it."""
+    """A broken constraint, its severity and the evidence."""
 
     constraint: str
     severity: str
@@ -218,7 +218,7 @@ class ViolatedRun(TypedDict):
 
 
 class SafetyDocument(TypedDict):
-    """The basis of the figures of safety; `violated_runs` by constraint."""
+    """The basis of the safety figures; `violated_runs` counts runs by constraint."""
 
     method: Literal["exact", "llm", "mixed"] | None
     judged_runs: int
@@ -227,7 +227,7 @@ class SafetyDocument(TypedDict):
 
 
 class ReliabilityDocument(TypedDict):
-    """The figures over the runs of one agent's version."""
+    """Figures over the runs of an agent's version."""
 
     agent: str | None
     version: str | None
@@ -265,14 +265,14 @@ class ComparedFigureDocument(TypedDict):
 
 
 class ComparedRuns(TypedDict):
-    """The runs of two versions."""
+    """The number of runs of two versions."""
 
     before: int
     after: int
 
 
 class ComparisonDocument(TypedDict):
-    """Two versions of an agent over the tasks that they have in common."""
+    """Two versions of an agent, compared over the tasks that they share."""
 
     agent: str | None
     before: str
@@ -285,7 +285,7 @@ class ComparisonDocument(TypedDict):
 
 
 class FlipDocument(TypedDict):
-    """A trace that the judge passed before and fails now, or the other way round."""
+    """A trace that the judge passed before and fails now, or the reverse."""
 
     trace_id: str
     before: float
@@ -294,7 +294,7 @@ class FlipDocument(TypedDict):
 
 
 class DriftDocument(TypedDict):
-    """The judge's newest answers for one evaluator beside earlier ones on the same traces."""
+    """The judge's newest scores by one evaluator, compared with earlier scores of the same traces."""
 
     name: str
     version: str
@@ -309,7 +309,7 @@ class DriftDocument(TypedDict):
 
 
 class RunNameDocument(TypedDict):
-    """A run, by what names it."""
+    """The ids of a run."""
 
     task_id: str
     run_id: str
@@ -317,7 +317,7 @@ class RunNameDocument(TypedDict):
 
 
 class ReplayDocument(TypedDict):
-    """The results of a replay; `reports_without_traces` are runs of the dataset that no trace belongs to."""
+    """The results of a replay; `reports_without_traces` are runs of the dataset without a trace."""
 
     traces: list[TraceDocument]
     sessions: list[SessionDocument]
@@ -326,9 +326,12 @@ class ReplayDocument(TypedDict):
 
 
 class ArrivalDocument(TypedDict):
-    """Counts of a service's traces, among the newest complete ones: `genai` have GenAI telemetry; of these,
-    `with_content` have an input or an output, and `with_session` the id of a session. `running` ones are not complete.
-    `content_switch` says how its instrumentation records content, where some have none."""
+    """Counts of a service's traces, among the newest complete ones.
+
+    `genai` traces have GenAI telemetry; of these, `with_content` have an input or an output, and `with_session` a
+    session id. `running` traces are not complete. Where some have no content, `content_switch` says how the
+    instrumentation records it.
+    """
 
     service: str | None
     last_seen_at: str | None

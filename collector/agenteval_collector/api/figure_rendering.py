@@ -1,4 +1,4 @@
-"""Make the documents of figures: over a session, over an agent's traces and runs, and of the worth of scores."""
+"""Make the documents of figures: of sessions, of agents over time and over runs, of problems, and of evaluators."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,25 +25,25 @@ from otel_agenteval.metrics.pass_k import Estimator
 from otel_agenteval.outcome import Status, SubjectKind
 
 NEWEST: Final = 500
-"""Traces that are looked at for what arrives."""
+"""The newest traces that `/api/v1/arrivals` counts."""
 MAX_K: Final = 10
-"""pass@k and pass^k of a conversation are given for k up to this, and up to its interactions."""
+"""pass@k and pass^k of a session are given for k up to this number and the number of interactions."""
 
 WORST: Final = 5
-"""Tasks that are named for each figure that they drag down, and runs that are named with a violation."""
+"""The most tasks that are listed below a figure, and the most runs that are listed with a violation."""
 
 BY_TASK: Final = ("success_rate", "C_out", "C_traj_d", "C_traj_s", "C_conf", "C_res")
 _PUT_OFF: Final = (ProblemState.MUTED, ProblemState.RESOLVED)
 _DIGITS: Final = 6
-"""Of sums of floats, which have a rest far behind the point."""
+"""Decimals of sums of money and time, without the rounding error of floats."""
 ESTIMATORS: Final[tuple[Estimator, ...]] = ("plugin", "unbiased")
 
 
 def interactions_document(correctness: Sequence[float]) -> trace_documents.InteractionsDocument | None:
-    """Return pass@k and pass^k over the interactions of a session, by both estimators and by the Beta posterior; None
-    where there is no interaction.
+    """Return pass@k and pass^k over the interactions of a session, by both estimators and the Beta posterior; None
+    without an interaction.
 
-    An interaction is a trace with ground truth; it is correct from a `tool_use_correctness` of 0.7, as published.
+    An interaction is a trace with ground truth. It is correct from a `tool_use_correctness` of 0.7 on, as published.
     """
     if not correctness:
         return None
@@ -63,7 +63,7 @@ def interactions_document(correctness: Sequence[float]) -> trace_documents.Inter
 
 
 def hit_rate_document(found: HitRate) -> trace_documents.HitRateDocument:
-    """Return the failures among an agent's sessions with an error finding, and among those without one."""
+    """Return failure rates of an agent's sessions with an error finding and without one."""
     return {
         "with_error": document(trace_documents.FailureRateDocument, found.with_error),
         "without_error": document(trace_documents.FailureRateDocument, found.without_error),
@@ -98,7 +98,7 @@ def _half(half: metrics.Half | None) -> figure_documents.HalfDocument | None:
 
 
 def quality_document(found: VersionRate) -> figure_documents.QualityDocument:
-    """Return the rate at which an agent's version passes an evaluator."""
+    """Return the pass rate of an agent's version by an evaluator."""
     return document(
         figure_documents.QualityDocument,
         found.rate,
@@ -148,7 +148,7 @@ def comparison_document(compared: VersionComparison) -> figure_documents.Compari
 
 
 def _worst(report: metrics.ReliabilityReport, name: str) -> list[figure_documents.TaskFigure]:
-    """Return the tasks furthest below the mean over tasks, the worst first; of equals the one with more runs."""
+    """Return the tasks furthest below the mean over tasks, worst first; of equals, the one with more runs first."""
     values = {task: (facts[name], facts["runs"]) for task, facts in report.by_task.items() if facts[name] is not None}
     if not values:
         return []
@@ -187,7 +187,7 @@ def _safety(runs: Sequence[AssembledRun]) -> figure_documents.SafetyDocument:
 def agent_page(
     records: RecordSnapshot, chosen: Range, *, now: int, limit: int, cursor: str | None
 ) -> figure_documents.AgentPage:
-    """Return a page of agents, those with the newest telemetry first. Raises InvalidRequest for a foreign cursor."""
+    """Return a page of agents, newest telemetry first. Raises InvalidRequest for a foreign cursor."""
     page = records.agents(cursor, limit)
     items = _items(records, page.items, chosen, now)
     return {**_range(chosen, now), "items": items, "next_cursor": page.next_cursor}
@@ -240,7 +240,7 @@ def _point(history: AgentHistory, number: int, step: int) -> figure_documents.Po
 
 
 def _versions(history: AgentHistory) -> list[figure_documents.AgentVersionDocument]:
-    """Return the versions, those that began last first."""
+    """Return the versions, newest beginning first."""
     newest_first = sorted(history.versions, key=lambda version: (history.began[version], version), reverse=True)
     return [
         {
@@ -300,7 +300,7 @@ def problem_document(problem: Problem) -> figure_documents.ProblemDocument:
 
 
 def arrivals(records: RecordSnapshot, running: Iterable[RunningTrace]) -> list[figure_documents.ArrivalDocument]:
-    """Return what has arrived of each service, the one seen last first."""
+    """Return what has arrived from each service, the one seen last first."""
     views: dict[str | None, list[tuple[int, TraceView]]] = {}
     for seen_at, view in records.newest_traces(NEWEST):
         views.setdefault(view.service, []).append((seen_at, view))
@@ -327,7 +327,7 @@ def _arrival(
 
 
 def _switch(records: RecordSnapshot, trace_id: str) -> str | None:
-    """Return the switch that the outcomes of a trace without content name behind their reason."""
+    """Return how to record content, as the outcomes of a trace without content say it behind their reason."""
     for evaluation in records.evaluations(SubjectKind.TRACE, [trace_id])[trace_id]:
         outcome = evaluation.outcome
         if outcome.status == Status.NO_CONTENT and (switch := outcome.reason.partition("; ")[2]):

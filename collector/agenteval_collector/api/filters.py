@@ -1,4 +1,4 @@
-"""The parameters of listings of sessions and of problems: the same over HTTP, over gRPC and on the page."""
+"""Read the parameters of listings of sessions and problems: the same over HTTP, over gRPC and on the page."""
 
 import math
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ SESSION_PARAMETERS: Final = (*_NAMES, "finding", "severity", "below", "text", "s
 PROBLEM_PARAMETERS: Final = ("agent", "state", "severity", "version")
 
 MAX_TEXT: Final = 1024
-"""Characters of a parameter."""
+"""The most characters of a parameter."""
 _KINDS: Final = frozenset({*FindingKind, *LOOP_KINDS})
 
 
 def session_filter(given: Mapping[str, str]) -> SessionFilter:
-    """Return the filter that these parameters ask for; an empty parameter asks for nothing.
+    """Return the filter for sessions; an empty parameter counts as absent.
 
     Raises InvalidRequest naming the parameter that is wrong.
     """
@@ -50,8 +50,10 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
 
 
 def problem_filter(given: Mapping[str, str]) -> ProblemFilter:
-    """Return the filter that these parameters ask for; an empty parameter asks for nothing. Raises InvalidRequest
-    naming the parameter that is wrong."""
+    """Return the filter for problems; an empty parameter counts as absent.
+
+    Raises InvalidRequest naming the parameter that is wrong.
+    """
     state, severity = given.get("state"), given.get("severity")
     return ProblemFilter(
         agent=given.get("agent") or None,

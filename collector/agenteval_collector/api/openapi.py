@@ -1,4 +1,4 @@
-"""The description of the HTTP API as OpenAPI 3.1, made from its endpoints and the types of their documents."""
+"""The OpenAPI 3.1 description of the HTTP API, made from its endpoints and the types of their documents."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ ParameterList: TypeAlias = list[dict[str, Any]]
 
 @cache
 def description() -> dict[str, Any]:
-    """Return the whole description."""
+    """Return the whole description. It is made once: it takes pydantic a while."""
     endpoints: list[Endpoint | WriteEndpoint] = [*ENDPOINTS, *WRITE_ENDPOINTS]
     answers = [*(endpoint.answer for endpoint in endpoints), TokenDocument, ErrorDocument]
     bodies = [endpoint.body for endpoint in WRITE_ENDPOINTS]

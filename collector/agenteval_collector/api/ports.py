@@ -1,4 +1,4 @@
-"""The ports of the API: reports from outside, and what queries read."""
+"""The ports of the API: where reports go, and where documents come from."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -22,46 +22,51 @@ from otel_agenteval.outcome import Evaluation, SubjectKind
 
 
 class Reports(Protocol):
-    """Reports from outside beside telemetry. Durable when the call returns; raises RetryableError."""
+    """Takes reports from outside beside telemetry. A report is durable when the call returns. Raises RetryableError."""
 
     def report_run(self, report: RunReport) -> None: ...
 
     def end_session(self, session_id: str) -> bool:
-        """Mark that the session has had its last turn. Returns whether it is known: else the mark is not durable, and
-        is for traces that are on the way."""
+        """Mark the session as ended. Returns whether it is known. The mark of an unknown session is not durable: it is
+        kept for traces on the way."""
 
     def label(self, label: Label) -> None:
-        """Keep a label instead of an earlier one of the same author."""
+        """Keep a label; it replaces an earlier one of the same author."""
 
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
-        """Have the judge score what it has not scored: of these traces and sessions, or, without any, of all that
-        failed or had no budget since that time (ns). Raises InvalidRequest where there is no judge."""
+        """Have the judge score these traces and sessions where it has not. Without any, it scores all that failed or
+        had no budget since that time (ns).
+
+        Raises InvalidRequest where there is no judge.
+        """
 
     def resolve_problem(self, problem_id: str, by: str | None) -> bool:
         """Mark a problem as resolved. Returns whether it is known."""
 
     def mute_problem(self, problem_id: str, until: int | None, by: str | None) -> bool:
-        """Mute a problem until that time (ns), None: no longer. Returns whether it is known."""
+        """Mute a problem until that time (ns); None ends the muting. Returns whether the problem is known."""
 
     def check_judge(self) -> str | None:
-        """Return why the judge's endpoint would not answer, None where it would; it costs nothing. Raises
-        InvalidRequest where there is no judge."""
+        """Return why the judge's endpoint would not answer; None where it would. Costs nothing.
+
+        Raises InvalidRequest where there is no judge.
+        """
 
     def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
-        """Have this deleted. Durable when it returns; it may go on after that."""
+        """Request a deletion. The request is durable when this returns; the deletion may go on after that."""
 
     def receipt(self, deletion_id: str) -> Receipt:
-        """Return what a deletion has removed so far; waits a little for its end. Raises NotFound."""
+        """Return what a deletion has removed so far. Waits up to a few seconds for its end. Raises NotFound."""
 
     def starts(self, report: StartsReport) -> None:
-        """Take note of what runs: not durable but for its findings."""
+        """Take spans that have started. Not durable, except for the findings."""
 
 
 class RecordSnapshot(JudgedSnapshot, Protocol):
-    """The stored records, as they are at one moment."""
+    """The stored data as of one moment."""
 
     def agents(self, cursor: str | None, limit: int) -> Page[SeenAgent]:
-        """Return the agents, those with the newest telemetry first. Raises InvalidRequest for a foreign cursor."""
+        """Return the agents, newest telemetry first. Raises InvalidRequest for a foreign cursor."""
 
     def agent(self, agent: str) -> SeenAgent | None: ...
 
@@ -71,7 +76,7 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
     def traces(self, trace_ids: Collection[str]) -> dict[str, TraceView]: ...
 
     def newest_traces(self, limit: int) -> list[tuple[int, TraceView]]:
-        """Return the traces that came last, the newest first, each with the time (ns) at which it was scored."""
+        """Return the newest traces, newest first, each with the time (ns) at which it was scored."""
 
     def first_finding(self, trace_id: str) -> Finding | None: ...
 
@@ -80,12 +85,12 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
     def found_in_sessions(
         self, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN
     ) -> dict[str, ShownFindings]:
-        """Return the findings of sessions, at most `limit` of each; `running` has the open traces of each."""
+        """Return the findings of sessions, at most `limit` of each; `running` has the ids of their running traces."""
 
     def evaluations(self, subject: SubjectKind, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]: ...
 
     def scores(self, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Return, by name, the score of each trace of a session that has one."""
+        """Return, by name, the scores of a session's traces that have one."""
 
     def trace_labels(self, trace_ids: Collection[str]) -> dict[str, list[Label]]: ...
 
@@ -104,7 +109,7 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
     def session(self, session_id: str) -> SessionRecord | None: ...
 
     def members(self, session_id: str) -> list[tuple[str, bool]]:
-        """Return the traces of a session by start, each with whether it continues a turn."""
+        """Return the traces of a session by start, each with whether it continues the turn before it."""
 
     def sessions(self, wanted: SessionFilter, cursor: str | None, limit: int) -> Page[SessionRecord]: ...
 
@@ -117,27 +122,27 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
     def judged_failures(self, session_ids: Collection[str]) -> dict[str, int]: ...
 
     def deaths(self, session_ids: Sequence[str]) -> list[tuple[str, str, str]]:
-        """Return the traces in which an agent died, by start: session, trace, and the reason for its end."""
+        """Return the traces in which an agent died, by start: session, trace, and why it ended."""
 
 
 class Records(Protocol):
-    """The stored records. Thread-safe; raises Unavailable."""
+    """The stored data. Thread-safe; raises Unavailable."""
 
     def snapshot(self) -> AbstractContextManager[RecordSnapshot]:
-        """Look at the records as they are at one moment."""
+        """Return a context in which all look-ups see the data as of one moment."""
 
 
 class RunningTraces(Protocol):
     """The traces that are not complete. Thread-safe."""
 
     def trace(self, trace_id: str) -> TraceView | None:
-        """Return a view of a running trace; None where none of this id is known to run."""
+        """Return a view of a running trace; None where no trace of this id is known to run."""
 
     def traces(self) -> Sequence[RunningTrace]:
         """Return all running traces, or the newest where there are many."""
 
     def open_spans(self, trace_id: str) -> tuple[Sequence[UnendedSpan], str | None]:
-        """Return the spans of a trace that have begun and not ended, and why they will not end; None where they may."""
+        """Return the open spans of a trace, and why they will not end; None where they may."""
 
 
 class JudgeState(Protocol):
@@ -145,11 +150,11 @@ class JudgeState(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """The reason why traces wait for the judge; None where nothing is wrong."""
+        """Why traces wait for the judge; None where nothing is wrong."""
 
 
 class NothingRuns:
-    """The running traces, and the judge's state, of a store that nothing is added to."""
+    """The running traces and the judge's state where nothing runs, as in a replay."""
 
     trouble = None
 

@@ -1,4 +1,4 @@
-"""Answer queries: the documents of docs/api.md, from what is stored and from what is running."""
+"""Answer queries with the documents of docs/api.md, from the store and the running traces."""
 
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,14 +31,14 @@ from otel_agenteval.outcome import SubjectKind
 COMPLETED: Final = "task_completion"
 CORRECT: Final = "tool_use_correctness"
 ATTENTION: Final = ("none", "info", "warning", "error")
-"""The severities of a session's worst finding; the last is to be looked at first."""
+"""The worst severity of a session's findings, in ascending order of attention."""
 
 
 class Queries:
-    """Queries of the HTTP API, the page and the gRPC service, on what is stored and what is running.
+    """Queries of the HTTP API, the page and the gRPC service, about stored and running traces.
 
-    Thread-safe; never blocks on ingestion. Raises Unavailable where the store does. `idle` is the time in seconds
-    without a trace after which a session is idle, `judge_model` the judge's; None: there is no judge.
+    Thread-safe; never blocks on ingestion. Raises Unavailable where the store does. `idle` is the seconds without a
+    trace after which a session is idle. `judge_model` is None where there is no judge.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Queries:
         }
 
     def arrivals(self) -> list[figure_documents.ArrivalDocument]:
-        """Return what has arrived of each service, among the newest traces."""
+        """Return what has arrived from each service, among the newest traces."""
         running = self._running.traces()
         with self._records.snapshot() as records:
             return figure_rendering.arrivals(records, running)
@@ -86,8 +86,8 @@ class Queries:
         return self.traces([trace_id]).get(trace_id)
 
     def traces(self, trace_ids: Sequence[str]) -> dict[str, trace_documents.TraceDocument]:
-        """Return those of the traces that are known, with their outcomes and labels, in the given order."""
-        # In this order: what is not running any more by the second look is stored by then.
+        """Return the known ones of these traces, with their outcomes and labels, in the given order."""
+        # In this order: a trace that has stopped running by the second look is stored by then.
         running = {trace_id: self._running.trace(trace_id) for trace_id in trace_ids}
         going_on = {trace_id: self._running.open_spans(trace_id) for trace_id in trace_ids}
         with self._records.snapshot() as records:
@@ -97,7 +97,7 @@ class Queries:
             if open_spans:
                 trace |= {"open_spans": trace_rendering.open_span_documents(open_spans), "status_reason": reason}
                 if reason is None:
-                    # It was complete as far as was known, and goes on: until it is complete again its scores are
+                    # The trace was taken for complete and goes on: until it is complete again, its scores are
                     # provisional.
                     trace |= {"status": "running", "complete": False}
         return found
@@ -107,7 +107,8 @@ class Queries:
     ) -> dict[str, trace_documents.TraceDocument]:
         ids = list(running)
         stored, found = records.traces(ids), records.found_in_traces(ids)
-        # Nothing else has them: who waits for a trace asks many times before it is stored.
+        # Only stored traces have them. Callers who wait for a trace ask many times before it is stored, so save the
+        # queries.
         outcomes = self._outcomes(records, SubjectKind.TRACE, list(stored)) if stored else {}
         labels = records.trace_labels(stored) if stored else {}
         shown = {}
@@ -125,11 +126,11 @@ class Queries:
         return shown
 
     def judgements(self, trace_id: str) -> list[trace_documents.ExchangeDocument] | None:
-        """Return the judge's exchanges about a trace, in the order of asking; None where the trace is unknown."""
+        """Return the judge's exchanges about a trace, oldest first; None where the trace is unknown."""
         return self._exchanges(SubjectKind.TRACE, trace_id, self.trace)
 
     def session_judgements(self, session_id: str) -> list[trace_documents.ExchangeDocument] | None:
-        """Return the judge's exchanges about a whole session, in the order of asking; None where it is unknown."""
+        """Return the judge's exchanges about a whole session, oldest first; None where the session is unknown."""
         return self._exchanges(SubjectKind.SESSION, session_id, self.session)
 
     def _exchanges(
@@ -142,7 +143,7 @@ class Queries:
         return [document(trace_documents.ExchangeDocument, exchange) for exchange in exchanges]
 
     def drifts(self) -> list[figure_documents.DriftDocument]:
-        """Return what the judge says of its canaries now and said before, by evaluator."""
+        """Return, by evaluator, how the judge scores its canaries now and scored them before."""
         return [
             document(
                 figure_documents.DriftDocument,
@@ -153,7 +154,7 @@ class Queries:
         ]
 
     def agreement(self, *, name: str | None = None) -> list[figure_documents.AgreementDocument]:
-        """Return the agreement of scores with labels: by name, method, version and model of the evaluator."""
+        """Return the agreement of scores with labels, by name, method, version and model of the evaluator."""
         with self._records.snapshot() as records:
             labelled = records.labelled(name)
         return [figure_rendering.agreement_document(evaluator) for evaluator in labelled]
@@ -161,8 +162,10 @@ class Queries:
     def quality(
         self, *, limit: int = 50, cursor: str | None = None, **wanted: str | None
     ) -> Page[figure_documents.QualityDocument]:
-        """Return rates of passing, those with the newest judgement first; `wanted` names agent, version and evaluator
-        (`name`). Raises InvalidRequest for a cursor of another listing."""
+        """Return pass rates, newest judgement first. `wanted` may name `agent`, `version` and the evaluator (`name`).
+
+        Raises InvalidRequest for a cursor of another listing.
+        """
         page = self.pass_rates.page(limit=limit, cursor=cursor, **wanted)
         return Page(
             items=[figure_rendering.quality_document(each) for each in page.items], next_cursor=page.next_cursor
@@ -171,8 +174,10 @@ class Queries:
     def problems(
         self, wanted: ProblemFilter = EVERY_PROBLEM, *, limit: int = 50, cursor: str | None = None
     ) -> Page[figure_documents.ProblemDocument]:
-        """Return the wanted problems: open ones first, of these the worst, of equal ones those that were seen last.
-        Raises InvalidRequest for a cursor of another listing."""
+        """Return the wanted problems: open ones first, then by severity, then by last occurrence.
+
+        Raises InvalidRequest for a cursor of another listing.
+        """
         with self._records.snapshot() as records:
             page = records.problems(wanted, now=self._clock.now(), limit=limit, cursor=cursor)
         return Page(
@@ -193,8 +198,8 @@ class Queries:
     def agents(
         self, chosen: Range = Range.DAY, *, limit: int = 50, cursor: str | None = None
     ) -> figure_documents.AgentPage:
-        """Return agents with their figures over time, those with the newest telemetry first. Raises InvalidRequest for
-        a cursor of another listing."""
+        """Return agents with their figures over time, newest telemetry first. Raises InvalidRequest for a cursor of
+        another listing."""
         with self._records.snapshot() as records:
             return figure_rendering.agent_page(records, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
 
@@ -204,14 +209,14 @@ class Queries:
             return figure_rendering.agent_document(records, agent, chosen, now=self._clock.now())
 
     def rated(self) -> Sequence[Rated]:
-        """Return everything that has a rate of passing, that with the newest judgement first."""
+        """Return everything that has a pass rate, newest judgement first."""
         return self.pass_rates.rated()
 
     def next_to_label(
         self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
     ) -> figure_documents.DrawDocument | None:
-        """Return the trace or session that a person should label next, the ids in `skip` left aside; None where nothing
-        is left."""
+        """Return the trace or session that a person should label next, without the ids in `skip`; None where nothing is
+        left."""
         found = self.pass_rates.next_draw(name, agent=agent, version=version, skip=skip)
         return None if found is None else document(figure_documents.DrawDocument, found[1], **found[0]._asdict())
 
@@ -254,7 +259,7 @@ class Queries:
         """Return the wanted sessions in the wanted order. Raises InvalidRequest for a cursor of another listing."""
         running = trace_rendering.by_session(self._running.traces())
         with self._records.snapshot() as records:
-            # They are newer than all others, and become those when their first trace is complete.
+            # Sessions without a complete trace are the newest. They enter the store when their first trace is complete.
             new = self._unknown(records, wanted, running)[:limit] if cursor is None else []
             page = records.sessions(wanted, cursor, limit - len(new))
             own = {record.session_id: running.get(record.session_id, []) for record in page.items}
@@ -268,8 +273,8 @@ class Queries:
         return Page(items=items, next_cursor=page.next_cursor)
 
     def hit_rate(self, agent: str) -> trace_documents.HitRateDocument | None:
-        """Return the failure rates of the agent's sessions with an error finding, and without one; None while the ends
-        of too few are known."""
+        """Return the failure rates of the agent's sessions with an error finding and without one; None while too few
+        ends are known."""
         with self._records.snapshot() as records:
             found = hit_rate(records.session_ends(agent))
         return None if found is None else figure_rendering.hit_rate_document(found)
@@ -277,9 +282,9 @@ class Queries:
     def reliability(
         self, *, limit: int = 50, cursor: str | None = None, **wanted: str | None
     ) -> Page[figure_documents.ReliabilityDocument]:
-        """Return reliability over runs, those with the newest trace first; `wanted` names agent, version and variant.
+        """Return reliability over runs, newest trace first. `wanted` may name `agent`, `version` and `variant`.
 
-        Raises InvalidRequest for an unknown variant, and for a cursor that is none of ours.
+        Raises InvalidRequest for an unknown variant, and for a cursor of another listing.
         """
         page = self._reliability.page(limit=limit, cursor=cursor, **wanted)
         return Page(

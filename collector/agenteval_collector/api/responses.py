@@ -1,4 +1,4 @@
-"""HTTP answers that every app of the collector gives in the same shape, and answers to errors."""
+"""HTTP answers in the shape that every app of the collector gives, and answers to errors."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,22 +17,22 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # Conversations do not belong into a browser's disk cache.
+    # Conversations do not belong in a browser's disk cache.
     "Cache-Control": "no-store",
 }
 
 
 def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON document that is encoded already."""
+    """Return the answer with a JSON document that is already encoded."""
     return Response(body, status, headers, media_type="application/json")
 
 
 def error_response(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an error in the contract's shape: `{error: {code, message}}`."""
+    """Return an error as JSON: `{error: {code, message}}`."""
     return json_response(encode({"error": {"code": code, "message": message}}), status, headers)
 
 
-# The first that fits answers, so each stands before what it is a kind of.
+# The first class that fits decides, so subclasses stand before their base classes.
 _ERRORS: Sequence[tuple[type[errors.CollectorError], int, str]] = (
     (errors.Forbidden, 403, "forbidden"),
     (errors.NotFound, 404, "not_found"),
@@ -46,14 +46,14 @@ _ERRORS: Sequence[tuple[type[errors.CollectorError], int, str]] = (
 
 
 class Refusals:
-    """Starlette's exception handlers. They answer in JSON of the contract's shape, or by a page where a browser asks
-    for one, which `page(status, message)` renders."""
+    """Starlette's exception handlers. They answer with a JSON error, or, where a browser asks for HTML, with the page
+    that `page(status, message)` renders."""
 
     def __init__(self, page: Callable[[int, str], str]) -> None:
         self._page = page
 
     async def collector_error(self, request: Request, error: Exception) -> Response:
-        """Answer an error that the collector itself has raised."""
+        """Answer an error of the collector."""
         status, code = next((status, code) for kind, status, code in _ERRORS if isinstance(error, kind))
         headers = (
             {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, errors.RetryableError) else None
@@ -61,7 +61,7 @@ class Refusals:
         return self._answer(request, status, code, str(error), headers)
 
     async def http_error(self, request: Request, error: Exception) -> Response:
-        """Answer an error that the router has raised."""
+        """Answer an error of the router."""
         assert isinstance(error, HTTPException)
         code, message = {
             404: ("not_found", f"there is nothing at {request.url.path}"),
@@ -70,7 +70,7 @@ class Refusals:
         return self._answer(request, error.status_code, code, message, error.headers)
 
     async def internal_error(self, request: Request, error: Exception) -> Response:
-        """Answer a defect of ours."""
+        """Answer an unexpected error, which is a bug."""
         message = "the collector failed on this request; its log has the reason"
         return self._answer(request, 500, "internal", message, None)
 

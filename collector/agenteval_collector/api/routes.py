@@ -1,4 +1,4 @@
-"""The JSON API over HTTP (docs/api.md), and its description."""
+"""The routes of the JSON API over HTTP (docs/api.md), and of its description."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from agenteval_collector.runtime.errors import InvalidRequest, NotAllowed
 
 class _AnyText(Convertor[str]):
     """The rest of the path. A session id or an agent's name may hold slashes and line breaks; Starlette's `path` stops
-    at the latter."""
+    at line breaks."""
 
     regex = r"[\s\S]*"
 
@@ -37,7 +37,7 @@ register_url_convertor("anytext", _AnyText())
 
 
 def api_routes(queries: Queries, reads: BoundedThreads) -> list[Route]:
-    """Return a route for each endpoint, which reads in one of these threads, and one for their description."""
+    """Return a route for each endpoint that reads, in these threads, and one for the API's description."""
 
     async def described(request: Request) -> Response:
         return json_response(encode(description()))
@@ -56,8 +56,7 @@ def _route(endpoint: Endpoint, queries: Queries, reads: BoundedThreads) -> Route
 
 
 def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: BoundedThreads) -> list[Route]:
-    """Return a route for each address that takes something, which writes in one of these threads, and one for the token
-    that they want."""
+    """Return a route for each endpoint that writes, in these threads, and one for the token that they need."""
 
     def route(endpoint: WriteEndpoint) -> Route:
         kind = TypeAdapter(endpoint.body)
@@ -80,7 +79,7 @@ def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: 
 
 
 def _check_names(request: Request, known: Sequence[str]) -> None:
-    """Refuse unknown parameters: a misspelt one would get the answer to another question."""
+    """Refuse unknown parameters: a misspelt filter would otherwise return everything."""
     unknown = sorted(set(request.query_params) - set(known))
     if unknown:
         there_are = f"there are {', '.join(known)}" if known else "there are none"

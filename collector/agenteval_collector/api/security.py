@@ -1,6 +1,6 @@
-"""ASGI middleware that decides who is answered: bearer keys, the Host header, and headers for browsers.
+"""ASGI middleware that decides who gets an answer: keys, the Host header, and security headers for browsers.
 
-None of the collector's apps has websockets; only HTTP requests are looked at.
+Only HTTP requests are checked: none of the collector's apps has websockets.
 """
 
 import base64
@@ -20,10 +20,10 @@ from agenteval_collector.runtime.addresses import is_loopback
 
 
 class LoopbackHost:
-    """Answers only requests whose Host header names a loopback address; for apps that are bound to one.
+    """Answers only requests whose Host header names a loopback address; for ports that are bound to one.
 
-    A page of the internet can point its own name at 127.0.0.1 and then read us from the user's browser (DNS
-    rebinding). Its name in the Host header is what gives it away.
+    A site on the internet can point its own name at 127.0.0.1 and then read the collector from the user's browser (DNS
+    rebinding). Its name in the Host header gives it away.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -53,12 +53,12 @@ def scope_of(method: str) -> Scope:
 
 
 class AccessControl:
-    """Answers only callers that the ring knows and that have the scope; who it is goes on in `request.state.caller`.
+    """Answers only callers that the ring knows and that have the scope. Stores the caller in `request.state.caller`.
 
-    The key comes as `Authorization: Bearer KEY`, or as the password of Basic authentication under any user name, which
-    is how a browser can ask its user for it. Without one, the client certificate decides. `needs` tells the scope of a
-    request by its method. Paths in `open_paths` need no key, and have no caller. At most `places` requests of others
-    are under way, which callers share.
+    The key comes as `Authorization: Bearer KEY`, or as the password of Basic authentication with any user name: that is
+    how a browser can ask its user for it. Without a key, the client certificate decides. `needs` maps a request's
+    method to a scope. Paths in `open_paths` need no key and have no caller. Callers share the `places` for requests
+    under way.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class AccessControl:
 
 
 def _credential(authorization: str) -> bytes:
-    """Return the key in an Authorization header; empty, which is no key, where there is none."""
+    """Return the key in an Authorization header; empty where there is none. No caller has an empty key."""
     scheme, _, value = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return value.strip().encode("latin-1")
@@ -130,7 +130,7 @@ def _credential(authorization: str) -> bytes:
 
 
 class SecurityHeaders:
-    """Adds to every answer what a browser must know to stay safe; headers that an answer has are kept."""
+    """Adds the security headers to every answer that does not set them itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

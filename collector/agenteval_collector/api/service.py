@@ -1,4 +1,4 @@
-"""Our own gRPC service: the documents of the HTTP API, the watch stream, and reports from outside."""
+"""The collector's own gRPC service: the documents of the HTTP API, the watch stream, and reports from outside."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,10 +32,10 @@ from otel_agenteval.text import storable
 
 MAX_MISSED_SECONDS = 1e9
 MAX_STARTS = 10_000
-"""Starts in one report; our processor sends far fewer."""
+"""The most starts in one report; our processor sends far fewer."""
 MAX_FINDINGS = 1000
 MAX_CHARACTERS = 1024
-"""Characters of an id or a name that are kept."""
+"""The most characters of an id or a name that are kept."""
 _WAKE_SECONDS = 1.0
 
 _SCOPES: Final[Mapping[tuple[Scope, ...], Sequence[str]]] = {
@@ -54,7 +54,7 @@ SCOPES: Final = {
     for scopes, methods in _SCOPES.items()
     for method in methods
 }
-"""The scopes of which each method takes one."""
+"""The scopes by method; a caller needs one of them."""
 
 Response = TypeVar("Response")
 Sent = TypeVar("Sent", pb.Outcome, pb.Finding)
@@ -62,7 +62,7 @@ Method: TypeAlias = Callable[["EvaluationService", Any, grpc.ServicerContext], R
 
 
 def _answering(method: Callable[["EvaluationService", Any], Response]) -> Method[Response]:
-    """Turn the refusals of a method of the service into statuses of gRPC."""
+    """Turn the errors of a service method into gRPC statuses."""
 
     @wraps(method)
     def answered(service: "EvaluationService", request: Any, context: grpc.ServicerContext) -> Response:
@@ -75,14 +75,14 @@ def _answering(method: Callable[["EvaluationService", Any], Response]) -> Method
 
 
 def _document(read: Callable[[Queries, Parameters], object]) -> Method[pb.Document]:
-    """Make a method that answers with the document that `read` returns."""
+    """Make a method that returns the document from `read`."""
     return _answering(lambda service, request: pb.Document(json=encode(read(service.queries, _asked(request)))))
 
 
 def _listing(
     read: Callable[[Queries, Parameters], Mapping[str, Any]], response: Callable[..., Response]
 ) -> Method[Response]:
-    """Make a method that answers with the page that `read` returns."""
+    """Make a method that returns the page from `read`."""
 
     def listed(service: "EvaluationService", request: Any) -> Response:
         page = read(service.queries, _asked(request))
@@ -94,8 +94,8 @@ def _listing(
 class EvaluationService(EvaluationServiceServicer):
     """The servicer for a synchronous `grpc.server`.
 
-    A watcher holds one thread of the server's pool, and one of `watchers`, for as long as it watches; where its caller
-    may have none, it gets RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
+    A watcher occupies a thread of the server's pool and a place of `watchers` for as long as it watches. Without a free
+    place for its caller it gets RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
     """
 
     def __init__(self, queries: Queries, reports: Reports, feed: Feed, watchers: Shares) -> None:
@@ -213,10 +213,10 @@ class EvaluationService(EvaluationServiceServicer):
 
 
 def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Iterator[pb.WatchResponse]:
-    # Closing wakes `get` at once when the client goes; False: it went before we came to listen for it.
+    # Closing wakes `get` at once when the client goes. False: the client had gone before this callback was added.
     if not context.add_callback(subscription.close):
         return
-    # The headers go only once the watcher is registered, so that it misses nothing.
+    # Headers are sent only once the watcher is registered, so that it misses nothing.
     context.send_initial_metadata(())
     while context.is_active():
         match subscription.get(_WAKE_SECONDS):
@@ -235,7 +235,7 @@ def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Ite
 
 
 def outcome_message(evaluation: Evaluation) -> pb.Outcome:
-    """Return an evaluation as the watch stream sends it; fields without a value stay unset."""
+    """Return an evaluation as a message of the watch stream; fields without a value stay unset."""
     outcome = evaluation.outcome
     return _message(
         pb.Outcome,
@@ -252,7 +252,7 @@ def outcome_message(evaluation: Evaluation) -> pb.Outcome:
 
 
 def finding_message(finding: Finding) -> pb.Finding:
-    """Return a finding as the watch stream sends it; fields without a value stay unset."""
+    """Return a finding as a message of the watch stream; fields without a value stay unset."""
     return _message(
         pb.Finding,
         finding,
@@ -263,7 +263,8 @@ def finding_message(finding: Finding) -> pb.Finding:
 
 
 def _message(kind: type[Sent], source: object, **said: Any) -> Sent:
-    """Return the message of this kind: its fields are the attributes of `source` of the same names, unless said."""
+    """Return a message of this kind. Each field has the value of the attribute of the same name, unless it is given
+    here."""
     names = (field.name for field in kind.DESCRIPTOR.fields)
     return kind(**{name: said[name] if name in said else getattr(source, name) for name in names})
 
@@ -321,7 +322,7 @@ def _span_start(start: pb.SpanStart) -> SpanStart:
 
 
 def _finding(told: pb.Finding) -> Finding | None:
-    """Return the finding; None where its kind or mode is unknown, as a newer client may send one."""
+    """Return the finding; None for an unknown kind or mode, which a newer client may send."""
     trace_id = trace_id_of(told.trace_id)
     try:
         metadata = json.loads(told.metadata_json) if told.metadata_json else {}
@@ -338,7 +339,8 @@ def _finding(told: pb.Finding) -> Finding | None:
 
 
 def _is_about_session(request: pb.ReportFeedbackRequest | pb.GetJudgementsRequest) -> bool:
-    """Return whether the request names a session, and not a trace. Raises InvalidRequest for both, and for none."""
+    """Return whether the request is about a session; otherwise it is about a trace. Raises InvalidRequest unless
+    exactly one is named."""
     if bool(request.trace_id) == bool(request.session_id):
         raise InvalidRequest("give either trace_id or session_id")
     return bool(request.session_id)
@@ -349,7 +351,7 @@ def _label_fields(request: pb.LabelTraceRequest | pb.LabelSessionRequest | pb.Re
 
 
 def _asked(request: Message) -> Parameters:
-    """Return the fields that are set, as the parameters that they are over HTTP."""
+    """Return the fields that are set, as parameters of the HTTP API."""
     return {field.name: str(value) for field, value in request.ListFields()}
 
 

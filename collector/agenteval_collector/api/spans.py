@@ -1,6 +1,6 @@
-"""The spans of a trace by their nesting, and queries for them: as far as it runs, or the log still keeps them.
+"""The spans of a trace as a tree, and queries for them, while the trace runs or the log still keeps it.
 
-Each span is decoded and read when it is asked for: a large trace has thousands.
+A span is decoded and read only when it is asked for: a large trace has thousands.
 """
 
 import threading
@@ -26,18 +26,18 @@ from otel_agenteval.conventions.tree import Node, grow, in_order
 
 Raw = tuple[bytes, Origin]
 MAX_SPANS: Final = 20_000
-"""Spans of a trace that are put in order, the first that came."""
+"""The most spans of a trace that are put in the tree, in the order of arrival."""
 
 
 class ReadSpan(NamedTuple):
-    """A span with all that was recorded on it, and what it says in the terms of agents."""
+    """A decoded span, and its meaning as a dialect reads it."""
 
     record: SpanRecord
     facts: SpanFacts
 
 
 class SpanTree:
-    """The spans of a trace, without those that came twice. `nodes` know their times, name and status alone."""
+    """The spans of a trace as a tree, without duplicates. `nodes` know their times, name and status only."""
 
     def __init__(self, assembled: AssembledTrace) -> None:
         self._raw: dict[str, Raw] = {}
@@ -46,7 +46,7 @@ class SpanTree:
         self.roots: Sequence[Node] = grow(ordered)
         self.left_out = max(0, len(assembled.spans) - MAX_SPANS)
         self.nodes = {node.id: node for root in self.roots for node in root.below()}
-        """By span id, each before those under it."""
+        """By span id, parents before children."""
         self._below: dict[str, int] = defaultdict(int)
         for node in reversed(self.nodes.values()):
             if node.parent is not None:
@@ -58,7 +58,7 @@ class SpanTree:
         return self._below[node.id]
 
     def read(self, node: Node) -> ReadSpan:
-        """Decode a span, and read it by the dialects that recognise it."""
+        """Decode a span, and read it with the dialects that recognise it."""
         raw, origin = self._raw[node.id]
         record = span_record(Span.FromString(raw), resource_of(origin.resource), origin.scope)
         facts, _ = read_span(record, self._logs.get(node.id, ()))
@@ -93,9 +93,9 @@ def _by_span(logs: Sequence[Raw]) -> dict[str, list[LogRecord]]:
 
 
 LoadSpans: TypeAlias = Callable[[str], AssembledTrace | None]
-"""Returns a trace with its spans; None where they, or some of them, are not kept any more. Thread-safe."""
+"""Returns a trace with its spans; None where not all of them are kept any more. Thread-safe."""
 Pricing: TypeAlias = Callable[[str | None, int, int], float | None]
-"""Returns what input and output tokens of a model cost, in US dollars; None where that is not known."""
+"""Returns the price of input and output tokens of a model in US dollars; None where it is not known."""
 
 FORGOTTEN: Final[trace_documents.SpanPage] = {"items": [], "next_cursor": None, "span_count": None}
 
@@ -106,16 +106,16 @@ class SpanQueries:
     def __init__(self, load: LoadSpans = lambda _trace_id: None, price: Pricing = lambda *_used: None) -> None:
         self._load = load
         self._price = price
-        # Prices belong to one thread at a time, and several make pages.
+        # Price tables may be used by one thread at a time, and several threads make pages.
         self._pricing = threading.Lock()
 
     def tree(self, trace_id: str) -> SpanTree | None:
-        """Return the spans of a trace by their nesting; None where they are not kept any more."""
+        """Return the spans of a trace as a tree; None where they are not kept any more."""
         assembled = self._load(trace_id)
         return None if assembled is None else SpanTree(assembled)
 
     def page(self, trace_id: str, *, limit: int = 50, cursor: str | None = None) -> trace_documents.SpanPage:
-        """Return spans of a trace, each before those under it. Raises InvalidRequest for a foreign cursor."""
+        """Return a page of a trace's spans, parents before children. Raises InvalidRequest for a foreign cursor."""
         tree, start = self.tree(trace_id), 0 if cursor is None else _start(cursor)
         if tree is None:
             return FORGOTTEN
@@ -128,17 +128,17 @@ class SpanQueries:
         }
 
     def span(self, trace_id: str, span_id: str) -> trace_documents.SpanDocument | None:
-        """Return a span with all that was recorded on it; None where it is unknown, or not kept any more."""
+        """Return a span in full; None where it is unknown or not kept any more."""
         tree = self.tree(trace_id)
         node = None if tree is None else tree.nodes.get(span_id)
         return None if tree is None or node is None else self.whole(tree, node)
 
     def item(self, tree: SpanTree, node: Node) -> trace_documents.SpanItem:
-        """Return a span as a listing has it."""
+        """Return a span as an item of a listing."""
         return trace_documents.SpanItem(**self._fields(tree, node, tree.read(node)))
 
     def whole(self, tree: SpanTree, node: Node) -> trace_documents.SpanDocument:
-        """Return a span with all that was recorded on it."""
+        """Return a span in full."""
         span = tree.read(node)
         record, facts = span.record, span.facts
         return {

@@ -1,4 +1,4 @@
-"""Blocking calls of the store for coroutines: in few threads, with bounded waiting and bounded time."""
+"""Run blocking calls of the store for coroutines: in few threads, with bounded waiting and a timeout."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,15 +10,15 @@ from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 T = TypeVar("T")
 ANSWER_WITHIN = 5.0
-"""Seconds."""
+"""Seconds until a call is answered with an error."""
 
 
 class BoundedThreads:
-    """Runs calls in `threads` threads; at most `waiting` more wait their turn, beyond that they are refused.
+    """Runs calls in `threads` threads. At most `waiting` further calls wait; others are refused.
 
     Callers share these places. A call that takes longer than `timeout` seconds is answered with an error. Its thread
-    cannot be stopped, so its place stays taken until it returns: abandoned calls never add up to more threads.
-    `refused` and `timed_out` count both cases.
+    cannot be stopped and keeps its place until it returns, so abandoned calls never add up to more threads. `refused`
+    and `timed_out` count both cases.
     """
 
     def __init__(self, name: str, *, threads: int, waiting: int, timeout: float) -> None:
@@ -39,7 +39,7 @@ class BoundedThreads:
         except RuntimeError as error:
             self._places.give_back(who)
             raise Unavailable("the collector is stopping") from error
-        # When the call returns, not when its caller has given up: until then its thread is taken.
+        # Give the place back when the call returns, not when its caller gives up: until then the thread is occupied.
         future.add_done_callback(lambda _: self._places.give_back(who))
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)
@@ -48,7 +48,7 @@ class BoundedThreads:
             raise Unavailable(f"no answer from the store within {self._timeout:g} s; ask again") from error
 
     def close(self) -> None:
-        """Take no more calls and give up those that wait; do not wait for those that run."""
+        """Refuse further calls and cancel those that wait. Does not wait for running ones."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -62,6 +62,6 @@ class WebThreads:
         self.writes = BoundedThreads("api-write", threads=1, waiting=16, timeout=timeout)
 
     def close(self) -> None:
-        """Take no more calls."""
+        """Refuse further calls."""
         for each in (self.reads, self.scrapes, self.writes):
             each.close()

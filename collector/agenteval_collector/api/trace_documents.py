@@ -1,6 +1,6 @@
-"""The JSON documents of the API, as docs/api.md describes them: the only shape that page, command line and users see.
+"""The JSON documents of traces, their spans, and sessions (docs/api.md). Pages, commands and users see no other shape.
 
-Times are RFC 3339 in UTC. None is null, and means that there is none or that it is not known.
+Times are RFC 3339 in UTC. None is null: there is no value, or it is not known.
 """
 
 from typing import Any, Final, Literal, NotRequired, TypeAlias, final
@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from agenteval_collector.api.answers import Interval, Listing
 
 JUDGE_TROUBLE: Final = "judge_trouble"
-"""The key, in the metadata of an outcome that waits for the judge, of what is wrong with the judge now."""
+"""The key, in the metadata of an outcome that waits for the judge, under which the judge's trouble stands."""
 
 Worst: TypeAlias = Literal["error", "warning", "info", "none"]
 TraceStatus: TypeAlias = Literal["running", "pending", "scored", "failed", "unscored"]
@@ -19,7 +19,7 @@ SessionStatus: TypeAlias = Literal["running", "active", "idle", "ended"]
 
 
 class CallDocument(TypedDict):
-    """A call of a tool; `arguments` are decoded JSON, or the raw text where it is none."""
+    """A tool call; `arguments` are decoded JSON, or the raw text where it cannot be decoded."""
 
     name: str
     arguments: Any
@@ -44,7 +44,7 @@ class ToolDocument(TypedDict):
 
 
 class ClosingDocument(TypedDict):
-    """The reason why a trace was taken for complete, and what is known of the senders that it waited for."""
+    """Why a trace was taken for complete, and what is known of the senders that it waited for."""
 
     by: str
     reason: str
@@ -55,7 +55,7 @@ FactName: TypeAlias = Literal["answers", "arguments", "results", "finish_reasons
 
 
 class SeenDocument(TypedDict):
-    """For each sort of fact, how much of it was recorded; null where there was nothing to see."""
+    """How much of each sort of fact was recorded; null where there was nothing to record."""
 
     answers: str | None
     arguments: str | None
@@ -91,7 +91,7 @@ class OutcomeDocument(TypedDict):
 
 
 class LabelDocument(TypedDict):
-    """A label: the score that somebody says is right; `source` is person, user or evaluator."""
+    """A label: the right score as somebody sees it. `source` is person, user or evaluator."""
 
     name: str
     value: float
@@ -102,7 +102,7 @@ class LabelDocument(TypedDict):
 
 
 class FindingDocument(TypedDict):
-    """A fact that was observed."""
+    """A finding: a fact that was observed."""
 
     kind: str
     severity: str
@@ -126,7 +126,7 @@ class SeverityCounts(TypedDict):
 
 
 class FoundDocument(TypedDict):
-    """The fields that say what was found: a trace and a session have them too."""
+    """The fields about findings, which traces and sessions share."""
 
     findings: list[FindingDocument]
     findings_count: SeverityCounts
@@ -134,7 +134,7 @@ class FoundDocument(TypedDict):
 
 
 class EffortDocument(TypedDict):
-    """The effort of a trace or a session: model and tool calls, tokens, seconds of its turns, US dollars; null where a
+    """The effort of a trace or a session: model and tool calls, tokens, seconds in its turns, US dollars. Null where
     part of it is not known."""
 
     steps: float | None
@@ -182,7 +182,7 @@ class TraceDocument(TypedDict):
 
 
 class SessionFields(TypedDict):
-    """The fields that a session has in a listing and by itself."""
+    """The fields of a session, in a listing and by itself."""
 
     session_id: str
     user_id: str | None
@@ -212,7 +212,7 @@ class SessionItem(SessionFields):
 
 
 class TrendDocument(TypedDict):
-    """The course of the judged task completion of a session's traces."""
+    """How the judged task completion developed over a session's traces."""
 
     stalled: bool | None
     regressed: bool | None
@@ -224,7 +224,7 @@ class TrendDocument(TypedDict):
 
 
 class PosteriorDocument(TypedDict):
-    """The means and the intervals (of `level`) of pass@k and pass^k by the Beta posterior."""
+    """Means and intervals (at `level`) of pass@k and pass^k by the Beta posterior."""
 
     pass_at_k: float | None
     pass_hat_k: float | None
@@ -235,7 +235,7 @@ class PosteriorDocument(TypedDict):
 
 
 class InteractionsDocument(TypedDict):
-    """The number of a session's interactions that are correct by ground truth; chances by estimator and k."""
+    """How many of a session's interactions are correct by ground truth; pass@k and pass^k by estimator and k."""
 
     interactions: int
     correct: int
@@ -286,14 +286,14 @@ class FailureRateDocument(TypedDict):
 
 
 class HitRateDocument(TypedDict):
-    """The failures among an agent's sessions with an error finding, and among those without one."""
+    """Failure rates of an agent's sessions, with an error finding and without one."""
 
     with_error: FailureRateDocument
     without_error: FailureRateDocument
 
 
 class SessionPage(Listing[SessionItem]):
-    """A page of sessions; `hit_rate` is there where one agent was asked for."""
+    """A page of sessions; it has `hit_rate` where one agent was asked for."""
 
     hit_rate: NotRequired[HitRateDocument | None]
 
@@ -302,11 +302,11 @@ RoleName: TypeAlias = Literal["agent", "workflow", "chain", "model", "tool", "pl
 
 
 class SpanFields(TypedDict):
-    """The fields that a span has in a listing and by itself.
+    """The fields of a span, in a listing and by itself.
 
-    `parent_id` is null where the parent is not among the trace's spans; `depth` counts the spans around it. `below` is
-    the number of spans under it. `agent` is the one that the span itself names. `role` and what follows from it are
-    null where no dialect recognises the span. `usd` is null where the price or the tokens are not known.
+    `parent_id` is null where the parent is not among the trace's spans. `depth` counts the spans around it, `below`
+    those under it. `agent` is the agent that the span itself names. `role` and what follows from it are null where no
+    dialect recognises the span. `usd` is null where the price or the tokens are not known.
     """
 
     span_id: str
@@ -332,14 +332,14 @@ class SpanItem(SpanFields):
 
 
 class RequestDocument(TypedDict):
-    """A call that a message asks for; `arguments` are decoded JSON, or the raw text where it is none."""
+    """A tool call that a message requests; `arguments` are decoded JSON, or the raw text where it cannot be decoded."""
 
     name: str
     arguments: Any
 
 
 class MessageDocument(TypedDict):
-    """A message as it was recorded; `results` are those of tools that went back to the model."""
+    """A message as recorded; `results` are tool results that went back to the model."""
 
     role: str
     text: str | None
@@ -358,8 +358,8 @@ class EventDocument(TypedDict):
 
 @final
 class SpanDocument(SpanFields):
-    """A span by itself. `input` and `output` are the messages of a model call, and of an agent what it was asked and
-    answered; null where none were recorded. `attributes` are all that were recorded, messages included."""
+    """A span by itself. `input` and `output` are the messages of a model call, or the question and the answer of an
+    agent; null where none were recorded. `attributes` are all that were recorded, messages included."""
 
     instructions: Any
     input: list[MessageDocument] | None
@@ -373,7 +373,7 @@ class SpanDocument(SpanFields):
 
 
 class SpanPage(Listing[SpanItem]):
-    """Spans of a trace, each before those under it. `span_count` is the number of those that can be shown; null where
-    they were forgotten: the log keeps spans for `log.retention`, scores and findings stay."""
+    """A page of a trace's spans, parents before children. `span_count` is null where the spans were forgotten: the log
+    keeps them for `log.retention`, while scores and findings stay."""
 
     span_count: int | None

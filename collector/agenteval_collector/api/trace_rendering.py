@@ -1,4 +1,4 @@
-"""Make the documents of traces and sessions: of what is stored, and of what runs and is not complete."""
+"""Make the documents of traces and sessions, from what is stored and what is running."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ def trace_document(
     labels: Sequence[Label] = (),
     found: ShownFindings = NOTHING_FOUND,
 ) -> trace_documents.TraceDocument:
-    """Return a trace; its status follows from its outcomes once it is complete."""
+    """Return the document of a trace. Its status follows from its outcomes once it is complete."""
     calls = [[document(trace_documents.CallDocument, call) for call in turn.tool_calls] for turn in view.turns]
     return document(
         trace_documents.TraceDocument,
@@ -50,7 +50,7 @@ def trace_document(
 
 
 def trace_status(statuses: Iterable[str]) -> trace_documents.TraceStatus:
-    """Return the status of a complete trace: pending while an outcome is, else the best that any outcome reached."""
+    """Return the status of a complete trace: pending while any outcome is, else the best status of its outcomes."""
     seen = set(statuses)
     if Status.PENDING in seen:
         return "pending"
@@ -60,7 +60,8 @@ def trace_status(statuses: Iterable[str]) -> trace_documents.TraceStatus:
 
 
 def outcome_document(evaluation: Evaluation, trouble: str | None = None) -> trace_documents.OutcomeDocument:
-    """Return an outcome; one that waits for the judge, or rests on traces that do, says what is wrong with it now."""
+    """Return the document of an outcome. Where it waits for the judge, or rests on traces that do, it names the judge's
+    `trouble`."""
     outcome = evaluation.outcome
     reason, metadata = outcome.reason, outcome.metadata
     if trouble is not None and waits_for_judge(outcome):
@@ -79,7 +80,7 @@ def outcome_document(evaluation: Evaluation, trouble: str | None = None) -> trac
 
 
 def found_document(found: ShownFindings) -> trace_documents.FoundDocument:
-    """Return the fields that say what was found in a trace or a session."""
+    """Return the fields about findings of a trace or a session."""
     return {
         "findings": [document(trace_documents.FindingDocument, finding) for finding in found.findings],
         "findings_count": {
@@ -97,11 +98,11 @@ def open_span_documents(spans: Iterable[UnendedSpan]) -> list[trace_documents.Op
 
 
 NOT_TOLD_AGAIN = "no process has told of it since this collector was started, and none of its spans has arrived"
-"""Used for a trace that is known by its findings alone."""
+"""The status reason of a trace that is known by its findings alone."""
 
 
 def by_session(running: Iterable[RunningTrace]) -> dict[str, list[RunningTrace]]:
-    """Group running traces by session, each by their start."""
+    """Group running traces by session, each group by start."""
     found: dict[str, list[RunningTrace]] = {}
     for trace in sorted(running, key=lambda trace: trace.started_at):
         found.setdefault(trace.session_id, []).append(trace)
@@ -116,7 +117,7 @@ def trace_ids(running: Mapping[str, Sequence[RunningTrace]]) -> dict[str, list[s
 def running_fields(
     session_id: str, running: Sequence[RunningTrace], found: ShownFindings, now: int
 ) -> trace_documents.SessionFields:
-    """Return the fields of a session none of whose traces is complete."""
+    """Return the fields of a session without a complete trace."""
     as_if_stored = SessionRecord(
         session_id=session_id,
         user_id=next((trace.user_id for trace in running if trace.user_id), None),
@@ -141,13 +142,15 @@ def session_fields(
     flagged_traces: Sequence[str] = (),
     judged_failures: int = 0,
 ) -> trace_documents.SessionFields:
-    """Return the fields that a session has in a listing and by itself. `status` is its own while none of its traces
-    runs, `death` says why its agent has ended."""
+    """Return the fields of a session, in a listing and by itself.
+
+    `status` applies while none of its traces runs. `death` says why an agent in it has ended.
+    """
     stopped = (f"trace {trace.trace_id}: {trace.stopped}" for trace in running if trace.stopped)
     return document(
         trace_documents.SessionFields,
         session,
-        # The spans that have arrived may name no agent, while those that still run do.
+        # The spans that have arrived may name no agent while those that still run do.
         agent=session.agent or next((trace.agent for trace in running if trace.agent), None),
         status="running" if running else status,
         status_reason=next(stopped, death),
@@ -162,8 +165,10 @@ def session_fields(
 
 
 def death_reasons(deaths: Iterable[tuple[str, str, str]], running: Iterable[RunningTrace]) -> dict[str, str]:
-    """Return by session why its newest trace in which an agent died has ended. A trace that goes on is left out: its
-    process was heard of again."""
+    """Return, by session, why the newest trace in which an agent died has ended.
+
+    A trace that goes on is left out: its process was heard of again.
+    """
     going_on = {trace.trace_id for trace in running if trace.stopped is None}
     return {
         session_id: f"trace {trace_id}: {reason}" for session_id, trace_id, reason in deaths if trace_id not in going_on
@@ -171,7 +176,7 @@ def death_reasons(deaths: Iterable[tuple[str, str, str]], running: Iterable[Runn
 
 
 def told_view(finding: Finding) -> TraceView:
-    """Return the view of a trace that is known only by findings sent ahead of it, of which this is the first."""
+    """Return a view of a trace of which only findings have arrived, from the first of them."""
     return TraceView(
         trace_id=finding.trace_id,
         session_id=finding.session_id,
@@ -187,8 +192,10 @@ def told_view(finding: Finding) -> TraceView:
 
 
 def may_be_wanted(wanted: SessionFilter, running: Sequence[RunningTrace]) -> bool:
-    """Return whether a session of which nothing is stored may be wanted, by its running traces. They tell no version,
-    no score and no text."""
+    """Return whether the filter may want a session that is not stored, judging by its running traces.
+
+    Running traces have no version, no score and no text to search.
+    """
     if wanted.version is not None or wanted.below is not None or wanted.text is not None or wanted.until is not None:
         return False
     asked = {"agent": wanted.agent, "service": wanted.service, "user_id": wanted.user}
@@ -198,7 +205,7 @@ def may_be_wanted(wanted: SessionFilter, running: Sequence[RunningTrace]) -> boo
 
 
 def shows(item: trace_documents.SessionFields, wanted: SessionFilter) -> bool:
-    """Return whether a session of which nothing is stored shows the wanted finding."""
+    """Return whether a session that is not stored has the wanted finding."""
     if wanted.finding is None and wanted.severity is None:
         return True
     return any(

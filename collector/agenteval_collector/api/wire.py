@@ -1,4 +1,4 @@
-"""Documents on the wire and the arguments that ask for them: the same rules over HTTP and over gRPC."""
+"""Encode documents and read parameters, by the same rules over HTTP and gRPC."""
 
 import json
 import math
@@ -18,12 +18,12 @@ DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 MAX_ID_LENGTH = 1024
 LATEST = 2**63 - 1
-"""The last nanosecond that the store's integers hold."""
+"""The last time, in nanoseconds, that the store's integers can hold."""
 PROBLEM_DIGITS = 16
 """Hexadecimal digits of a problem's id."""
 TOKEN_HEADER = "X-Agenteval-Token"
 TOKEN_PATH = "/api/v1/token"
-"""Where a program asks for the token that requests to write carry in that header."""
+"""The path at which a program gets the token that it sends in that header."""
 Parameters: TypeAlias = Mapping[str, str]
 """The parameters of a request by name, those in its path included; an empty text stands for none."""
 _HEX = re.compile(r"[0-9a-fA-F]+")
@@ -33,8 +33,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def encode(document: object) -> bytes:
     """Return `document` as JSON in ASCII.
 
-    ASCII because recorded content may hold lone surrogates, which have no UTF-8, and C1 control characters,
-    which a terminal obeys. NaN and the infinities, which JSON does not have, become their names.
+    ASCII, because recorded content may hold lone surrogates, which UTF-8 cannot encode, and C1 control characters,
+    which terminals obey. NaN and infinities, which JSON does not have, become their names.
     """
     try:
         text = json.dumps(document, allow_nan=False, separators=(",", ":"))
@@ -81,14 +81,15 @@ def time_of(field: str, text: str) -> int:
 
 
 def choice(name: str, text: str, choices: type[Choice]) -> Choice:
-    """Return the one of `choices` that parameter `name` gives. Raises InvalidRequest for anything else."""
+    """Return the member of `choices` that the text names. Raises InvalidRequest that names the parameter for anything
+    else."""
     if text not in tuple(choices):
         raise InvalidRequest(f"{name} is {text[:64]!r}, not one of {', '.join(choices)}")
     return choices(text)
 
 
 def id_of(field: str, text: str) -> str:
-    """Return an id or a name. Raises InvalidRequest that names `field` for none, and for more than `MAX_ID_LENGTH`."""
+    """Return an id or a name. Raises InvalidRequest naming `field` where it is empty or longer than `MAX_ID_LENGTH`."""
     if not text:
         raise InvalidRequest(f"{field} is empty")
     if len(text) > MAX_ID_LENGTH:
@@ -97,12 +98,12 @@ def id_of(field: str, text: str) -> str:
 
 
 def optional_id(field: str, text: str | None) -> str | None:
-    """Return the same; None for none."""
+    """Return an id or a name like `id_of`; None where there is none."""
     return id_of(field, text) if text else None
 
 
 def limit_of(text: str | None) -> int:
-    """Return the page size in the parameter `text`; None is the default. Raises InvalidRequest outside 1..500."""
+    """Return the page size in `text`; the default for None. Raises InvalidRequest outside 1 to 500."""
     if text is None:
         return DEFAULT_LIMIT
     if not re.fullmatch(r"[0-9]{1,9}", text):
@@ -119,8 +120,10 @@ def trace_ids_of(text: str) -> frozenset[str]:
 
 
 def session_ids_of(text: str) -> frozenset[str]:
-    """Return the session ids in `text`, separated by commas and each percent-encoded, as they may hold some. Raises
-    InvalidRequest for more than `MAX_LIMIT`."""
+    """Return the session ids in `text`, separated by commas. Each is percent-encoded, as it may hold a comma itself.
+
+    Raises InvalidRequest for more than `MAX_LIMIT`.
+    """
     return frozenset(map(unquote, _listed("session", text)))
 
 
@@ -132,7 +135,7 @@ def _listed(what: str, text: str) -> list[str]:
 
 
 def found(document: Document | None, what: str) -> Document:
-    """Return the document. Raises NotFound that names `what` where there is none."""
+    """Return the document. Raises NotFound naming `what` where it is None."""
     if document is None:
         raise NotFound(f"{what} is not known to this collector")
     return document

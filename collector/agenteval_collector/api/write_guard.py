@@ -1,4 +1,4 @@
-"""Check who may write through the web port, and read the bodies of requests to write."""
+"""Check that a request may write through the web port, and read its body."""
 
 import asyncio
 import hmac
@@ -16,24 +16,24 @@ from agenteval_collector.runtime.addresses import is_address, is_loopback
 from agenteval_collector.runtime.errors import Forbidden, InvalidRequest, RequestTooLarge, Unavailable, UnsupportedMedia
 
 MAX_BODY_BYTES: Final = 256 * 1024
-"""Enough for the longest note, each of its characters escaped."""
+"""The most bytes of a body: enough for the longest note with every character escaped."""
 BODY_SECONDS: Final = 10.0
-"""Time in which a body has to come."""
+"""Seconds within which a body has to arrive."""
 
 
 class TokenDocument(TypedDict):
-    """The token that a request to write carries as `X-Agenteval-Token`; a restart of the collector makes a new one."""
+    """The token that a request which writes sends as `X-Agenteval-Token`. A restart of the collector makes a new
+    one."""
 
     token: str
 
 
 class WriteGuard:
-    """Tells requests of our own pages, and of callers with a key, from those that another site makes a browser send.
+    """Tells requests of our own pages and programs from those that another site makes a browser send.
 
-    A page of ours carries `token`, new with each process, and a program asks for it at `TOKEN_PATH`; no page of another
-    site can read either. Where there are keys (`keyed`), each request has shown one before it comes here. Only as
-    `Bearer` it takes the token's place: a password of Basic authentication is sent by the browser, whichever site asks
-    for that.
+    Our pages carry `token`, which is new with each process; a program gets it at `TOKEN_PATH`. Pages of other sites can
+    read neither. Where callers need keys (`keyed`), each request has already shown one. A key replaces the token only
+    as `Bearer`: a browser sends the password of Basic authentication with any request, whichever site causes it.
     """
 
     def __init__(self, *, keyed: bool) -> None:
@@ -41,12 +41,12 @@ class WriteGuard:
         self._keyed = keyed
 
     def check(self, headers: Headers, token: str) -> None:
-        """Raise Forbidden, unless a request with these headers and this token may write."""
+        """Raise Forbidden unless a request with these headers and this token may write."""
         host = headers.get("host", "").lower()
         name = without_port(host)
         if not (self._keyed or is_address(name) or is_loopback(name)):
             raise Forbidden(f"without server.keys nothing is written under a name ({name[:64]!r}): use the address")
-        # Programs send neither of these two headers, nor do older browsers: then the token or the key decides.
+        # Programs and older browsers send neither of these two headers: then the token or the key decides.
         if headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise Forbidden("this request comes from a page of another site")
         if (origin := headers.get("origin")) is not None and origin.lower().partition(":")[2] != f"//{host}":
@@ -64,10 +64,10 @@ class WriteGuard:
 
 
 async def read_body(request: Request, media: str) -> bytes:
-    """Return the body of a request, which must be of this media type.
+    """Return the body of a request, which must have this media type.
 
-    Raises UnsupportedMedia, RequestTooLarge above `MAX_BODY_BYTES`, InvalidRequest where it breaks off, and
-    Unavailable where it does not come within `BODY_SECONDS`.
+    Raises UnsupportedMedia; RequestTooLarge above `MAX_BODY_BYTES`; InvalidRequest where the connection breaks off; and
+    Unavailable where the body does not arrive within `BODY_SECONDS`.
     """
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given != media:
@@ -87,7 +87,7 @@ async def read_body(request: Request, media: str) -> bytes:
 
 
 def parsed(kind: TypeAdapter[Any], body: bytes) -> Any:
-    """Return what a body in JSON says. Raises InvalidRequest that names the field that is wrong."""
+    """Parse a JSON body. Raises InvalidRequest naming the field that is wrong."""
     try:
         return kind.validate_json(body)
     except ValidationError as error:

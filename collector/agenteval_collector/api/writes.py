@@ -1,4 +1,4 @@
-"""Take labels, marks of problems, requests to the judge and deletions: the same over HTTP and over gRPC."""
+"""Keep labels, mark problems, ask the judge and delete, by the same rules over HTTP and gRPC."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NotRequired
@@ -21,13 +21,13 @@ from agenteval_collector.runtime.errors import InvalidRequest
 MAX_NOTE_LENGTH: Final = 10_000
 
 _strict = with_config(ConfigDict(strict=True, extra="forbid"))
-"""Of bodies: a misspelt field, or one of another type, is refused."""
+"""Makes a body strict: a misspelt field, or one of another type, is refused."""
 
 
 @_strict
 class LabelRequest(TypedDict):
-    """A person's label of a trace, or else of a session: the right `value` of the score `name`, from 0 (fail) to 1
-    (pass). `drawn`: it came from `/api/v1/review/next`, so that the label speaks for others."""
+    """A person's label of a trace or of a session: the right `value` of the score `name`, from 0 (fail) to 1 (pass).
+    `drawn` says that the subject came from `/api/v1/review/next`, so that the label counts for pass rates."""
 
     trace_id: NotRequired[str | None]
     session_id: NotRequired[str | None]
@@ -39,7 +39,7 @@ class LabelRequest(TypedDict):
 
 
 def label_fields(name: str, value: float | None, author: str, note: str) -> dict[str, Any]:
-    """Return the fields of a label that say what somebody said. Raises InvalidRequest naming what cannot be taken."""
+    """Return the checked fields of a label. Raises InvalidRequest naming the field that is wrong."""
     if value is None or not 0.0 <= value <= 1.0:
         raise InvalidRequest(f"value is {'absent' if value is None else value}, not a number from 0 to 1")
     if len(note) > MAX_NOTE_LENGTH:
@@ -53,8 +53,11 @@ def label_fields(name: str, value: float | None, author: str, note: str) -> dict
 
 
 def keep_label(queries: Queries, reports: Reports, label: Label) -> None:
-    """Keep a label of a trace, or of a session. Raises NotFound for an unknown one, and InvalidRequest where it has no
-    outcome of that name: a misspelt label would never be compared with anything."""
+    """Keep a label of a trace or a session.
+
+    Raises NotFound for an unknown one, and InvalidRequest where it has no outcome of that name: a misspelt label would
+    never be compared with anything.
+    """
     names = sorted({outcome["name"] for outcome in _labelled(queries, label)["outcomes"]})
     if label.name not in names:
         subject, which = "session" if label.trace_id is None else "trace", ", ".join(names) or "no outcome yet"
@@ -63,7 +66,7 @@ def keep_label(queries: Queries, reports: Reports, label: Label) -> None:
 
 
 def write_label(queries: Queries, reports: Reports, body: LabelRequest) -> TraceDocument | SessionDocument:
-    """Keep the label that is asked for; return the trace or the session with it, and with what the judge says."""
+    """Keep the label in the body; return the trace or the session with all its labels and outcomes."""
     trace_id, session_id = body.get("trace_id"), body.get("session_id")
     if bool(trace_id) == bool(session_id):
         raise InvalidRequest("give either trace_id or session_id")
@@ -78,7 +81,7 @@ def write_label(queries: Queries, reports: Reports, body: LabelRequest) -> Trace
 
 
 def _labelled(queries: Queries, label: Label) -> TraceDocument | SessionDocument:
-    """Return what a label is about."""
+    """Return the trace or the session that a label is about."""
     if label.trace_id is not None:
         return wire.found(queries.trace(label.trace_id), f"trace {label.trace_id}")
     return wire.found(queries.session(label.session_id or ""), f"session {label.session_id!r}")
@@ -86,14 +89,14 @@ def _labelled(queries: Queries, label: Label) -> TraceDocument | SessionDocument
 
 @_strict
 class ResolveRequest(TypedDict):
-    """The name of the person who says that a problem is resolved, where known."""
+    """The name of the person who marks a problem as resolved, where known."""
 
     author: NotRequired[str | None]
 
 
 @_strict
 class MuteRequest(TypedDict):
-    """The time until which no alert tells of a problem, in RFC 3339; null ends the muting."""
+    """The time, in RFC 3339, until which no alert reports a problem; null ends the muting."""
 
     until: str | None
     author: NotRequired[str | None]
@@ -106,7 +109,7 @@ def write_resolved(queries: Queries, reports: Reports, body: ResolveRequest, pro
 
 
 def write_muted(queries: Queries, reports: Reports, body: MuteRequest, problem_id: str) -> ProblemDocument:
-    """Mute the problem, or end that; return it."""
+    """Mute the problem or end the muting; return it."""
     until = None if body["until"] is None else wire.time_of("until", body["until"])
     mute_problem(reports, problem_id, until=until, by=body.get("author"))
     return _problem(queries, problem_id)
@@ -117,14 +120,16 @@ def _problem(queries: Queries, problem_id: str) -> ProblemDocument:
 
 
 def resolve_problem(reports: Reports, problem_id: str, *, by: str | None) -> None:
-    """Mark a problem as resolved. Raises InvalidRequest for what is no id, NotFound for an unknown one."""
+    """Mark a problem as resolved. Raises InvalidRequest for a malformed id, NotFound for an unknown one."""
     known = reports.resolve_problem(_problem_id(problem_id), wire.optional_id("author", by))
     wire.found(known or None, f"problem {problem_id}")
 
 
 def mute_problem(reports: Reports, problem_id: str, *, until: int | None, by: str | None) -> None:
-    """Mute a problem until that time (ns), None: no longer. Raises InvalidRequest for what is no id, NotFound for an
-    unknown one."""
+    """Mute a problem until that time (ns); None ends the muting.
+
+    Raises InvalidRequest for a malformed id, NotFound for an unknown one.
+    """
     known = reports.mute_problem(_problem_id(problem_id), until, wire.optional_id("author", by))
     wire.found(known or None, f"problem {problem_id}")
 
@@ -135,8 +140,8 @@ def _problem_id(text: str) -> str:
 
 @_strict
 class JudgingRequest(TypedDict):
-    """The traces and sessions that the judge is to score where it has not; or else all that failed, or had no budget,
-    since a time in RFC 3339."""
+    """The traces and sessions that the judge should score; or a time (RFC 3339) since which all that failed or had no
+    budget is judged."""
 
     trace_ids: NotRequired[list[str]]
     session_ids: NotRequired[list[str]]
@@ -149,7 +154,7 @@ class CheckRequest(TypedDict):
 
 
 class CheckDocument(TypedDict):
-    """The reason why the judge's endpoint would not answer; null where none is known."""
+    """Why the judge's endpoint would not answer; null where nothing is known to be wrong."""
 
     trouble: str | None
 
@@ -157,8 +162,10 @@ class CheckDocument(TypedDict):
 def judge_again(
     reports: Reports, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int | None
 ) -> Rejudging:
-    """Have the judge score what it has not: of these traces and sessions, or of all that failed since that time (ns).
-    Raises InvalidRequest for both and for none, and where there is no judge."""
+    """Have the judge score these traces and sessions where it has not, or all that failed since that time (ns).
+
+    Raises InvalidRequest for both or neither, and where there is no judge.
+    """
     given = len(trace_ids) + len(session_ids)
     if bool(given) == bool(failed_since) or given > wire.MAX_LIMIT:
         raise InvalidRequest(
@@ -168,7 +175,7 @@ def judge_again(
 
 
 def write_judging(queries: Queries, reports: Reports, body: JudgingRequest) -> JudgingDocument:
-    """Have the judge score what the request names."""
+    """Have the judge score what the body names."""
     since = body.get("failed_since")
     failed_since = wire.time_of("failed_since", since) if since else None
     waiting = judge_again(reports, body.get("trace_ids", []), body.get("session_ids", []), failed_since)
@@ -176,14 +183,14 @@ def write_judging(queries: Queries, reports: Reports, body: JudgingRequest) -> J
 
 
 def write_check(queries: Queries, reports: Reports, body: CheckRequest) -> CheckDocument:
-    """Find out whether the judge's endpoint answers."""
+    """Check whether the judge's endpoint answers."""
     return {"trouble": reports.check_judge()}
 
 
 @_strict
 class DeleteRequest(TypedDict):
-    """The request of a deletion: a session, all sessions of a user, or the traces that were scored before a time in RFC
-    3339. Or else the id of a deletion, whose receipt is answered. `author` says who wants it."""
+    """What to delete: a session, all sessions of a user, or traces scored before a time in RFC 3339. Alternatively the
+    id of a deletion, to get its receipt. `author` says who asks for it."""
 
     session_id: NotRequired[str | None]
     user_id: NotRequired[str | None]
@@ -193,14 +200,16 @@ class DeleteRequest(TypedDict):
 
 
 def write_deletion(queries: Queries, reports: Reports, body: DeleteRequest) -> DeletionDocument:
-    """Delete what the request names, or answer how far a deletion is."""
+    """Delete what the body names, or return the receipt of a deletion."""
     before = body.get("before")
     return delete(reports, body, None if before is None else wire.time_of("before", before))
 
 
 def delete(reports: Reports, asked: Mapping[str, Any], before: int | None) -> DeletionDocument:
-    """Delete what the fields of a `DeleteRequest` name, or what was scored before that time (ns); or return the receipt
-    of a deletion. Raises InvalidRequest, unless one of these is given, and NotFound for an unknown deletion."""
+    """Delete what the fields of a `DeleteRequest` name, or what was scored before that time (ns); or return a receipt.
+
+    Raises InvalidRequest unless exactly one of these is given, and NotFound for an unknown deletion.
+    """
     named = ("session_id", "user_id", "deletion_id")
     given: dict[str, str] = {name: asked[name] for name in named if asked.get(name) is not None}
     if len(given) + (before is not None) != 1:

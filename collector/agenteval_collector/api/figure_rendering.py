@@ -9,7 +9,7 @@ from agenteval_collector.api.document import document
 from agenteval_collector.api.ports import RecordSnapshot
 from agenteval_collector.findings.hit_rate import HitRate
 from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, Range, SeenAgent, quantile
-from agenteval_collector.model.labels import LabelledEvaluator
+from agenteval_collector.model.labelled_scores import LabelledEvaluator
 from agenteval_collector.model.pass_rates import VersionRate
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.trace_view import TraceView

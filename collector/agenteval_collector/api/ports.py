@@ -9,7 +9,8 @@ from agenteval_collector.model.agents import AgentHistory, SeenAgent
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.judge_jobs import JudgeExchange, Rejudging
-from agenteval_collector.model.labels import Label, LabelledEvaluator
+from agenteval_collector.model.labelled_scores import LabelledEvaluator
+from agenteval_collector.model.labels import Label
 from agenteval_collector.model.running_traces import RunningTrace, StartsReport, UnendedSpan
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import SessionFilter

@@ -1,10 +1,10 @@
-"""Labels of scores, and the labelled scores of an evaluator."""
+"""Labels of scores: what people, end users and other evaluators say that a score should have been.
 
-from collections.abc import Sequence
+The command line imports this module, so it loads no mathematics (`labelled_scores.py` does).
+"""
+
 from dataclasses import dataclass
 from enum import StrEnum
-
-from otel_agenteval.metrics import LabelledScore
 
 
 class LabelSource(StrEnum):
@@ -35,27 +35,3 @@ class Label:
     source: LabelSource = LabelSource.PERSON
     drawn: bool = False
     labelled_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Labeller:
-    """An author of labels, and how many scores of one evaluator they labelled."""
-
-    author: str | None
-    labels: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledEvaluator:
-    """The newest labelled scores of one evaluator on traces, or on sessions, with labels from `source`.
-
-    A score with several labels has their mean. `labelled_by` are the authors with the most labels.
-    """
-
-    name: str
-    method: str
-    version: str
-    model: str | None
-    source: str
-    scores: Sequence[LabelledScore]
-    labelled_by: Sequence[Labeller]

@@ -6,7 +6,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, exists, func, or_, select
 
-from agenteval_collector.model.labels import Label, LabelledEvaluator, Labeller, LabelSource
+from agenteval_collector.model.labelled_scores import LabelledEvaluator, Labeller
+from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.rows import FieldMap

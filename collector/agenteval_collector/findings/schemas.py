@@ -70,7 +70,7 @@ class SchemaChecks:
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> tuple[Validator, int] | None:
     """Return a validator of the schema, and the number of values in it; None where the schema is not used."""
-    room = _Room(json.loads(schema))
+    room = _InlinedSchema(json.loads(schema))
     try:
         placed = room.place(room.root)
         Draft202012Validator.check_schema(placed, format_checker=_NO_FORMATS)
@@ -79,7 +79,7 @@ def _validator(schema: str) -> tuple[Validator, int] | None:
     return _Restricted(placed), MAX_SCHEMA - room.left
 
 
-class _Room:
+class _InlinedSchema:
     """Replaces references in a schema. Nested references could make it exponentially large, so its values are
     counted."""
 

@@ -18,7 +18,7 @@ from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.stores.deletions import DeletionStore
-from agenteval_collector.wiring.stages import Assembly, Evaluation
+from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts
 from agenteval_collector.wiring.storage import Storage
 from otel_agenteval.text import storable
 
@@ -56,9 +56,9 @@ class PipelineErasure:
     """The `Erasure` of the retention."""
 
     storage: Storage[RequestFile]
-    assembly: Assembly
+    assembly: AssemblyParts
     loops: LoopStage
-    evaluation: Evaluation
+    evaluation: EvaluationParts
     feed: Feed
     telemetry: Telemetry
 

@@ -36,13 +36,13 @@ from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions import PastSessions, StoredSessions
 from agenteval_collector.wiring.emission import make_fanout, make_output
 from agenteval_collector.wiring.fleet_erasing import FleetErasure
-from agenteval_collector.wiring.hearing import NewsHandler
+from agenteval_collector.wiring.hearing import FleetNewsHandler
 from agenteval_collector.wiring.partitions import PartitionSessions, PartitionSpans
 from agenteval_collector.wiring.pipeline import REMEMBERED_SESSIONS, STOPPED_WITHIN, Pipeline
 from agenteval_collector.wiring.scoring import reliability_reports, session_naming
 from agenteval_collector.wiring.stages import (
-    Assembly,
-    Evaluation,
+    AssemblyParts,
+    EvaluationParts,
     Foundation,
     LiveFindings,
     make_assembly,
@@ -102,7 +102,7 @@ def _connect(base: Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
     base.memory.watch(producer, assembly.stage, found.stage)
     erasure = FleetErasure(store.deletions, news, settings.log.retention, clock, base.telemetry)
     retention = make_retention(base, erasure, (store,), tell=news.deletion)
-    handler = NewsHandler(
+    handler = FleetNewsHandler(
         role=settings.role,
         found=found,
         assembly=assembly,
@@ -147,7 +147,7 @@ class _Assemble:
     """topic of spans -> assembly -> topic of traces"""
 
     reader: TopicReader
-    assembly: Assembly
+    assembly: AssemblyParts
     handing_over: TraceTopic
 
 
@@ -174,7 +174,7 @@ class _Evaluate:
 
     reader: TopicReader
     taken: TraceMessageHandler
-    evaluation: Evaluation
+    evaluation: EvaluationParts
 
 
 def _evaluate(base: Foundation, topics: _Topics, emission: NewsSink) -> _Evaluate:

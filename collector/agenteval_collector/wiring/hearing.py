@@ -12,17 +12,17 @@ from agenteval_collector.retention import RetentionStage
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.stores.deletions import DeletionStore
-from agenteval_collector.wiring.stages import Assembly, Evaluation, LiveFindings
+from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, LiveFindings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewsHandler:
+class FleetNewsHandler:
     """Takes what the reader of news hears; each process does the part that its role has to do with."""
 
     role: ProcessRole
     found: LiveFindings
-    assembly: Assembly
-    evaluation: Evaluation
+    assembly: AssemblyParts
+    evaluation: EvaluationParts
     taken: TraceMessageHandler
     erased: DeletedTraces
     feed: Feed

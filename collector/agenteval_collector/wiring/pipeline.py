@@ -12,7 +12,7 @@ from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.retention import RetentionStage
 from agenteval_collector.runtime.component import Component, health_of
 from agenteval_collector.sessions import PastSessions
-from agenteval_collector.wiring.stages import Assembly, Evaluation, Foundation
+from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, Foundation
 
 STOPPED_WITHIN: Final = 2.0
 """Seconds for a stage to finish what waits for it."""
@@ -29,8 +29,8 @@ class Pipeline:
     feed: Feed
     past_sessions: PastSessions
     ingest: Ingest
-    assembly: Assembly
-    evaluation: Evaluation
+    assembly: AssemblyParts
+    evaluation: EvaluationParts
     retention: RetentionStage
     queries: Queries
     reports: Reports

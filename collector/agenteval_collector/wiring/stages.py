@@ -110,7 +110,7 @@ def make_live_findings(base: Foundation, live: LiveLoops, open_spans: OpenSpans,
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class EvaluationParts:
     """The evaluation, the judge behind it, and the canaries that the judge is asked about again."""
 
     core: EvaluationCore
@@ -138,7 +138,7 @@ def make_evaluation(
     emission: NewsSink,
     scored: ScoredTaker,
     asks_again: Callable[[], bool],
-) -> Evaluation:
+) -> EvaluationParts:
     """Make the evaluation of `own_sessions`: what it stores goes to `emission`, what needs no replay to `scored`.
 
     The judge hands its judgements back to the `inbox`. Canaries are asked about again while this process `asks_again`.
@@ -180,11 +180,11 @@ def make_evaluation(
         emission=emission,
         clock=clock,
     )
-    return Evaluation(core, inbox, stage, judge, canaries)
+    return EvaluationParts(core, inbox, stage, judge, canaries)
 
 
 @dataclass(frozen=True, slots=True)
-class Assembly:
+class AssemblyParts:
     """The assembler, and the stage that owns it."""
 
     assembler: Assembler
@@ -193,7 +193,7 @@ class Assembly:
 
 def make_assembly(
     base: Foundation, found: LiveFindings, *, traces: TraceTaker, progress: Progress, store: AssemblyStore
-) -> Assembly:
+) -> AssemblyParts:
     """Make the assembly, with what was learned of senders before: it hands arriving spans to live detection, and
     complete traces to `traces`. `progress` says what is scored, `store` keeps how far that goes."""
     settings, storage, clock = base.settings, base.storage, base.clock
@@ -221,7 +221,7 @@ def make_assembly(
         max_pending_bytes=settings.log.max_pending_bytes,
         retention=min(settings.log.retention, settings.retention.content),
     )
-    return Assembly(assembler, stage)
+    return AssemblyParts(assembler, stage)
 
 
 def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage) -> Ingest:
@@ -266,7 +266,7 @@ def make_queries(
     base: Foundation,
     assembler: Assembler,
     open_spans: OpenSpans,
-    evaluation: Evaluation,
+    evaluation: EvaluationParts,
     reliability: ReliabilityReports,
 ) -> Queries:
     """Make what the API and the page ask: of what is stored, and of what is running here."""

@@ -54,8 +54,10 @@ _MODULES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Load a public name when it is first used: the command line needs neither the SDK nor gRPC. Raises
-        AttributeError for any other name."""
+        """Load a public name when it is first used, because the command line must not wait for the SDK and gRPC.
+
+        Raises AttributeError for any other name.
+        """
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

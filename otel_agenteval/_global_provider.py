@@ -1,8 +1,8 @@
-"""The only module that touches private names of `opentelemetry.trace`.
+"""The global tracer provider. This is the only module that uses private names of `opentelemetry.trace`.
 
-The API lets a tracer provider be set once per process and tells nobody. So, while none is set, a placeholder stands in
-the API's variable: a `ProxyTracerProvider`, hence libraries still find "none set" and set their own; its tracers look
-at each start of a span for the provider of that moment.
+The API lets a process set one tracer provider, and notifies nobody. So, while none is set, this module puts a
+placeholder into the API's variable. The placeholder is a `ProxyTracerProvider`, so libraries still see that none is
+set, and set their own. At each start of a span, its tracers look up the provider that is set by then.
 """
 
 import logging
@@ -22,20 +22,24 @@ _logger = logging.getLogger("otel_agenteval")
 
 
 def is_set() -> bool:
-    """Return whether the application, or a library for it, has set a tracer provider."""
+    """Return whether the application or a library has set a tracer provider."""
     return not isinstance(trace_api.get_tracer_provider(), ProxyTracerProvider)
 
 
 def processors_of(provider: object) -> tuple[SpanProcessor, ...]:
-    """Return the span processors of an SDK provider. None of them where the provider's inside has changed."""
+    """Return the span processors of an SDK provider. They are private: none are found in an SDK that has renamed
+    them."""
     multi = getattr(provider, "_active_span_processor", None)
     found = getattr(multi, "_span_processors", ())
     return tuple(found)
 
 
 def follow(hook: Callable[[trace_api.TracerProvider], None]) -> None:
-    """Call `hook` with the global provider once it is set, maybe more than once; till then spans of its tracers reach
-    it."""
+    """Call `hook` with the global provider once it is set, maybe more than once.
+
+    Until then a placeholder stands in for it. Where a span starts before that, the placeholder makes a provider, and
+    `hook` gets that one too.
+    """
     if not hasattr(trace_api, "_TRACER_PROVIDER") or not hasattr(trace_api, "_set_tracer_provider"):
         _logger.warning("this opentelemetry-api is unknown to agenteval: setting a tracer provider for the process")
         provider = provider_from_environment()
@@ -54,7 +58,7 @@ def follow(hook: Callable[[trace_api.TracerProvider], None]) -> None:
 
 
 class PlaceholderProvider(ProxyTracerProvider):
-    """Stands in while no provider is set. Its first span makes one from OTEL_*, unless the application was faster."""
+    """Stands in while no provider is set. At its first span, it makes one from OTEL_* if there still is none."""
 
     def __init__(self, hook: Callable[[trace_api.TracerProvider], None]) -> None:
         self._hook = hook
@@ -83,7 +87,7 @@ class PlaceholderProvider(ProxyTracerProvider):
             return self._fallback
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Flush as the SDK's provider does, because applications call it on whatever is the global one."""
+        """Flush as the SDK's provider does. Applications call this on the global provider, whichever it is."""
         return self._fallback is None or self._fallback.force_flush(timeout_millis)
 
     def shutdown(self) -> None:
@@ -93,7 +97,7 @@ class PlaceholderProvider(ProxyTracerProvider):
 
 
 class FollowingTracer(ProxyTracer):
-    """A tracer that asks at each start of a span which provider it belongs to."""
+    """A tracer that looks up its provider at each start of a span."""
 
     def __init__(self, placeholder: PlaceholderProvider, *scope: Any) -> None:
         super().__init__(*scope)

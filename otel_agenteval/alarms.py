@@ -1,4 +1,4 @@
-"""Questions of an agent about the newest alarm on its session."""
+"""Functions by which an agent asks for the newest alarm on its session."""
 
 from otel_agenteval.loops.guard import AgentLoopDetected
 from otel_agenteval.loops.verdicts import current_ids
@@ -7,8 +7,10 @@ from otel_agenteval.verdict import Verdict
 
 
 def current_verdict() -> Verdict | None:
-    """Return the newest alarming verdict on the current session, else on the current span's trace; else None. Never
-    waits. A verdict is remembered for ten minutes; its `trace_id` may be of an earlier trace."""
+    """Return the newest alarming verdict on the current session, or on the current span's trace; else None.
+
+    Never waits. A verdict is remembered for ten minutes, so its `trace_id` may be that of an earlier trace.
+    """
     session_id, trace_id = current_ids()
     alarms = [alarm for each in live_processors() if (alarm := each.alarm(session_id, trace_id))]
     newest = max(alarms, key=lambda alarm: alarm.at, default=None)
@@ -16,10 +18,10 @@ def current_verdict() -> Verdict | None:
 
 
 def raise_if_looping() -> None:
-    """Raise `AgentLoopDetected` where the guard would stop the current trace. For frameworks that hide the starts of
-    spans.
+    """Raise `AgentLoopDetected` if a guard would stop the current trace, whether or not `stop_on_loop` was called.
 
-    It does so whether or not `stop_on_loop` was called. Like the guard, it first looks at what has ended so far.
+    For frameworks whose spans say only at their end that they are calls. Like the guard, it first looks for loops in
+    the spans that have ended.
     """
     session_id, trace_id = current_ids()
     for processor in live_processors():

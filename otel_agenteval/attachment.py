@@ -1,4 +1,4 @@
-"""`attach()`: put the processor on the process's tracer provider, whichever that is or comes to be."""
+"""`attach()`: it puts the processor on the tracer provider of the process, also on one that is set later."""
 
 import inspect
 import logging
@@ -9,11 +9,8 @@ from typing import Any
 from opentelemetry import trace as trace_api
 
 from otel_agenteval import _global_provider
-from otel_agenteval.config import AGENTEVAL_ENDPOINT
+from otel_agenteval.config import AGENTEVAL_ATTACH, AGENTEVAL_ENDPOINT
 from otel_agenteval.processor import AgentEvalSpanProcessor
-
-AGENTEVAL_ATTACH = "AGENTEVAL_ATTACH"
-"""Set by `agenteval run` for the processes it starts."""
 
 _SIGNATURE = inspect.signature(AgentEvalSpanProcessor)
 _logger = logging.getLogger("otel_agenteval")
@@ -23,7 +20,7 @@ class _Attachment:
     """The state of `attach()` in this process."""
 
     def __init__(self) -> None:
-        # Re-entrant: setting the provider that we make ourselves comes back here.
+        # Re-entrant: `attach` may set a provider of ours, and that calls `to` on the same thread.
         self.lock = threading.RLock()
         self.processor: AgentEvalSpanProcessor | None = None
         self.options: dict[str, Any] = {}
@@ -54,14 +51,16 @@ _attachment = _Attachment()
 
 
 def attach(**options: Any) -> AgentEvalSpanProcessor:
-    """Stream this process's spans to the collector; the options are those of `AgentEvalSpanProcessor`.
+    """Stream this process's spans to the collector, and return the processor. The options are those of
+    `AgentEvalSpanProcessor`.
 
-    Adds the processor to the tracer provider that is set, or will be: it never replaces one. Where none is set by
-    the time a span starts, one is made from the OTEL_* environment, and a provider that is set afterwards takes
-    over. Calling it again, also after a zero-code attachment, returns the processor there is. A provider that takes
-    no span processors is left alone, with one warning. Raises TypeError and ValueError for options as the class.
+    The processor is added to the tracer provider that is set, or that will be set; no provider is replaced. If none is
+    set when the first span starts, one is made from the OTEL_* variables. A provider that is set after that takes over.
+
+    A second call returns the same processor, also after a zero-code attachment. A provider that takes no span
+    processors is left alone, with one warning. Raises TypeError and ValueError for bad options, as the class does.
     """
-    # A misspelt option is an error also where a processor exists and the options have no effect.
+    # A misspelt option is an error even where a processor exists, and options have no effect.
     _SIGNATURE.bind(**options)
     with _attachment.lock:
         if _attachment.processor is not None and options not in ({}, _attachment.options):
@@ -80,9 +79,9 @@ def attach(**options: Any) -> AgentEvalSpanProcessor:
 
 
 def attach_from_environment() -> None:
-    """Attach where AGENTEVAL_ENDPOINT is set or `agenteval run` started the process; the zero-code entry point.
+    """Attach if AGENTEVAL_ENDPOINT is set or `agenteval run` started the process. The entry point without code.
 
-    An application that did not ask for us in its code must not fail because of us: what goes wrong is logged.
+    Errors are logged, not raised: an application that does not name us in its code must not fail because of us.
     """
     if not (os.environ.get(AGENTEVAL_ENDPOINT) or os.environ.get(AGENTEVAL_ATTACH)):
         return

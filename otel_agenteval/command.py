@@ -1,4 +1,4 @@
-"""The console script `agenteval`: `run` and `doctor` need the client alone, other commands the collector's packages."""
+"""The console script `agenteval`. `run` and `doctor` need the client only, other commands the collector's packages."""
 
 import importlib.metadata
 import os
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from otel_agenteval.config import AGENTEVAL_ENDPOINT
+from otel_agenteval.config import AGENTEVAL_ATTACH, AGENTEVAL_ENDPOINT
 
 _COMMANDS: Final = {
     "collector": "receive spans, score them, serve metrics, API and page",
@@ -54,7 +54,8 @@ _NOT_FOUND: Final = 127
 
 
 def main() -> None:
-    """Run the command line of this process; ends with SystemExit, or as the command it became."""
+    """Run the command line of this process. Raises SystemExit, unless the process becomes the command that `run`
+    names."""
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
         sys.stdout.write(_USAGE)
@@ -66,7 +67,7 @@ def main() -> None:
     if command == "run":
         _run(arguments[1:])
     if command == "doctor":
-        # Here, because it loads gRPC, which no other command waits for.
+        # Imported here, because it loads gRPC, which other commands need not wait for.
         from otel_agenteval.doctor.command import main as doctor  # noqa: PLC0415
 
         doctor(arguments[1:])
@@ -80,12 +81,12 @@ def main() -> None:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    """Become the command given, with an environment in which Python imports our sitecustomize."""
+    """Replace this process by a command, with an environment in which Python imports our `sitecustomize`."""
     endpoint, command = _parse_run(list(arguments))
     environ = dict(os.environ)
     if endpoint is not None:
         environ[AGENTEVAL_ENDPOINT] = endpoint
-    environ["AGENTEVAL_ATTACH"] = "1"
+    environ[AGENTEVAL_ATTACH] = "1"
     paths = [str(_AUTOLOAD), *filter(None, [environ.get("PYTHONPATH")])]
     environ["PYTHONPATH"] = os.pathsep.join(paths)
     program = shutil.which(command[0])

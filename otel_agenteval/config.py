@@ -1,4 +1,4 @@
-"""The destination of the client, from arguments, `AGENTEVAL_*` and `OTEL_*`."""
+"""The settings of the client, from arguments, `AGENTEVAL_*` and `OTEL_*`: where spans go, and what is redacted."""
 
 import re
 from collections.abc import Container, Mapping
@@ -13,6 +13,8 @@ AGENTEVAL_ENDPOINT: Final = "AGENTEVAL_ENDPOINT"
 AGENTEVAL_HEADERS: Final = "AGENTEVAL_HEADERS"
 AGENTEVAL_REDACT: Final = "AGENTEVAL_REDACT"
 AGENTEVAL_API_KEY: Final = "AGENTEVAL_API_KEY"
+AGENTEVAL_ATTACH: Final = "AGENTEVAL_ATTACH"
+"""Set by `agenteval run` for the processes that it starts."""
 DEFAULT_ENDPOINT: Final = "http://127.0.0.1:4317"
 
 _DEFAULT_PORT: Final = 4317
@@ -28,7 +30,10 @@ _EXPORTER_MODULES: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The caller's options. None: not given. `certificate` is the path of a PEM file with the roots to trust."""
+    """The options of a processor about its destination. None means not given.
+
+    `certificate` is the path of a PEM file with the roots to trust.
+    """
 
     endpoint: str | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
@@ -38,7 +43,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """One collector and how to reach it. `source` says which setting chose it."""
+    """A collector, and how to reach it. `source` names the setting that chose it."""
 
     target: str
     source: str
@@ -52,7 +57,8 @@ class Destination:
 
 
 def extent_of_redaction(redact: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return what is replaced before a span leaves: `secrets`, `all`, or None. Raises ValueError for anything else."""
+    """Return what is redacted before a span leaves: `secrets`, `all`, or None for nothing. Raises ValueError for any
+    other setting."""
     extent = environ.get(AGENTEVAL_REDACT, "").strip().lower() if redact is None else redact
     if extent in ("", "off"):
         return None
@@ -63,11 +69,12 @@ def extent_of_redaction(redact: str | None, environ: Mapping[str, str]) -> str |
 
 
 def resolve(options: Options, environ: Mapping[str, str], modules: Container[str]) -> Destination:
-    """Return the destination by precedence: argument, AGENTEVAL_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT, 127.0.0.1:4317.
+    """Return the destination: the argument, else AGENTEVAL_ENDPOINT, else OTEL_EXPORTER_OTLP_ENDPOINT, else
+    127.0.0.1:4317.
 
-    The OTEL endpoint counts only for gRPC and only where no other OTLP exporter of the process uses it, and only
-    together with it count the OTEL headers, TLS and compression: a vendor's key must never reach us. `modules` are
-    the names of the loaded modules. Raises ValueError for an endpoint or options that cannot be meant.
+    The OTEL endpoint counts only if it speaks gRPC and no other OTLP exporter of the process uses it. The OTEL headers,
+    TLS and compression count only together with it: a vendor's key must never reach us. `modules` are the names of
+    loaded modules. Raises ValueError for an invalid endpoint, and for options that contradict it.
     """
     if options.endpoint is not None:
         return _destination("the endpoint argument", options.endpoint, options, environ, {})
@@ -79,8 +86,11 @@ def resolve(options: Options, environ: Mapping[str, str], modules: Container[str
 
 
 def _otel_endpoint_is_free(environ: Mapping[str, str], modules: Container[str]) -> bool:
-    """Return whether the OTEL endpoint speaks gRPC and nothing else in this process sends to it. An exporter named or
-    loaded counts as a user: better to miss an endpoint than to send conversations to a vendor."""
+    """Return whether the OTEL endpoint speaks gRPC and nothing else in this process sends to it.
+
+    An exporter that is named, or whose module is loaded, counts as a user of the endpoint: it is better to miss an
+    endpoint than to send conversations to a vendor.
+    """
     if environ.get(env.OTEL_EXPORTER_OTLP_PROTOCOL, "grpc").strip().lower() not in ("", "grpc"):
         return False
     named = ",".join(environ.get(variable, "") for variable in _EXPORTER_VARIABLES)
@@ -92,9 +102,9 @@ def _otel_endpoint_is_free(environ: Mapping[str, str], modules: Container[str]) 
 def _destination(
     source: str, endpoint: str, options: Options, environ: Mapping[str, str], otel: Mapping[str, str]
 ) -> Destination:
-    """Return the destination at `endpoint`; `otel` are the variables that count together with the OTEL one."""
+    """Return the destination at `endpoint`. `otel` holds the OTEL variables that count for it."""
     is_ours = source != env.OTEL_EXPORTER_OTLP_ENDPOINT
-    # The OTEL variable is read more leniently: it is others' too, and they let a path or a bare name pass.
+    # The OTEL variable is read more leniently: other exporters read it too, and accept a path or a bare host name.
     if is_ours and (not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint)):
         raise _no_endpoint(source, endpoint)
     scheme, host, target = _parse(source, endpoint)
@@ -113,7 +123,7 @@ def _destination(
 
 
 def _parse(source: str, endpoint: str) -> tuple[str, str, str]:
-    """Return scheme ("" where there is none), host and host:port."""
+    """Return the scheme, "" if there is none, the host, and host:port."""
     try:
         url = urlsplit(endpoint.strip() if "://" in endpoint else f"//{endpoint.strip()}")
         port = _DEFAULT_PORT if url.port is None else url.port

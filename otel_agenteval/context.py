@@ -1,4 +1,4 @@
-"""The identity of a span: the session, user and run that the application named, carried in the OpenTelemetry
+"""The identity of spans: the session, user and run that the application names. It travels in the OpenTelemetry
 context."""
 
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,12 @@ _WITNESS_KEY: Final = context_api.create_key("agenteval-run-witness")
 _MAX_BAGGAGE_ID: Final = 256
 
 MAX_ID: Final = 1024
-"""Characters of an id that the collector accepts in a report."""
+"""The most characters of an id that the collector accepts in a report."""
 
 
 class SpanIdentity(NamedTuple):
-    """The session, user and run of a span. None: not said. A user comes with a session, a condition with a run."""
+    """The session, user and run of a span; None for what is not named. A user comes with a session, a condition with a
+    run."""
 
     session_id: str | None = None
     user_id: str | None = None
@@ -30,7 +31,7 @@ class SpanIdentity(NamedTuple):
     condition: str | None = None
 
     def attributes(self) -> dict[str, str]:
-        """Return the attributes that stand for this identity on an exported span."""
+        """Return the attributes for this identity on an exported span."""
         named = (
             (semconv.AGENTEVAL_SESSION_ID, self.session_id),
             (semconv.AGENTEVAL_USER_ID, self.user_id),
@@ -41,7 +42,7 @@ class SpanIdentity(NamedTuple):
         return {key: value for key, value in named if value is not None}
 
     def completed_by(self, other: "SpanIdentity") -> "SpanIdentity":
-        """Return this identity with the session, or the run, of `other` where it names none itself."""
+        """Return this identity, with the session or the run of `other` where it names none."""
         session = self if self.session_id is not None else other
         run = self if self.run_id is not None else other
         return SpanIdentity(session.session_id, session.user_id, run.task_id, run.run_id, run.condition)
@@ -54,7 +55,10 @@ def identity_in(context: Context | None) -> SpanIdentity | None:
 
 
 def identity_in_baggage(context: Context | None) -> SpanIdentity | None:
-    """Return the session that another process put into the baggage of `context`. Ids that are too long are not ours."""
+    """Return the session and user that another process put into the baggage of `context`; None if it holds no session.
+
+    Ids that are too long are ignored, because anybody who calls this process may send baggage.
+    """
     session_id = baggage_api.get_baggage(semconv.AGENTEVAL_SESSION_ID, context)
     if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_BAGGAGE_ID:
         return None
@@ -69,12 +73,12 @@ def with_identity(identity: SpanIdentity) -> Context:
 
 
 class Witness:
-    """The service of a run, as its spans have shown it."""
+    """The service version of a run, taken from the first of its spans that has one."""
 
     service_version: str | None = None
 
     def see(self, attributes: Mapping[str, object]) -> None:
-        """Note the version in the attributes of a span's resource. The first one counts."""
+        """Note the version in the attributes of a span's resource, unless one is known."""
         version = attributes.get(semconv.SERVICE_VERSION)
         if self.service_version is None and isinstance(version, str) and version:
             self.service_version = version
@@ -92,14 +96,14 @@ def with_witness(witness: Witness, context: Context) -> Context:
 
 
 def required(name: str, value: object) -> str:
-    """Return `value`, the id called `name`. Raises ValueError unless it is a text with something in it."""
+    """Return `value`, the id called `name`. Raises ValueError unless it is a non-empty string."""
     if not isinstance(value, str) or not value:
         raise ValueError(f"{name} is {value!r}: give a non-empty string")
     return value
 
 
-def required_of_run(name: str, value: object) -> str:
-    """Return `value`, an id that is also reported. Raises ValueError where the collector would refuse it."""
+def required_in_report(name: str, value: object) -> str:
+    """Return `value`, an id that goes into a report. Raises ValueError if the collector would refuse it."""
     text = required(name, value)
     if len(text) > MAX_ID:
         raise ValueError(f"{name} has {len(text)} characters: give {MAX_ID} at most")
@@ -109,17 +113,17 @@ def required_of_run(name: str, value: object) -> str:
 
 
 def reportable(text: str | None) -> str:
-    """Return the value for a report; empty where the collector would refuse it and the rest with it."""
+    """Return an optional value of a report. Empty if the collector would refuse the whole report for it."""
     return text if text is not None and len(text) <= MAX_ID and storable(text) == text else ""
 
 
 @contextmanager
 def session(session_id: str, user_id: str | None = None, *, baggage: bool = False) -> Iterator[None]:
-    """Let spans started inside belong to the session, and to the user where one is given.
+    """Let spans that start inside belong to the session, and to the user if one is given.
 
-    `baggage` also puts both ids into the OpenTelemetry baggage, so that services called from here that run this
-    processor join the session. Baggage leaves with every outgoing call, to third parties too: hence not by default.
-    Raises ValueError for an id that is not a non-empty string.
+    `baggage` also puts both ids into the OpenTelemetry baggage. Services that are called from here then join the
+    session, if they run this processor. It is off by default, because baggage leaves with every outgoing call, to third
+    parties too. Raises ValueError for an id that is not a non-empty string.
     """
     session_id = required("session_id", session_id)
     if user_id is not None:

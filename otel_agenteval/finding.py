@@ -1,7 +1,7 @@
-"""Findings: facts observed in an agent's telemetry, loops included, as opposed to an evaluator's judgement.
+"""Findings: facts that are observed in an agent's telemetry, loops included.
 
-A finding is a fact that anybody can check on the span it names. Its `kind` is a stable name, its `reason` one sentence
-of evidence. Findings make no score.
+Anybody can check a finding on the span that it names, unlike an evaluator's judgement. Its `kind` is a stable name, its
+`reason` a sentence of evidence. Findings do not enter any score.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ class Severity(StrEnum):
 
 
 class Mode(StrEnum):
-    """The effect of a finding while its agent runs."""
+    """How far a finding goes while its agent runs."""
 
     OFF = "off"
-    """The kind is not looked for."""
+    """Findings of the kind are not looked for."""
     OBSERVE = "observe"
-    """The finding is stored, counted and told."""
+    """The finding is stored, counted, and told to the agent's process."""
     ALARM = "alarm"
     """The finding also stops an agent under guard."""
 
@@ -37,7 +37,7 @@ def severity_of(mode: Mode) -> Severity:
 
 
 class FindingKind(StrEnum):
-    """The kinds of findings that are not loops. `detectors.Kind` has the loops of a trace."""
+    """The kinds of findings that are no loops of a trace. `detectors.LoopKind` has those."""
 
     TURN_FAILED = "turn_failed"
     NO_ANSWER = "no_answer"
@@ -58,9 +58,9 @@ class FindingKind(StrEnum):
 class Finding:
     """A fact that was observed.
 
-    `turn` counts from 0, None where it is the whole trace's, or not known yet. `span_id` is the span that shows it,
-    None where there is none. `mode` is None for what is found in complete traces only. `metadata` holds what the
-    finding rests on. `found_at` is in nanoseconds since the Unix epoch.
+    `turn` counts from 0; None if the finding is about the whole trace, or the turn is not known yet. `span_id` is the
+    span that shows it, None if there is none. `mode` is None for kinds that are found in complete traces only.
+    `metadata` holds the evidence. `found_at` is in nanoseconds since the Unix epoch.
     """
 
     kind: str
@@ -81,12 +81,12 @@ class Finding:
 
     @property
     def is_alarm(self) -> bool:
-        """True where the finding may stop the agent."""
+        """True if the finding may stop the agent."""
         return self.mode is Mode.ALARM
 
 
 class Visibility(StrEnum):
-    """The share of one sort of content that a trace shows."""
+    """How much of one sort of content a trace has: all, some or none of it."""
 
     ALL = "all"
     SOME = "some"
@@ -95,8 +95,8 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The content of each sort that could be looked at in a trace: all, some or none. None where there was nothing to
-    see, as the arguments of no call. `history`: what was said before it in its session."""
+    """How much content of each sort a trace has to look at. None if there is nothing to see, such as arguments without
+    a call. `history` is what was said before the trace in its session."""
 
     answers: Visibility | None = None
     arguments: Visibility | None = None
@@ -106,6 +106,6 @@ class Seen:
 
     @property
     def is_blind(self) -> bool:
-        """True where nothing of the trace itself could be looked at."""
+        """True if the trace itself has no content to look at."""
         facts = (self.answers, self.arguments, self.results, self.finish_reasons)
         return all(each in (None, Visibility.NONE) for each in facts)

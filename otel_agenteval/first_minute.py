@@ -1,5 +1,7 @@
-"""Say once in the log where nothing GenAI came in the first minute, and why that may be. Works off the agent's threads:
-spans are looked at by the sender, and waited for by a thread of its own."""
+"""A warning, once, if no GenAI span came in the first minute, with the likely reason.
+
+It never runs on the agent's threads: the export thread looks at spans, and a thread of its own waits for the minute.
+"""
 
 import logging
 import os
@@ -13,9 +15,10 @@ from otel_agenteval.sending.background import OwnThread
 from otel_agenteval.sending.buffer import EndedSpan
 
 PATIENCE: Final = 60.0
-"""Seconds."""
+"""Seconds to wait for the first GenAI span."""
 LONGEST: Final = 5
-"""Minutes to wait instead of one while there is work: a server is never without, and a call of a model may be long."""
+"""Times `PATIENCE` to wait while spans are open or on their way. A model call may be long; and a server always has
+some."""
 _MAX_SCOPES: Final = 3
 _FURTHER: Final = "`agenteval doctor` looks further"
 
@@ -23,9 +26,9 @@ _logger = logging.getLogger("otel_agenteval")
 
 
 class FirstMinute:
-    """Watches for the first GenAI span; says nothing once it has come, and one sentence where it has not in time.
+    """Waits for the first GenAI span, and logs one warning if it does not come in time.
 
-    `see` is for the thread that sends spans, `start` and `stop` are for the one that owns the processor.
+    The export thread calls `see`, the owner of the processor calls `start` and `stop`.
     """
 
     def __init__(
@@ -34,7 +37,8 @@ class FirstMinute:
         monotonic: Callable[[], float] = time.monotonic,
         patience: float = PATIENCE,
     ) -> None:
-        """`is_working`: spans are open, or wait for the collector, so that a GenAI span may still come of them."""
+        """`is_working` returns whether spans are open or wait for the collector, so that a GenAI span may still
+        come."""
         self._is_working = is_working
         self._monotonic = monotonic
         self._patience = patience
@@ -46,20 +50,20 @@ class FirstMinute:
         self._is_settled = False
         self._judging = threading.Lock()
         self.forked = False
-        """Whether children were forked: then they may be the ones that work."""
+        """True once the process has forked children: they may do the work, and have spans."""
 
     def start(self) -> None:
-        """Wait on a thread, so that also the absence of all spans is noticed. Raises RuntimeError where the process may
+        """Start the thread that waits: without spans, `see` is never called. Raises RuntimeError if the process may
         have no more threads."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Say nothing any more."""
+        """Stop waiting, without a warning."""
         self._is_settled = True
         self._thread.stop()
 
     def see(self, batch: Sequence[EndedSpan]) -> None:
-        """Look at spans on their way out; at none once it is known how the minute went."""
+        """Look for a GenAI span among spans on their way out. Does nothing once it is settled."""
         if self._is_settled:
             return
         if any(is_genai(ended.attributes) for ended in batch):
@@ -81,7 +85,7 @@ class FirstMinute:
         self._thread.wake()
 
     def _judge(self) -> None:
-        """Tell how the minute went, if it is over. Two threads come here, and one of them tells."""
+        """Log the warning if the time is over. Two threads may call this, and one of them logs."""
         with self._judging:
             now = self._monotonic()
             if self._is_settled or now < self._ends:

@@ -9,8 +9,11 @@ V = TypeVar("V")
 
 
 class LruMap(Generic[K, V]):
-    """Values by key that weigh at most `capacity` together, each 1 without `weigh`; those that were not used for
-    longest go. Not thread-safe."""
+    """Keeps values by key, of at most `capacity` weight together. The values that were not used for longest are
+    evicted.
+
+    Without `weigh`, each value weighs 1. Not thread-safe, except where a method says so.
+    """
 
     def __init__(self, capacity: int, weigh: Callable[[V], int] | None = None) -> None:
         self._capacity = capacity
@@ -23,7 +26,7 @@ class LruMap(Generic[K, V]):
         return key in self._kept
 
     def get(self, key: K) -> V | None:
-        """Return the value, used by that; None where there is none, or none any more."""
+        """Return a value and mark it as used; None if there is none."""
         found = self._kept.get(key)
         if found is None:
             return None
@@ -31,13 +34,14 @@ class LruMap(Generic[K, V]):
         return found[0]
 
     def peek(self, key: K) -> V | None:
-        """Return the value, not used by that; None where there is none. Safe while another thread puts some."""
+        """Return a value without marking it as used; None if there is none. Safe while another thread changes the
+        map."""
         found = self._kept.get(key)
         return None if found is None else found[0]
 
     def put(self, key: K, value: V) -> list[K]:
-        """Keep a value, used by that, and return the keys of those that went for it. One that weighs more than the
-        capacity is not kept."""
+        """Keep a value, mark it as used, and return the keys of the values that it evicts. A value that weighs more
+        than the capacity is not kept."""
         weight = 1 if self._weigh is None else self._weigh(value)
         if weight > self._capacity:
             self.pop(key)
@@ -54,7 +58,7 @@ class LruMap(Generic[K, V]):
         return gone
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value, used by that; where there is none, one that is made and kept."""
+        """Return a value and mark it as used. If there is none, make one and keep it."""
         value = self.get(key)
         if value is None:
             value = make()
@@ -62,20 +66,20 @@ class LruMap(Generic[K, V]):
         return value
 
     def pop(self, key: K) -> V | None:
-        """Remove and return a value; None where there is none."""
+        """Remove and return a value; None if there is none."""
         value, weight = self._kept.pop(key, (None, 0))
         self.weight -= weight
         return value
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all values."""
         self._kept.clear()
         self.weight = 0
 
     def newest_first(self) -> list[V]:
-        """Return all values, the one that was used last first. Safe while another thread changes them."""
+        """Return all values, the newest used first. Safe while another thread changes the map."""
         return [value for value, _ in reversed(list(self._kept.values()))]
 
     def items(self) -> list[tuple[K, V]]:
-        """Return all values with their keys, the one that was used last at the end. Safe like `newest_first`."""
+        """Return all keys and values, the newest used last. Safe while another thread changes the map."""
         return [(key, value) for key, (value, _) in list(self._kept.items())]

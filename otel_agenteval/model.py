@@ -1,7 +1,7 @@
-"""The model of telemetry: one `Trace`, the same for every instrumentation.
+"""The model of telemetry: a `Trace` has the same form for every instrumentation.
 
-Ids are lower-case hex, times are nanoseconds since the Unix epoch (UTC). `None` always means "not recorded",
-never "empty": an empty answer is `""`.
+Ids are lower-case hex, times are nanoseconds since the Unix epoch (UTC). `None` means "not recorded", never "empty": an
+empty answer is `""`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool the agent could have called; `parameters` is its JSON schema where one was recorded."""
+    """A tool that the agent could call. `parameters` is its JSON schema, if one was recorded."""
 
     name: str
     description: str | None = None
@@ -28,8 +28,11 @@ class Tool:
 
 
 class AgentRun(NamedTuple):
-    """A run of an agent: everything below one span. `is_called`: another agent or a tool began it. `is_parallel`:
-    another run of the agent went on beside it."""
+    """One execution of an agent within a trace: everything below one span.
+
+    `is_called` says that another agent or a tool began it, `is_parallel` that the agent had another agent run beside
+    it.
+    """
 
     span_id: str
     is_called: bool = False
@@ -37,9 +40,11 @@ class AgentRun(NamedTuple):
 
 
 class ModelQuestion(NamedTuple):
-    """The question to a model. `newest` is the last message that it did not write itself. `opening` is the first
-    message of the conversation; None where the model has written none in it. Both are cut to the part that is
-    compared."""
+    """What a model was asked: `newest` is the last message that it did not write itself.
+
+    `opening` is the first message of the conversation, None if the model has not written in it yet. Both are cut to the
+    part that is compared.
+    """
 
     newest: str
     opening: str | None = None
@@ -47,12 +52,12 @@ class ModelQuestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call of a user's tool: requested by the model, and executed where a tool span says so.
+    """One call of a tool: the model requested it, and it was executed if a tool span says so.
 
-    `arguments` are decoded JSON, or the raw text where it is not JSON. `error` is the error's text; a call that
-    failed without any text has the error type, and without that `"error"`. `is_error_read`: nothing but the result
-    tells of it. `is_offered`: whether the model that asked for it had a tool of this name to choose; None where no
-    model call says. `agent` is the one of several that called, in its `run`.
+    `arguments` are decoded JSON, or the raw text if that is no JSON. `error` is the error's text, else the error's
+    type, else `"error"`. `is_error_read` says that only the result tells of the error. `is_offered` says whether the
+    model had a tool of this name to choose, None if no model call says so. `agent` and `run` say who called, where a
+    trace has several agents.
     """
 
     name: str
@@ -71,7 +76,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The tokens of one model call, or of several added up. Cache is part of input, reasoning part of output."""
+    """The tokens of one model call, or the sum over several. Cached tokens count as input, reasoning as output."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -79,10 +84,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One logical model call. `output` is the text of its reply, None where none was recorded; `finish_reason` says why
-    the model ended it, in the provider's words. `agent` is the one of several that called, in its `run`. `sent` is a
-    fingerprint of all that it was sent but its own words; None where that is not recorded, and where the turn has no
-    earlier call with the same reply to the same newest message."""
+    """One logical model call.
+
+    `output` is the text of the reply, None if none was recorded. `finish_reason` says why the reply ended, in the
+    provider's words. `agent` and `run` say who called, where a trace has several agents. `sent` is a fingerprint of all
+    that the model was sent, without its own words. It is None if that was not recorded, and if the turn has no earlier
+    call with the same reply to the same newest message, because only then it is compared.
+    """
 
     span_id: str
     model: str | None = None
@@ -102,12 +110,13 @@ class ModelCall:
 class Turn:
     """One exchange: the user's words, the agent's steps, the agent's answer.
 
-    `span_id` is the span that stands for the turn (its outermost agent run, else the local root): evaluation
-    events are attached to it. `error` is set where that span ended in an error, or the one around it that ended with
-    it, whatever was answered; and where there is no answer because a call failed. `is_cancelled`: it ended because
-    whoever waited for it went away, which is no failure of the agent's. `ends_in_call`: its last output asks for a
-    tool or hands the conversation over, so no answer is to be expected.
-    `reasoning` and `plan` hold texts in order; both are empty where nothing was recorded.
+    `span_id` is the span of the turn: its outermost agent run, else the local root. Evaluation events are attached to
+    it. `error` is set if that span failed, or a span around it that ended at the same time, whatever was answered. It
+    is also set if there is no answer because a call failed.
+
+    `is_cancelled` says that the caller went away before the answer, which is no failure of the agent. `ends_in_call`
+    says that the last output asks for a tool or hands the conversation over, so that no answer is to be expected.
+    `reasoning` and `plan` hold texts in order; both are empty if nothing was recorded.
     """
 
     span_id: str
@@ -127,7 +136,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunIdentity:
-    """The run of a trace, as stamped by `otel_agenteval.run()`."""
+    """The run that a trace belongs to, as `otel_agenteval.run()` writes it on spans."""
 
     task_id: str
     run_id: str
@@ -136,7 +145,8 @@ class RunIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """The outcome of a run, as a trace's spans say it. `confidence` is the agent's own, in [0, 1]. None: not said."""
+    """The outcome of a run, as the spans of a trace say it; None for what they do not say. `confidence` is the agent's
+    own, in [0, 1]."""
 
     success: bool | None = None
     confidence: float | None = None
@@ -144,7 +154,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTool:
-    """A call that a good answer makes, by ground truth. `arguments` None: any."""
+    """A call that a good answer makes, by ground truth. With `arguments` None, any arguments are right."""
 
     name: str
     arguments: Mapping[str, Json] | None = None
@@ -152,12 +162,12 @@ class ExpectedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationDigests:
-    """The digests that join a trace to the one before it and the one after it.
+    """The digests that join a trace to the one before it and to the one after it. None for what is not known.
 
-    Each is a digest, or None where it is not known. `follows` is what the trace goes on from: it equals `said`, `reply`
-    or `calls` of the trace before. `begins` is all that it was sent where it goes on from nothing. `said` is all that
-    was said up to the trace's last reply, `reply` is the id of that reply, `calls` are the ids of the calls that it
-    asks for.
+    - `follows` equals `said`, `reply` or `calls` of the trace that this one continues.
+    - `begins` is of all that was sent to the first model call, in a trace that continues none.
+    - `said` is of all that was said up to the last reply of the trace.
+    - `reply` is of the id of that reply, `calls` of the ids of the calls that it asks for.
     """
 
     begins: bytes | None = None
@@ -171,10 +181,10 @@ class ConversationDigests:
 class Trace:
     """The telemetry of one trace id, read by the dialects that recognised its spans.
 
-    `session_id` is None where nothing names a session: the trace is then its own session. `agent` is the
-    outermost agent's name, `agents` all of them, each before those within it. `partial` says that content was cut on
-    the way (length or count limits). `dialects` names what was recognised; empty means that no span of the
-    trace is GenAI telemetry. `expected_tools` is ground truth that a span carries, None where none does.
+    `session_id` is None if nothing names a session. `agents` are the names of all agents, each before the agents that
+    it calls; `agent` is the outermost one. `partial` says that content was cut on the way, by limits of length or
+    count. `dialects` names the dialects of its spans; if it is empty, no span is GenAI telemetry. `expected_tools` is
+    ground truth that a span carries, None if none does.
     """
 
     trace_id: str
@@ -183,7 +193,7 @@ class Trace:
     service: str | None = None
     service_version: str | None = None
     service_versions: tuple[str, ...] = ()
-    """Those of all services that took part."""
+    """The versions of all services that took part."""
     environment: str | None = None
     """The `deployment.environment.name` of the resource."""
     agents: tuple[str, ...] = ()
@@ -191,24 +201,23 @@ class Trace:
     available_tools: tuple[Tool, ...] = ()
     system_instructions: str | None = None
     history: tuple[Json, ...] = ()
-    """Texts and results of tools that the first model call was sent, oldest first; empty without any from before the
-    trace."""
+    """Texts and tool results from before the trace that its first model call was sent, oldest first."""
     is_history_begun: bool = False
-    """True where `history` begins with the user's words, and not with the newest messages only."""
+    """True if `history` begins with the first words of the user; False if it may hold the newest messages only."""
     conversation: ConversationDigests | None = None
-    """None where no messages or ids of replies were recorded."""
+    """None if neither messages nor ids of replies were recorded."""
     earlier: tuple[Turn, ...] = ()
-    """The turns before it in its session, oldest first; only where they were looked up."""
+    """The turns before the trace in its session, oldest first. Empty unless they were looked up."""
     told: tuple[ToolCall, ...] = ()
-    """Calls of the first turn made in earlier traces, as its first model call was told of them, oldest first."""
+    """Calls of the first turn that earlier traces made, as its first model call was told of them, oldest first."""
     told_now: int = 0
     """The number of calls at the end of `told` that no earlier model call was told of."""
     results_alone: tuple[ToolCall, ...] = ()
-    """Results, by call id, that the first model call was sent without the calls, whose names are empty."""
+    """Results that the first model call was sent without their calls. They have call ids, and empty names."""
     continues_turn: bool = False
-    """True where the first turn began in an earlier trace: its first model call goes on from results of tools."""
+    """True if the first turn began in an earlier trace: its first model call was sent results of tools."""
     turn_goes_on: bool = False
-    """True where the last turn goes on in a later trace: its last reply asks for tools that nothing here executed."""
+    """True if the last turn continues in a later trace: its last reply asks for tools that nothing here executed."""
     run: RunIdentity | None = None
     run_outcome: RunOutcome = RunOutcome()
     expected_tools: tuple[ExpectedTool, ...] | None = None
@@ -219,7 +228,7 @@ class Trace:
     ended_at: int = 0
     root_span_id: str | None = None
     unread: Mapping[str, int] = field(default_factory=dict)
-    """The number of values that could not be read, by a short name of what was wrong."""
+    """The number of values that could not be read, by a short name of the reason."""
 
     @property
     def agent(self) -> str | None:
@@ -247,7 +256,7 @@ class Trace:
         return tuple(call for turn in self.turns for call in turn.model_calls)
 
     def told_of(self, calls: Sequence[ToolCall], now: int) -> "Trace":
-        """Return the trace with what it was told of earlier calls, as `told_of` says."""
+        """Return the trace with `told` and `told_now` set, as the function `told_of` computes them."""
         told, told_now = told_of(self.turns, calls, now)
         return replace(self, told=told, told_now=told_now)
 
@@ -260,8 +269,11 @@ class Trace:
 
 
 def told_of(turns: Sequence[Turn], calls: Sequence[ToolCall], now: int) -> tuple[tuple[ToolCall, ...], int]:
-    """Return those of the earlier calls that the first of a trace's turns did not execute itself, and how many of them
-    are among the last `now`, which no earlier model call was told of."""
+    """Return the earlier calls that a trace was told of, and how many of them are new.
+
+    `calls` are all calls that its first model call was sent. Calls that the first turn executed itself are left out.
+    The last `now` of `calls` are new: no earlier model call was told of them.
+    """
     own = set[str | None]()
     for turn in turns[:1]:
         begun = min((call.started_at for call in turn.model_calls), default=0)

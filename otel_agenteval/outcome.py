@@ -10,7 +10,7 @@ from otel_agenteval.model import Json
 
 
 class Method(StrEnum):
-    """The way in which a score was found."""
+    """How a score was made: by rules, by embeddings, or by a judge."""
 
     EXACT = "exact"
     EMBEDDING = "embedding"
@@ -18,7 +18,7 @@ class Method(StrEnum):
 
 
 class SubjectKind(StrEnum):
-    """The kind of thing that was evaluated."""
+    """The kind of subject that was evaluated."""
 
     TRACE = "trace"
     SESSION = "session"
@@ -26,7 +26,7 @@ class SubjectKind(StrEnum):
 
 
 class Status(StrEnum):
-    """The state of an evaluation. Everything but `SCORED` and `FAILED` is a reason for having no score."""
+    """The state of an evaluation. All but `SCORED` and `FAILED` are reasons for having no score."""
 
     SCORED = "scored"
     NOT_APPLICABLE = "not_applicable"
@@ -40,7 +40,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Explained:
-    """`coverage` is the share of the expected signals that an outcome rests on."""
+    """The reason of an outcome, and its evidence. `coverage` is the share of the expected signals that it rests on."""
 
     reason: str
     coverage: float | None = None
@@ -49,7 +49,7 @@ class _Explained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(_Explained):
-    """A defined value in [0, 1]. `coverage` is the share of the expected signals it rests on."""
+    """A value in [0, 1]; higher is better. Raises ValueError for any other value."""
 
     value: float
 
@@ -64,7 +64,7 @@ class Score(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscored(_Explained):
-    """An outcome without a score: the metric is undefined here, or was not evaluated on purpose. Aggregation skips and
+    """An outcome without a score: the metric is undefined here, or was left out on purpose. Aggregation skips it and
     counts it."""
 
     status: Status
@@ -72,7 +72,7 @@ class Unscored(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(_Explained):
-    """The failure of the evaluator itself. `error_type` has low cardinality, `reason` tells what happened."""
+    """The failure of an evaluator itself. `error_type` is one of few values, `reason` tells what happened."""
 
     error_type: str
 
@@ -85,22 +85,21 @@ Outcome: TypeAlias = Score | Unscored | Failure
 
 
 class JudgedPart(StrEnum):
-    """The part of all sessions that a judged one belongs to. Rates are computed from the random part alone."""
+    """The reason why a session is judged. Rates are computed from sessions that were drawn at random only."""
 
     RANDOM = "random"
-    """Drawn at random by its id."""
+    """The session was drawn at random, by its id."""
     ESCALATED = "escalated"
-    """Judged because of what was found in it."""
+    """The session is judged because of its findings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The outcome of one evaluator on one revision of one subject, with everything needed to judge its worth.
+    """The outcome of one evaluator on one revision of one subject, and all that is needed to interpret it.
 
-    `span_id` is the span that the evaluation event is attached to, `trace_id` that span's trace. For a trace,
-    `subject_id` is its trace id, for a session its session id. `threshold` is None for values that are neither
-    good nor bad by themselves. `part` says why the judge looks at it, None where it does not. `evaluated_at` is in
-    nanoseconds since the Unix epoch.
+    `subject_id` is a trace id or a session id. `span_id` is the span that the evaluation event is attached to,
+    `trace_id` is that span's trace. `threshold` is None for values that are neither good nor bad by themselves. `part`
+    says why the judge is asked, None if it is not. `evaluated_at` is in nanoseconds since the Unix epoch.
     """
 
     name: str
@@ -124,7 +123,7 @@ class Evaluation:
 
     @property
     def success(self) -> bool | None:
-        """True where the score reaches the threshold; None where there is no score or no threshold."""
+        """True if the score reaches the threshold; None if there is no score or no threshold."""
         if isinstance(self.outcome, Score) and self.threshold is not None:
             return self.outcome.value >= self.threshold
         return None

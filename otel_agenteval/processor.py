@@ -1,4 +1,4 @@
-"""The span processor: notes the identity of a span when it starts, and hands the span to the sender when it ends."""
+"""The span processor: it notes the identity of a span at its start, and hands the span over for sending at its end."""
 
 import atexit
 import logging
@@ -40,37 +40,46 @@ MAX_BUFFER_SPANS: Final = 32_768
 MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
 SHUTDOWN_TIMEOUT: Final = 5.0
 LOOK_TIMEOUT: Final = 0.1
-"""Seconds that a call under guard waits for another thread's look at the calls before it."""
+"""Seconds that a call under guard waits while another thread looks at the calls before it."""
 TAKE_IN_TIMEOUT: Final = 1.0
-"""Seconds that `stats` waits for another thread that takes in what has ended."""
+"""Seconds that `stats` waits while another thread takes spans in."""
 
 _logger = logging.getLogger("otel_agenteval")
 
 
 class AgentEvalSpanProcessor(SpanProcessor):
-    """Streams every sampled span to the collector, with its session, user and run, and says when a trace is done.
+    """Streams every sampled span to the collector, with its session, user and run, and marks the end of each trace.
 
-    It stands beside the exporters a provider has and changes nothing for them. `on_start` and `on_end` do constant
-    work, wait for nothing and raise nothing; encoding and sending happen on a thread of our own, which starts with
-    the first span. When the buffer is full, new spans are dropped and counted.
+    It stands beside the exporters of a provider and changes nothing for them. `on_start` and `on_end` do constant work,
+    wait for nothing and raise nothing. Threads of our own, which start with the first span, encode and send. When the
+    buffer is full, new spans are dropped and counted.
 
-    Without `endpoint` the collector is found by AGENTEVAL_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT (gRPC, and used by
-    no other exporter), 127.0.0.1:4317, in this order. `headers` go with every request; AGENTEVAL_HEADERS and
-    AGENTEVAL_API_KEY (sent as a bearer token) do too. `insecure` decides for an endpoint without scheme;
-    `certificate` is a PEM file of roots to trust. `stamp` also writes the identity on the spans themselves, for the
-    other exporters to see. `max_buffer_spans` and `max_buffer_bytes` bound what waits for the collector,
-    `shutdown_timeout` (seconds) what the last delivery at exit may take; where no attempt ever found a collector
-    listening, half a second is enough.
+    Where spans go:
 
-    `on_verdict` is called, on a thread of our own, with every verdict on this process's sessions, those of the
-    collector included. Where somebody wants to know of loops here (`on_verdict`, `live`, `current_verdict`,
-    `stop_on_loop`, rules of its own), they are looked for as spans end, on another thread of ours; else the collector
-    finds them, and only calls that hang are looked for here (docs/loops.md). `loops` are the rules, in the shape
-    of the collector's settings of this name; what it leaves out, AGENTEVAL_LOOPS__* may say. `live` also streams the
-    starts of spans, so that the collector knows what is running. `redact` ("secrets" or "all", else AGENTEVAL_REDACT)
-    replaces secrets, or personal data too, before a span leaves (docs/redaction.md).
+    - `endpoint`: the collector. Without it, AGENTEVAL_ENDPOINT counts, else OTEL_EXPORTER_OTLP_ENDPOINT (if it is for
+      gRPC, and no other exporter uses it), else 127.0.0.1:4317.
+    - `headers` go with every request, beside AGENTEVAL_HEADERS, and AGENTEVAL_API_KEY as a bearer token.
+    - `insecure` chooses plain text or TLS for an endpoint without scheme.
+    - `certificate` is a PEM file of roots to trust.
 
-    Raises ValueError for an endpoint or options that cannot be meant.
+    What is sent:
+
+    - `stamp` also writes the identity on the spans themselves, for other exporters to see.
+    - `redact` replaces "secrets", or "all" with personal data, before a span leaves (docs/redaction.md). Without it,
+      AGENTEVAL_REDACT counts.
+    - `live` also sends the starts of spans, so that the collector knows what is running.
+    - `max_buffer_spans` and `max_buffer_bytes` bound the spans that wait for the collector.
+    - `shutdown_timeout` bounds the seconds of the last delivery at exit. It takes half a second at most if no collector
+      was ever reached.
+
+    Loops (docs/loops.md):
+
+    - `on_verdict` gets every verdict on this process's sessions, those of the collector included, on a thread of ours.
+    - `loops` are rules in the shape of the collector's setting of this name. AGENTEVAL_LOOPS__* add to them.
+    - Loops are looked for in this process if somebody wants to know of them here: by `on_verdict`, `live`, `loops`,
+      `current_verdict` or `stop_on_loop`. Otherwise the collector finds them, and only hangs are looked for here.
+
+    Raises ValueError for an invalid endpoint or invalid options.
     """
 
     def __init__(
@@ -94,8 +103,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if bound < 1:
                 raise ValueError(f"{name} is {bound}: give at least 1")
         self._options = Options(endpoint=endpoint, headers=headers, insecure=insecure, certificate=certificate)
-        # Reports what cannot be meant now. Which endpoint it is, is settled at the first request: an exporter that
-        # is made after us may claim the OTEL endpoint.
+        # Only to raise for invalid options now. The destination is resolved again at the first request, because an
+        # exporter that is made later may claim the OTEL endpoint.
         resolve(self._options, os.environ, sys.modules)
         self._destination: Destination | None = None
         self._rules = client_rules(loops, os.environ)
@@ -114,18 +123,18 @@ class AgentEvalSpanProcessor(SpanProcessor):
         try:
             self._first_minute.start()
         except RuntimeError as error:
-            # The process may have no more threads: it goes without the warning.
+            # The process may have no more threads. Then it does without the warning.
             _logger.debug("agenteval does not wait for the first span: %s", error)
         with _live_lock:
             _live.add(self)
 
     def _begin(self) -> None:
-        """Make everything that a fork must not share with its parent process."""
-        # Not at the top: they load the dialects, which whoever only imports the package need not wait for.
+        """Make everything that a forked child must not share with its parent process."""
+        # Not at the top: these load the dialects, and an import of the package must not wait for them.
         from otel_agenteval.first_minute import FirstMinute  # noqa: PLC0415
         from otel_agenteval.loops.watch import Watch, WatchThread  # noqa: PLC0415
 
-        # Re-entrant: a signal handler may come here on a thread that holds it.
+        # Re-entrant: a signal handler may take it on a thread that holds it.
         self._lock = threading.RLock()
         self._buffer = SpanBuffer(*self._max_buffer)
         self._transport = Transport(lambda: self.destination)
@@ -165,7 +174,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         )
         self._listener = Listener(lambda: self.destination, process_id(), self.verdicts.publish, self._monotonic)
         self._listens = self._on_verdict is not None
-        # Rules of this agent's own are known here alone.
+        # Rules that this agent was given are not known to the collector, so only detectors here can apply them.
         if self._listens or self._live or self._rules != client_rules(None, {}):
             self._hear()
         self._reports_dropped: Counter[str] = Counter()
@@ -173,7 +182,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def _redaction(self) -> "SpanRedaction | None":
         if self._redact is None:
             return None
-        # Only here: its tables take a while to load, and most agents do without.
+        # Imported here, because its tables take a while to load, and most agents do without redaction.
         from otel_agenteval.sending.redacting import SpanRedaction  # noqa: PLC0415
 
         return SpanRedaction(self._redact)
@@ -187,7 +196,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     @property
     def stats(self) -> Stats:
-        """The numbers of spans so far, by what has become of them."""
+        """The statistics so far. Waits at most TAKE_IN_TIMEOUT seconds for a thread that takes spans in."""
         sender, buffer, intake = self._export, self._buffer, self._intake
         intake.take_in(timeout=TAKE_IN_TIMEOUT)
         with self._lock:
@@ -221,36 +230,36 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note the span's identity. Raises AgentLoopDetected under the guard (`stop_on_loop`), and nothing else."""
         try:
-            # As `identity_in`, without its calls: this is asked of every span on the agent's own thread.
+            # The same as `identity_in`, without its calls, because this runs for every span on the agent's own thread.
             context = get_current() if parent_context is None else parent_context
             identity: Any = context.get(IDENTITY_KEY)
             around: SpanIdentity | Context | None = context
             if identity is None:
                 if parent_context is not None:
-                    # A context made from nothing still runs inside what the application named around it.
+                    # A span whose context was made from nothing still starts inside a `session()` around it.
                     around = identity_in(None) or context
             elif identity.run_id is not None and (witness := witness_in(context)):
                 witness.see(span.resource.attributes)
-            # Asked of every span that starts, and most processes have no guard at all.
+            # Most processes have neither, and must not pay for them.
             if self._stamp or process_wide.used:
-                self._start_in_turn(span, identity, around, context)
+                self._start_at_once(span, identity, around, context)
             intake = self._intake
             intake.events.append((span, identity, around))
             if len(intake.events) > intake.limit:
                 intake.relieve()
-            # Where starts are announced they are looked at now, else with the next look.
+            # Threads that look again soon need no wake, except where starts are to be announced at once.
             if self._live or not self._watch_thread.is_ticking:
                 self._attend()
         except Exception as error:  # noqa: BLE001 - no bug of ours may reach the agent; counted and logged
             self._fault(error)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Hand the span to the sender."""
+        """Queue the span for sending, and wake the export thread if this may be the end of its trace."""
         try:
             parent = span.parent
             self._intake.events.append(span)
             may_close = parent is None or parent.is_remote or self._table.without_root
-            # A sender that has something urgent to do knows it: waking it again would only cost a thread switch.
+            # A thread that has something urgent to send is awake. Another wake would only cost a thread switch.
             if (may_close or self._export.sleeps) and not self._buffer.is_urgent:
                 self._export.wake()
             if self._watch.is_heard:
@@ -259,12 +268,13 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._fault(error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Wait until the collector has answered for every span and report handed over so far. False: not in time."""
+        """Wait until the collector has answered for every span and report so far. False if it has not in time."""
         self._intake.hurry(timeout_millis / 1000)
         return self._export.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Deliver what is buffered, within `shutdown_timeout`; what remains, and every later span, is dropped."""
+        """Deliver what is buffered within `shutdown_timeout`. The rest is dropped and counted, and so is every later
+        span."""
         with self._lock:
             if self._stopped:
                 return
@@ -279,8 +289,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.verdicts.stop()
 
     def report(self, method: str, request: bytes) -> None:
-        """Queue an encoded report behind the spans, for a method of the collector; never waits. A full queue drops and
-        counts it."""
+        """Queue an encoded report for a method of the collector. Never waits. With a full queue, it is dropped and
+        counted."""
         with self._lock:
             if self._stopped:
                 self._reports_dropped["shutdown"] += 1
@@ -290,9 +300,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._export.start()
 
     def look(self) -> None:
-        """Look for loops in what has ended so far, without the watching thread: at most MAX_EVENTS spans.
+        """Look for loops in the spans that have ended so far, on the calling thread.
 
-        Where that thread is at it, this waits for it, at most LOOK_TIMEOUT seconds.
+        Where the watch thread is at it, wait for that one, at most LOOK_TIMEOUT seconds.
         """
         if self._watches:
             with suppressing_instrumentation():
@@ -300,13 +310,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._watch.look(LOOK_TIMEOUT)
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
-        """Return the newest alarm on the session or the trace. From the first call on, the collector's alarms are known
-        too."""
+        """Return the newest alarm on the session or the trace. The first call begins to listen for the collector's."""
         self._listen()
         return self.verdicts.alarm(session_id, trace_id)
 
     def stopping_alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
-        """Return the alarm for which the trace has to stop now. None where it may go on."""
+        """Return the alarm for which a guard must stop the trace now; None if the trace may go on."""
         alarm = self.alarm(session_id, trace_id)
         if alarm is None:
             return None
@@ -317,7 +326,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             return alarm
 
     def _look_at(self, batch: Sequence[EndedSpan]) -> None:
-        """Look at spans that are about to be sent, on the sender's thread."""
+        """Look at spans that are about to be sent. The export thread calls this."""
         if self._watch.is_heard:
             self._watch.look()
         self._first_minute.see(batch)
@@ -329,7 +338,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             try:
                 self._listener.start()
             except RuntimeError as error:
-                # The process ends, or may have no more threads: who asks for verdicts must not fail for that.
+                # The process ends, or may have no more threads. A question about verdicts must not fail for that.
                 self._fault(error)
 
     def _hear(self) -> None:
@@ -337,7 +346,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._watch.hear()
 
     def _guard(self, span: Span, context: SpanContext, identity: SpanIdentity | None) -> None:
-        """Raise AgentLoopDetected where the call belongs to an agent that has to stop."""
+        """Raise AgentLoopDetected if the call belongs to an agent that must stop."""
         if not self.verdicts.has_alarms:
             return
         session_id = identity.session_id if identity is not None else None
@@ -345,10 +354,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
         if alarm is not None:
             raise AgentLoopDetected(alarm.verdict)
 
-    def _start_in_turn(
+    def _start_at_once(
         self, span: Span, identity: SpanIdentity | None, around: SpanIdentity | Context | None, within: Context
     ) -> None:
-        """Do what cannot wait until the start is taken in: write the identity on the span, and guard calls."""
+        """Do what cannot wait until the start is taken in: write the identity on the span, and apply the guard."""
         context = span.get_span_context()
         if context is None or not context.trace_flags.sampled or self._stopped:
             return
@@ -367,7 +376,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             span.set_attributes(identity.attributes())
 
     def _attend(self) -> None:
-        """Let the threads know that something goes on."""
+        """Start the threads, and wake the one that watches."""
         if self._stopped:
             return
         self._export.start()
@@ -383,7 +392,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
             _logger.error("agenteval failed on a span and goes on; this is logged once", exc_info=error)
 
     def _after_fork(self) -> None:
-        # The parent sends what it holds. Its connection stays referenced: closing it here would disturb the parent.
+        # The parent sends its spans itself. Its connections stay referenced, because closing them here would disturb
+        # it.
         _inherited_connections.append((self._transport, self._listener))
         self._intake.disown()
         self._destination = None
@@ -398,13 +408,15 @@ _process_id = secrets.token_hex(8)
 
 
 def process_id() -> str:
-    """Return the random name of this process in the completion markers. A fork gets another one."""
+    """Return the random name of this process in completion markers. A forked child gets another one."""
     return _process_id
 
 
 def report_everywhere(what: str, method: str, request: bytes) -> None:
-    """Queue an encoded report for every collector that this process sends to; never waits. Where there is none, a
-    warning says so of `what`."""
+    """Queue an encoded report for every collector that this process sends to. Never waits.
+
+    Logs a warning about `what` if there is no collector.
+    """
     processors = {processor.destination.target: processor for processor in live_processors()}
     if not processors:
         _logger.warning("%s goes nowhere: call otel_agenteval.attach() first", what)
@@ -413,7 +425,7 @@ def report_everywhere(what: str, method: str, request: bytes) -> None:
 
 
 def live_processors() -> list[AgentEvalSpanProcessor]:
-    """Return the processors of this process that were not shut down."""
+    """Return the processors of this process that are not shut down."""
     with _live_lock:
         return list(_live)
 

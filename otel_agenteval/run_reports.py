@@ -1,4 +1,4 @@
-"""Runs of a task: spans that start inside a run belong to it, and the application reports its outcome."""
+"""Runs of a task, and the reports of their outcomes. Spans that start inside a run belong to it."""
 
 import time
 from contextvars import Token
@@ -12,7 +12,7 @@ from otel_agenteval.context import (
     Witness,
     identity_in,
     reportable,
-    required_of_run,
+    required_in_report,
     with_identity,
     with_witness,
 )
@@ -24,11 +24,11 @@ from otel_agenteval.sending.transport import REPORT_METHOD
 
 
 class Run:
-    """One attempt at a task, as a context manager. `report` may be called inside or afterwards."""
+    """One attempt at a task, as a context manager. Call `report` inside or afterwards."""
 
     def __init__(self, task_id: str, run_id: str, condition: str = BASELINE) -> None:
-        self.task_id = required_of_run("task_id", task_id)
-        self.run_id = required_of_run("run_id", run_id)
+        self.task_id = required_in_report("task_id", task_id)
+        self.run_id = required_in_report("run_id", run_id)
         if condition not in CONDITIONS:
             raise ValueError(f"condition is {condition!r}: give one of {', '.join(CONDITIONS)}")
         self.condition = condition
@@ -48,18 +48,17 @@ class Run:
         if self._token is not None:
             context_api.detach(self._token)
             self._token = None
-        # Whoever stops the program, or closes a generator, says nothing of the agent.
+        # `KeyboardInterrupt`, `SystemExit` and `GeneratorExit` say nothing about the agent.
         if kind is not None and issubclass(kind, Exception | AgentLoopDetected) and not self._says_how_it_went:
             self.report(success=False)
 
     def report(self, success: bool | None = None, confidence: float | None = None) -> None:
-        """Tell the collector the outcome of the run, without waiting for it. Later reports replace earlier ones.
+        """Tell the collector the outcome of the run, without waiting. Later reports replace earlier ones.
 
-        A run that an exception leaves, or a loop that stops it, is reported as failed where its success was not
-        reported before.
+        `success` says whether the task was solved, `confidence` is the agent's own, in [0, 1]. A run that ends in an
+        exception, or is stopped for a loop, is reported as failed, unless its success was reported before.
 
-        `success`: whether the task was solved. `confidence`: the agent's own, in [0, 1]. Raises ValueError where
-        neither is given, success is not a bool, or the confidence no number in range.
+        Raises ValueError if neither is given, if `success` is not a bool, or if `confidence` is no number in [0, 1].
         """
         if success is None and confidence is None:
             raise ValueError(f"the report of run {self.run_id!r} says nothing: give success=, confidence=, or both")
@@ -90,10 +89,10 @@ class Run:
 
 
 def run(task_id: str, run_id: str, condition: str = BASELINE) -> Run:
-    """Let spans started inside belong to run `run_id` of the task. `condition` says what was done to the agent or its
-    tools.
+    """Let spans that start inside belong to run `run_id` of a task. `condition` says how the agent or its tools were
+    disturbed.
 
-    Ids are unique within a version of an agent: the same again, under another `service.version`, is another run.
-    Raises ValueError for ids that are not non-empty strings of 1024 characters at most, and for an unknown condition.
+    A run id is unique within its task and the agent's version: with another `service.version`, the same ids name
+    another run. Raises ValueError for an unknown condition, and for ids that are not strings of 1 to 1024 characters.
     """
     return Run(task_id, run_id, condition)

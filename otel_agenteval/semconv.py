@@ -1,7 +1,7 @@
-"""Attribute, event and instrument names, each written once.
+"""Attribute and event names, each written once.
 
-Names of the OpenTelemetry GenAI conventions are kept here as constants of our own because the conventions
-package still ships them only as deprecated (they moved to a repository without a release).
+Names of the OpenTelemetry GenAI conventions are constants of our own here. The conventions package has them as
+deprecated only, because they moved to a repository that has no release yet.
 """
 
 from typing import Final
@@ -15,10 +15,10 @@ AGENTEVAL_CONDITION: Final = "agenteval.condition"
 AGENTEVAL_PROCESS_ID: Final = "agenteval.process.id"
 AGENTEVAL_SPAN_COUNT: Final = "agenteval.trace.span_count"
 AGENTEVAL_DETECTORS: Final = "agenteval.detectors"
-"""Set on a span that the detectors beside the agent have looked at as a step: their version. The collector need not
-look again."""
+"""The version of the detectors beside the agent, on each span that they looked at. The collector need not look
+again."""
 AGENTEVAL_FINDINGS: Final = "agenteval.findings"
-"""Set on the span that completed a loop: a JSON list of `kind`, `mode`, `reason`, `agent`, `tool`, `metadata`."""
+"""The loops that a span completed: a JSON list of `kind`, `mode`, `reason`, `agent`, `tool`, `metadata`."""
 
 # Attributes that an application may set on any span of a run.
 AGENTEVAL_RUN_SUCCESS: Final = "agenteval.run.success"

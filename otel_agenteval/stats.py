@@ -1,4 +1,4 @@
-"""Numbers of spans that a processor was given, by what has become of them."""
+"""The statistics of a processor: what has become of the spans that it was given."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,34 +8,34 @@ from dataclasses import dataclass
 class Stats:
     """Counts since the processor was made, or since the fork that made this process.
 
-    Every span handed over is exported, rejected, dropped or still buffered.
+    Every span that was handed over is exported, rejected, dropped or still buffered.
     """
 
     handed_over: int
-    """Sampled spans that ended, whatever came of them."""
+    """Sampled spans that ended."""
     exported: int
-    """Spans the collector acknowledged and took."""
+    """Spans that the collector has taken."""
     rejected: int
-    """Spans the collector acknowledged and refused (`partial_success`)."""
+    """Spans that the collector has answered for and refused (`partial_success`)."""
     dropped: Mapping[str, int]
-    """Spans given up, by reason: buffer_full, shutdown, refused, too_large, not_encodable, internal_error."""
+    """Spans that were given up, by reason: buffer_full, shutdown, refused, too_large, not_encodable, internal_error."""
     buffered: int
-    """Spans not answered for yet, those of the request in flight included."""
+    """Spans that the collector has not answered for yet, also those of the request in flight."""
     buffered_bytes: int
-    """About what they hold in memory."""
+    """The estimated bytes in memory of the buffered spans."""
     reports: Mapping[str, int]
-    """Reports of runs, and feedback, by fate: waiting, delivered, or dropped (queue_full, shutdown, refused)."""
+    """Reports of runs, and feedback: waiting, delivered, or dropped (queue_full, shutdown, refused)."""
     verdicts: int
-    """Loops found here, and what the collector told of: loops, and judged scores below their threshold."""
+    """Different verdicts: loops found here, and loops, other findings and low scores that the collector sent."""
     unhandled_verdicts: int
     """Verdicts that `on_verdict` did not get, because it was too slow."""
     unwatched: int
-    """Starts and ends of spans that were not looked at for loops, because too many came at once."""
+    """Starts and ends of spans that no detector looked at, because too many came at once."""
     unannounced: int
-    """Starts of spans, and hangs, that the collector was not told of, because too many waited or it refused them."""
+    """Starts and hangs that the collector was not told of, because too many waited, or because it refused them."""
     evicted: int
-    """Open spans whose entry went because too many were open: exported without completion marker."""
+    """Open spans that were forgotten because too many were open. They are exported without a completion marker."""
     lost_attributes: int
-    """Attributes left out because OTLP has no form for their value."""
+    """Attributes that were left out because OTLP has no form for their value."""
     faults: int
-    """Bugs of ours that were kept from the agent; the first was logged."""
+    """Exceptions by bugs of ours, which were kept from the agent. The first one was logged."""

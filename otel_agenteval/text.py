@@ -1,26 +1,28 @@
-"""Text on its way out of this process."""
+"""Preparation of texts that leave this process."""
 
 import re
 from typing import Final
 
 _UNSEEN: Final = re.compile(
-    # All control characters; what reverses the direction of text; lone surrogates.
+    # Control characters, characters that change the direction of text, and lone surrogates.
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def visible(text: str, keep: str = "") -> str:
-    """Return text of somebody else for a terminal or a log: what moves the cursor or begins a line is spelled out, such
-    as `\\u001b`, but for the characters in `keep`."""
+    """Return a text from outside in a form that is safe on a terminal or in a log.
+
+    Characters that could move the cursor or begin a line are spelled out, such as `\\u001b`, except those in `keep`.
+    """
     return _UNSEEN.sub(lambda match: match[0] if match[0] in keep else f"\\u{ord(match[0]):04x}", text)
 
 
 def storable(text: str) -> str:
-    """Return the text as UTF-8 and every database can hold it: half a surrogate pair and a NUL, which JSON may hold,
+    """Return the text in a form that UTF-8 and every database can hold. Lone surrogates and NULs, which JSON may hold,
     become question marks."""
     return text.encode(errors="replace").decode().replace("\0", "?")
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the text in at most `limit` characters. An ellipsis ends one that was longer."""
+    """Return the first `limit` characters of a text. A longer text ends in an ellipsis, which counts as one of them."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -6,14 +6,14 @@ from typing import Final, SupportsFloat
 from opentelemetry import trace
 from opentelemetry.trace import format_trace_id
 
-from otel_agenteval.context import SpanIdentity, identity_in, reportable, required_of_run
+from otel_agenteval.context import SpanIdentity, identity_in, reportable, required_in_report
 from otel_agenteval.processor import report_everywhere
 from otel_agenteval.proto.v1.evaluation_pb2 import ReportFeedbackRequest
 from otel_agenteval.sending.transport import FEEDBACK_METHOD
 from otel_agenteval.text import storable
 
 MAX_NOTE: Final = 10_000
-"""Characters of a note; the collector takes no more."""
+"""The most characters of a note that the collector takes."""
 _TRACE_ID: Final = re.compile("[0-9a-f]{32}")
 
 
@@ -24,13 +24,13 @@ def feedback(
     session_id: str | None = None,
     note: str | None = None,
 ) -> None:
-    """Tell the collector what the end user said of an answer or a conversation, without waiting for it.
+    """Tell the collector what the end user said about an answer or a conversation, without waiting.
 
-    `value` is a thumb (True: up), or stars as a number in [0, 1]; `note` are the user's words, the first MAX_NOTE
-    characters of them. It is about the trace, else about the session; where neither is given, about the current trace,
-    else the current session. Its author is the current session's user. The trace may still be on its way.
+    `value` is a thumb (True is up), or stars as a number in [0, 1]. `note` has the user's words, cut to MAX_NOTE
+    characters. The feedback is about `trace_id`, else about `session_id`, else about the current trace, else about the
+    current session. Its author is the user of the current session. The trace need not have arrived yet.
 
-    Raises ValueError for a value out of range, an id that cannot be meant, and where there is nothing to be about.
+    Raises ValueError for a value out of range, an invalid id, or if the feedback is about nothing.
     """
     if not isinstance(value, SupportsFloat) or not 0.0 <= float(value) <= 1.0:
         raise ValueError(f"feedback is {value!r}: give True, False, or a number in [0, 1]")
@@ -42,11 +42,11 @@ def feedback(
         if trace_id is None and session_id is None:
             raise ValueError("feedback is about nothing: give trace_id= or session_id=, or call it inside of one")
     if trace_id is None:
-        session_id = required_of_run("session_id", session_id)
+        session_id = required_in_report("session_id", session_id)
     request = ReportFeedbackRequest(
         trace_id=trace_id or "",
         session_id=session_id or "" if trace_id is None else "",
-        name=required_of_run("name", name),
+        name=required_in_report("name", name),
         value=float(value),
         author=reportable(current.user_id),
         note=storable(note or "")[:MAX_NOTE],

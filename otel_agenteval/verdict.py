@@ -1,4 +1,4 @@
-"""The form in which findings and judged alarms are given to the agent's own code."""
+"""Verdicts: the form in which the agent's own code gets findings and low scores of a judge."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from otel_agenteval.model import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Something is wrong with a session, found while it goes on.
+    """Something that is wrong with a session, found while the session goes on.
 
     `name` is the evaluator: `loop_detection` for loops, the kind itself for other findings. `kind` is the kind of the
-    finding, `span_id` the span that shows it, empty where there is none. `reason` is a sentence for people; that of a
-    loop quotes no content but names. `metadata` holds what the verdict rests on: `agent`, `tool` or `model`,
-    `repetitions`, `span_ids` (the newest, at most 10), and what else belongs to the kind.
+    finding. `span_id` is the span that shows it, empty if there is none. `reason` is a sentence for people; that of a
+    loop quotes names only, no other content. `metadata` is the evidence: `agent`, `tool` or `model`, `repetitions`,
+    `span_ids` (the newest, at most 10), and other values of the kind.
 
-    A judged alarm, a judge's score of a trace below its threshold, has no kind (None), and is never more than observed.
-    `span_id` is then the span that was judged, `reason` has the judge's explanation, which may quote content, and
-    `metadata` the `score` and the `threshold`.
+    A judged alarm is a judge's score of a trace below its threshold. It has no kind (None), and its mode is `observe`.
+    Its `span_id` is the span that was judged. Its `reason` has the judge's explanation, which may quote content. Its
+    `metadata` has the `score` and the `threshold`.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Verdict:
 
     @property
     def is_alarm(self) -> bool:
-        """True where the verdict may stop the agent."""
+        """True if the verdict may stop the agent."""
         return self.mode is Mode.ALARM
 
 
 def verdict_of(finding: Finding) -> Verdict:
-    """Return a finding in the form in which the agent's own code gets it. One without a mode is told as observed."""
+    """Return the verdict for a finding. A finding without a mode counts as observed."""
     return Verdict(
         name=LOOP_EVALUATOR if finding.kind in LOOP_KINDS else finding.kind,
         kind=finding.kind,

@@ -1,4 +1,4 @@
-"""Imported by Python at start in processes below `agenteval run`: attaches, after any other sitecustomize."""
+"""The `sitecustomize` that Python imports when a process below `agenteval run` starts: it attaches the processor."""
 
 import sys
 from importlib.machinery import PathFinder
@@ -9,7 +9,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 def _run_next_sitecustomize() -> None:
-    """Ours hides the one that would have been imported; run it under its own name."""
+    """Run the `sitecustomize` that this one hides, under its own name."""
     path = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
     spec = PathFinder.find_spec("sitecustomize", path)
     if spec is not None and spec.loader is not None:
@@ -22,7 +22,7 @@ def _attach() -> None:
     try:
         from otel_agenteval.attachment import attach_from_environment  # noqa: PLC0415
     except ImportError as error:
-        # A child process may run another Python, one that has none of our packages.
+        # A child process may run another Python, which does not have our package.
         sys.stderr.write(f"agenteval: {sys.executable} runs without evaluation: {error}\n")
         return
     attach_from_environment()

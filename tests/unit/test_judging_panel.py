@@ -141,7 +141,7 @@ def test_fewer_questions_where_fewer_are_needed(subject: Trace, wanted: Collecti
 
 
 def fields(script: Script) -> list[str]:
-    return next(list(question.schema["properties"]) for question, _ in script.asked if question.name == "extract")  # type: ignore[arg-type]
+    return next(list(question.schema["properties"]) for question, _ in script.asked if question.name == "extract")
 
 
 @pytest.mark.parametrize("steps", [["search", " ", "book"], ["", " "], []])
@@ -276,7 +276,7 @@ def test_confidence_alone_is_asked_with_the_transcript_and_nothing_else(
 ) -> None:
     script = Script({**REPLIES, "extract": extract})
     found = judged(subject, script, wanted, **changes)
-    [asked] = [question for question, _ in script.asked if list(question.schema["properties"]) == ["confidence"]]  # type: ignore[arg-type]
+    [asked] = [question for question, _ in script.asked if list(question.schema["properties"]) == ["confidence"]]
     assert list(asked.data) == ["transcript"]
     assert scores(found)["confidence"] == 0.9
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.judge.prompt.encoding import encode, tokens
-from agenteval_collector.judge.prompt.fitting import LONGEST_SECRET, Entry, Kind, fit, shorten
+from agenteval_collector.judge.prompt.fitting import LONGEST_SECRET, Entry, EntryKind, fit, shorten
 from agenteval_collector.judge.prompt.transcript import entries, transcript
 from agenteval_collector.judge.questions.extract import may_have_plan
 from hypothesis import given, settings
@@ -241,7 +241,7 @@ def test_what_is_redacted_grows_with_the_budget_and_not_with_the_trace(said: str
 
 def test_at_most_so_many_entries_are_kept_as_are_asked_for() -> None:
     listed = [
-        Entry(kind=Kind.TOOL_CALL, labels={"call": n}, values={"tool": "t", "arguments": None}) for n in range(10)
+        Entry(kind=EntryKind.TOOL_CALL, labels={"call": n}, values={"tool": "t", "arguments": None}) for n in range(10)
     ]
     fitted = fit(listed, BUDGET, unredacted, most=4)
     assert fitted.kept == (0, 1, 8, 9)
@@ -265,7 +265,9 @@ said = st.builds(
 def test_evidence_of_a_plan_is_what_the_transcript_shows_as_such(turns: list[Turn]) -> None:
     subject = trace(*turns)
     evidence = [
-        entry.values["text"] for entry in entries(subject) if entry.kind in (Kind.PLAN, Kind.REASONING, Kind.REPLY)
+        entry.values["text"]
+        for entry in entries(subject)
+        if entry.kind in (EntryKind.PLAN, EntryKind.REASONING, EntryKind.REPLY)
     ]
     assert may_have_plan(subject) == any(isinstance(text, str) and text.strip() for text in evidence)
 

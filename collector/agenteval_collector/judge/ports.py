@@ -132,7 +132,7 @@ class Question:
     version: str
     instructions: str
     data: Mapping[str, Json]
-    schema: Mapping[str, Json]
+    schema: Mapping[str, Any]
     check: Callable[[Reply], None] | None = None
     readings: Sequence[Reading] = ()
 

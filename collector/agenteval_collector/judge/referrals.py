@@ -140,20 +140,15 @@ class Referrals:
         """Leave the goal of a session that is over to the judge, where the session is judged; None: it is off."""
         if self.goal is None:
             return None
-        if sampled(session_id, self.share):
-            selection = _drawn(self.share)
-        elif JudgedPart.ESCALATED in self._parts(session_id):
-            selection = _escalated("as its session was escalated")
-        else:
-            selection = self._left_out()
-        [referral] = _referrals([(self.goal, None)], selection)
+        [referral] = _referrals([(self.goal, None)], self._select(session_id, ()))
         return referral
 
     def _select(self, session_id: str, findings: Sequence[Finding]) -> Selection:
         # The usual case needs no memory of sessions, and no question to the store.
         if self.share >= 1.0:
             return _drawn(self.share)
-        parts = self._parts(session_id)
+        known = self.known.get(session_id)
+        parts = self.parts_of(session_id) if known is None else known
         if not parts:
             self.escalation.saw_session()
         if sampled(session_id, self.share):
@@ -178,10 +173,6 @@ class Referrals:
     def _left_out(self, but: str = "") -> Selection:
         reason = f"sampled out: the session is not among the {self.share * 100:.10g} % that are judged{but}"
         return Selection(None, Unscored(status=Status.SAMPLED_OUT, reason=reason))
-
-    def _parts(self, session_id: str) -> frozenset[JudgedPart | None]:
-        known = self.known.get(session_id)
-        return self.parts_of(session_id) if known is None else known
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +223,8 @@ def _escalated(why: str) -> Selection:
 
 def _cause(findings: Sequence[Finding]) -> Finding | None:
     """Return the first of the worst findings; None where none is an error or a warning."""
-    for severity in (Severity.ERROR, Severity.WARNING):
-        for finding in findings:
-            if finding.severity is severity:
-                return finding
-    return None
+    ranked = [each for severity in (Severity.ERROR, Severity.WARNING) for each in findings if each.severity is severity]
+    return ranked[0] if ranked else None
 
 
 def sampled(session_id: str, share: float) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from agenteval_collector.judge.ports import Message, Question
 from agenteval_collector.judge.prompt.encoding import encode
-from agenteval_collector.judge.prompt.replies import CANARY, strict
+from agenteval_collector.judge.prompt.replies import CANARY, choice, record, strict
 from otel_agenteval.model import Json
 
 MAX_REPEATED_CHARACTERS = 4_000
@@ -62,7 +62,7 @@ def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
     )
     return Envelope(
         messages=(Message("system", rules), Message("user", _field(dict(question.data), nonce))),
-        schema=_with_canary(question.schema, canary),
+        schema=strict(record(**{CANARY: choice(canary), **question.schema["properties"]})),
         nonce=nonce,
     )
 
@@ -83,15 +83,3 @@ def conceal(canary: str, text: str) -> str:
 
 def _field(data: Json, nonce: str) -> str:
     return f"<data-{nonce}>\n{encode(data)}\n</data-{nonce}>"
-
-
-def _with_canary(schema: Mapping[str, Json], canary: str) -> Mapping[str, Json]:
-    schema = strict(schema)
-    properties, required = schema["properties"], schema["required"]
-    assert isinstance(properties, dict)
-    assert isinstance(required, list)
-    return {
-        **schema,
-        "properties": {CANARY: {"type": "string", "enum": [canary]}, **properties},
-        "required": [CANARY, *required],
-    }

@@ -28,43 +28,35 @@ _LEAST: Final = 24
 """Tokens that a value may have however tight the budget: room for a few words and what was left out."""
 
 
-class Kind(StrEnum):
-    """The kind of an entry."""
+class EntryKind(StrEnum):
+    """The kind of an entry; `plural` names several of them."""
 
-    INSTRUCTIONS = "instructions"
-    USER = "user"
-    REASONING = "reasoning"
-    PLAN = "plan"
-    REPLY = "reply"
-    MODEL_ERROR = "model_error"
-    TOOL_CALL = "tool_call"
-    ANSWER = "answer"
-    NO_ANSWER = "no_answer"
-    TOOL = "tool"
-    MESSAGE = "message"
+    plural: str
+
+    def __new__(cls, value: str, plural: str) -> "EntryKind":
+        member = str.__new__(cls, value)
+        member._value_, member.plural = value, plural
+        return member
+
+    INSTRUCTIONS = "instructions", "instructions"
+    USER = "user", "user messages"
+    REASONING = "reasoning", "pieces of reasoning"
+    PLAN = "plan", "plans"
+    REPLY = "reply", "replies"
+    MODEL_ERROR = "model_error", "model errors"
+    TOOL_CALL = "tool_call", "tool calls"
+    ANSWER = "answer", "answers"
+    NO_ANSWER = "no_answer", "turns without an answer"
+    TOOL = "tool", "tools"
+    MESSAGE = "message", "messages"
     """A text or a tool's result of before the trace, of which is not known who said it."""
-
-
-_MANY: Final = {
-    Kind.INSTRUCTIONS: "instructions",
-    Kind.USER: "user messages",
-    Kind.REASONING: "pieces of reasoning",
-    Kind.PLAN: "plans",
-    Kind.REPLY: "replies",
-    Kind.MODEL_ERROR: "model errors",
-    Kind.TOOL_CALL: "tool calls",
-    Kind.ANSWER: "answers",
-    Kind.NO_ANSWER: "turns without an answer",
-    Kind.TOOL: "tools",
-    Kind.MESSAGE: "messages",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """An entry of a list. `labels` are ours and short, `values` were recorded and may be of any length."""
 
-    kind: Kind
+    kind: EntryKind
     labels: Mapping[str, Json] = field(default_factory=dict)
     values: Mapping[str, Json]
 
@@ -184,9 +176,9 @@ def _inwards(count: int, head: int, tail: int) -> Iterator[int]:
 
 def _left_out(entries: Sequence[Entry]) -> dict[str, Json]:
     counts = Counter(entry.kind for entry in entries)
-    failed = sum(entry.failed for entry in entries if entry.kind == Kind.TOOL_CALL)
+    failed = sum(entry.failed for entry in entries if entry.kind == EntryKind.TOOL_CALL)
     parts = [
-        f"{count} {_MANY[kind]}" + (f" ({failed} failed)" if kind == Kind.TOOL_CALL and failed else "")
+        f"{count} {kind.plural}" + (f" ({failed} failed)" if kind == EntryKind.TOOL_CALL and failed else "")
         for kind, count in counts.items()
     ]
     return {"kind": "left_out", "text": f"[... {len(entries)} entries left out: {', '.join(parts)} ...]"}

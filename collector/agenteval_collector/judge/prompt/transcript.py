@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agenteval_collector.judge.prompt.encoding import encode, tokens
-from agenteval_collector.judge.prompt.fitting import LABELS, Entry, Kind, Redact, fit, shown
+from agenteval_collector.judge.prompt.fitting import LABELS, Entry, EntryKind, Redact, fit, shown
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
 
 GUIDE: Final = """\
@@ -38,9 +38,9 @@ _GAP: Final[Json] = {"kind": "left_out", "text": "[... older turns left out ...]
 
 def entries(trace: Trace) -> list[Entry]:
     """List the entries of all turns, numbered from 1; with the turn's number where there are several."""
-    found: list[tuple[int, Kind, Mapping[str, Json]]] = []
+    found: list[tuple[int, EntryKind, Mapping[str, Json]]] = []
     if trace.system_instructions:
-        found.append((1, Kind.INSTRUCTIONS, {"text": trace.system_instructions}))
+        found.append((1, EntryKind.INSTRUCTIONS, {"text": trace.system_instructions}))
     for number, turn in enumerate(trace.turns, 1):
         found += [(number, kind, values) for kind, values in _of_turn(turn)]
     several = len(trace.turns) > 1
@@ -59,42 +59,42 @@ def entries_of(turn: Turn) -> list[Entry]:
     return [Entry(kind=kind, labels={"kind": kind}, values=values) for kind, values in _of_turn(turn)]
 
 
-def _of_turn(turn: Turn) -> Iterator[tuple[Kind, Mapping[str, Json]]]:
-    yield Kind.USER, {"text": turn.input}
+def _of_turn(turn: Turn) -> Iterator[tuple[EntryKind, Mapping[str, Json]]]:
+    yield EntryKind.USER, {"text": turn.input}
     by_call = turn.reasoning if len(turn.reasoning) <= len(turn.model_calls) else ()
     if not by_call:
-        yield from ((Kind.REASONING, {"text": text}) for text in turn.reasoning)
+        yield from ((EntryKind.REASONING, {"text": text}) for text in turn.reasoning)
     said = {call.output for call in turn.model_calls}
-    yield from ((Kind.PLAN, {"text": text}) for text in turn.plan if text not in said)
+    yield from ((EntryKind.PLAN, {"text": text}) for text in turn.plan if text not in said)
     steps = [*_model_steps(turn, by_call), *_tool_steps(turn)]
     # A model that ends and a tool that begins at the same time: the model has asked for it.
     steps.sort(key=lambda step: step[0])
     yield from ((kind, values) for _, kind, values in steps)
     if turn.output is None:
-        yield Kind.NO_ANSWER, {"error": turn.error}
+        yield EntryKind.NO_ANSWER, {"error": turn.error}
     else:
         # A turn may say something and end in an error all the same.
-        yield Kind.ANSWER, {"text": turn.output, **({"error": turn.error} if turn.error is not None else {})}
+        yield EntryKind.ANSWER, {"text": turn.output, **({"error": turn.error} if turn.error is not None else {})}
 
 
-def _model_steps(turn: Turn, reasoning: Sequence[str]) -> Iterator[tuple[int, Kind, Mapping[str, Json]]]:
+def _model_steps(turn: Turn, reasoning: Sequence[str]) -> Iterator[tuple[int, EntryKind, Mapping[str, Json]]]:
     plans = frozenset(turn.plan)
     last = next((i for i, call in reversed(list(enumerate(turn.model_calls))) if call.output is not None), None)
     for index, call in enumerate(turn.model_calls):
         if index < len(reasoning):
-            yield call.ended_at, Kind.REASONING, {"text": reasoning[index]}
+            yield call.ended_at, EntryKind.REASONING, {"text": reasoning[index]}
         is_answer = index == last and call.output == turn.output
         if call.output and not is_answer:
-            yield call.ended_at, Kind.PLAN if call.output in plans else Kind.REPLY, {"text": call.output}
+            yield call.ended_at, EntryKind.PLAN if call.output in plans else EntryKind.REPLY, {"text": call.output}
         if call.error is not None:
-            yield call.ended_at, Kind.MODEL_ERROR, {"error": call.error}
+            yield call.ended_at, EntryKind.MODEL_ERROR, {"error": call.error}
 
 
-def _tool_steps(turn: Turn) -> Iterator[tuple[int, Kind, Mapping[str, Json]]]:
+def _tool_steps(turn: Turn) -> Iterator[tuple[int, EntryKind, Mapping[str, Json]]]:
     at = turn.model_calls[0].ended_at if turn.model_calls else turn.started_at
     for call in turn.tool_calls:
         at = call.started_at if call.started_at is not None else at
-        yield at, Kind.TOOL_CALL, _tool_values(call)
+        yield at, EntryKind.TOOL_CALL, _tool_values(call)
 
 
 def _tool_values(call: ToolCall) -> dict[str, Json]:
@@ -117,7 +117,7 @@ def transcript(trace: Trace, budget: int, redact: Redact) -> list[Json]:
     What the user said first and the last answer are always there, shortened where they are long.
     """
     found = entries(trace)
-    head = next((index + 1 for index, entry in enumerate(found) if entry.kind == Kind.USER), 0)
+    head = next((index + 1 for index, entry in enumerate(found) if entry.kind == EntryKind.USER), 0)
     if not trace.partial:
         return fit(found, budget, redact, head=head, tail=1).items
     room = budget - tokens(encode([_PARTIAL]))
@@ -153,7 +153,9 @@ def _messages(trace: Trace) -> list[Entry]:
     """List the messages of before the trace: what it was sent, up to its own question."""
     said = list(trace.history)
     own = next((index for index in range(len(said) - 1, -1, -1) if said[index] == trace.input), len(said))
-    return [Entry(kind=Kind.MESSAGE, labels={"kind": Kind.MESSAGE}, values={"text": text}) for text in said[:own]]
+    return [
+        Entry(kind=EntryKind.MESSAGE, labels={"kind": EntryKind.MESSAGE}, values={"text": text}) for text in said[:own]
+    ]
 
 
 def _cost(items: list[Json]) -> int:

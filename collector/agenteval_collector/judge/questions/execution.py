@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from agenteval_collector.judge.ports import Question
-from agenteval_collector.judge.prompt.fitting import Kind
+from agenteval_collector.judge.prompt.fitting import EntryKind
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, record
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from agenteval_collector.judge.questions.scores import by_median
@@ -84,4 +84,4 @@ def execution(
 def _plans(transcript: list[Json]) -> set[Json]:
     """Find the plans that stand in the transcript whole, as far as a plan is known by its text."""
     items = cast("list[dict[str, Any]]", transcript)
-    return {item["text"] for item in items if item["kind"] == Kind.PLAN}
+    return {item["text"] for item in items if item["kind"] == EntryKind.PLAN}

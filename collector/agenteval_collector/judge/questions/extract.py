@@ -59,7 +59,7 @@ def extract(transcript: list[Json], fields: Collection[str], earlier: Sequence[J
 def recorded_plan(trace: Trace, budget: int, redact: fitting.Redact) -> list[str]:
     """Read the plan in the spans, in at most `budget` tokens; empty where none was recorded."""
     recorded = stated([text for turn in trace.turns for text in turn.plan])
-    texts = [fitting.Entry(kind=fitting.Kind.PLAN, values={"text": text}) for text in recorded]
+    texts = [fitting.Entry(kind=fitting.EntryKind.PLAN, values={"text": text}) for text in recorded]
     return [cast("str", cast("dict[str, Json]", item)["text"]) for item in fitting.fit(texts, budget, redact).items]
 
 

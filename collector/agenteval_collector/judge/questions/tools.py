@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from agenteval_collector.judge.ports import Question, Reading, Reply
-from agenteval_collector.judge.prompt.fitting import Entry, Kind, Redact, fit, shorten
+from agenteval_collector.judge.prompt.fitting import Entry, EntryKind, Redact, fit, shorten
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, choice, record
 from agenteval_collector.judge.prompt.transcript import entries
 from agenteval_collector.judge.questions.scores import by_median
@@ -67,11 +67,11 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
     calls = _calls(trace)
     shown = fit(calls, budget // 2, redact, most=MAX_CALLS)
     said = [
-        Entry(kind=Kind.USER, labels={"turn": number}, values={"text": turn.input})
+        Entry(kind=EntryKind.USER, labels={"turn": number}, values={"text": turn.input})
         for number, turn in enumerate(trace.turns, 1)
     ]
     offered = [
-        Entry(kind=Kind.TOOL, values={key: value for key in _SHOWN if (value := getattr(tool, key)) is not None})
+        Entry(kind=EntryKind.TOOL, values={key: value for key in _SHOWN if (value := getattr(tool, key)) is not None})
         for tool in trace.available_tools
     ]
     return ToolUse(
@@ -114,14 +114,14 @@ def _calls(trace: Trace) -> list[Entry]:
     calls: list[Entry] = []
     reasoning: list[str] = []
     for entry in entries(trace):
-        if entry.kind == Kind.TOOL_CALL:
+        if entry.kind == EntryKind.TOOL_CALL:
             reasons: dict[str, Json] = {"reasoning": "\n".join(reasoning)} if reasoning else {}
             values = {**reasons, **entry.values}
-            calls.append(Entry(kind=Kind.TOOL_CALL, labels={"call": len(calls) + 1}, values=values))
+            calls.append(Entry(kind=EntryKind.TOOL_CALL, labels={"call": len(calls) + 1}, values=values))
             reasoning = []
-        elif entry.kind == Kind.REASONING:
+        elif entry.kind == EntryKind.REASONING:
             reasoning.append(str(entry.values["text"]))
-        elif entry.kind == Kind.USER:
+        elif entry.kind == EntryKind.USER:
             reasoning = []
     return calls
 

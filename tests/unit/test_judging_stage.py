@@ -153,17 +153,6 @@ def test_it_says_what_else_judging_waits_for() -> None:
         assert not stage.paused, "it is not the judge"
 
 
-def test_an_urgent_trace_displaces_the_newest_other() -> None:
-    world = World()
-    stage = world.stage(capacity=2)
-    for each in (job("a"), job("b"), job("u", urgent=True)):
-        stage.take_job(each)
-    displaced = world.delivered.get_nowait()
-    assert displaced.job.trace_id == "b"
-    assert failure(displaced).reason == "the trace gave way to an escalated one: judge.backlog is 2"
-    assert world.no_rooms == 1
-
-
 def test_an_outage_fails_nothing_however_long() -> None:
     world = World(step=lambda trace_id, attempt: unavailable() if attempt <= 20 else None)
     with world.running(job("a")):

@@ -151,13 +151,19 @@ class Panel:
         return chosen, min(SECOND_LOOKS, left // OneVote(shown, chosen, ask).most) if chosen else 0
 
 
-async def _all(votes: Iterable[Coroutine[Any, Any, Vote]]) -> list[Vote]:
-    """Collect the votes. All come to their end before any error counts: they are known when it is judged again."""
-    results = await asyncio.gather(*votes, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
+async def _all(parts: Iterable[Coroutine[Any, Any, Vote]]) -> list[Vote]:
+    """Await all parts at once. The first that raises ends the others, and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(part) for part in parts]
+    except ExceptionGroup as several:
+        raise several.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+async def _together(parts: Iterable[Coroutine[Any, Any, Vote]]) -> Vote:
+    """Await all parts of one vote at once."""
+    return {name: each for part in await _all(parts) for name, each in part.items()}
 
 
 def merged(cast: Sequence[Ballot | Judged]) -> Judged:
@@ -244,13 +250,12 @@ class OneVote:
     def most(self) -> int:
         """The largest number of questions that there may be."""
         alone = self.asked & {"task_completion", "plan_quality"}
-        needs_extract = not self.asked.isdisjoint(_FROM_EXTRACT)
-        return len(self.at_once) + needs_extract + len(self.sharing) + len(alone)
+        return len(self.at_once) + bool(self.asked & _FROM_EXTRACT) + len(self.sharing) + len(alone)
 
     async def cast(self) -> Vote:
         """Ask."""
         # The extraction is first: others wait for it.
-        extraction = [] if self.asked.isdisjoint(_FROM_EXTRACT) else [self.from_extract()]
+        extraction = [self.from_extract()] if self.asked & _FROM_EXTRACT else []
         return await _together(extraction + [self.score(question) for question in self.at_once])
 
     @cached_property
@@ -289,12 +294,11 @@ class OneVote:
         """Find the outcomes that rest on task, outcome and plan."""
         names = self.asked & _FROM_EXTRACT
         planned = self.shown.planned
-        needed = {
-            extract.TASK: True,
-            extract.OUTCOME: "task_completion" in names,
-            extract.PLAN: not planned and not names.isdisjoint(_PLANS),
-        }
-        fields = [name for name, is_needed in needed.items() if is_needed]
+        fields = [extract.TASK]
+        if "task_completion" in names:
+            fields.append(extract.OUTCOME)
+        if not planned and names & _PLANS:
+            fields.append(extract.PLAN)
         question = extract.extract(self.shown.transcript, fields, self.shown.earlier)
         answer = await self.answer(question, self.panel.model)
         if not isinstance(answer, Answer):
@@ -312,9 +316,8 @@ class OneVote:
     def after_extract(self, facts: Mapping[str, Any], planned: list[str], names: frozenset[str]) -> list[Question]:
         """Make the questions about `names` that need the extraction, with those that share a question with them."""
         task, thresholds = facts[extract.TASK], self.panel.thresholds
-        groups = [
-            {name: group[name] for name in group if name in names | {execution.CONFIDENCE}} for group in self.sharing
-        ]
+        wanted = names | {execution.CONFIDENCE}
+        groups = [{name: group[name] for name in group if name in wanted} for group in self.sharing]
         questions = [self.execution(group, task, planned) for group in groups if group]
         if "task_completion" in names:
             questions.append(completion(task, facts[extract.OUTCOME], thresholds["task_completion"]))
@@ -350,13 +353,3 @@ class OneVote:
             return Failure(error_type=none.error_type, reason=f"the judge's question {question.name!r}: {none}")
         except OverBudget as bound:
             return Unscored(status=Status.OVER_BUDGET, reason=str(bound))
-
-
-async def _together(parts: Iterable[Coroutine[Any, Any, Vote]]) -> Vote:
-    """Await all parts at once. The first that raises ends the others, and is raised as it is."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(part) for part in parts]
-    except ExceptionGroup as several:
-        raise several.exceptions[0] from None
-    return {name: each for task in tasks for name, each in task.result().items()}

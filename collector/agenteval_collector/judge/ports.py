@@ -231,4 +231,4 @@ class JudgeTelemetry(Protocol):
         """Count a question by whether its answer was known already."""
 
     def no_room(self) -> None:
-        """Count a trace that found no place among those that wait, or lost it to an escalated one."""
+        """Count a trace that found no place among those that wait."""

@@ -7,7 +7,7 @@ from agenteval_collector.model.judge_jobs import JobKey, JudgeJob
 
 
 @dataclass(slots=True, kw_only=True)
-class Waiting:
+class WaitingJob:
     """A job with what happened to it.
 
     `tries` counts how often it got no answer, `faults` how often it was the first to get none since an answer to
@@ -21,11 +21,11 @@ class Waiting:
     arrival: int = 0
 
 
-def _rank(waiting: Waiting) -> tuple[bool, int]:
+def _rank(waiting: WaitingJob) -> tuple[bool, int]:
     return not waiting.job.urgent, waiting.arrival
 
 
-def _rank_to_probe(waiting: Waiting) -> tuple[int, bool, int]:
+def _rank_to_probe(waiting: WaitingJob) -> tuple[int, bool, int]:
     return waiting.tries, *_rank(waiting)
 
 
@@ -38,7 +38,7 @@ class Backlog:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.closed = False
-        self._by_key: dict[JobKey, Waiting] = {}
+        self._by_key: dict[JobKey, WaitingJob] = {}
         self._arrivals = 0
 
     def __len__(self) -> int:
@@ -48,32 +48,20 @@ class Backlog:
         """Take no new jobs."""
         self.closed = True
 
-    def add(self, waiting: Waiting) -> Waiting | None:
-        """Add a new job, unless the backlog is closed. Return the job that has no place; None where all have one.
+    def add(self, job: JudgeJob) -> bool:
+        """Add a job, in the place of an older revision where one waits. Return False where there is no place.
 
-        An urgent job takes the place of the newest job that is neither urgent nor was tried. Without such a job, and
-        for any other job, it is the new one that has no place. A newer revision takes the place of the older one.
+        A closed backlog adds nothing, and neither does a revision that comes later than a newer one.
         """
-        if self.closed:
-            return None
-        displaced: Waiting | None = None
-        before = self._by_key.get(waiting.job.key)
-        if before is not None:
-            if before.job.revision > waiting.job.revision:
-                return None  # It came late: what it would be asked about has been replaced.
-            waiting.arrival = before.arrival
-        else:
-            if len(self) >= self.capacity:
-                displaced = self._displaceable() if waiting.job.urgent else None
-                if displaced is None:
-                    return waiting
-                del self._by_key[displaced.job.key]
+        before = self._by_key.get(job.key)
+        if before is None and not self.closed and len(self) >= self.capacity:
+            return False
+        if not self.closed and (before is None or before.job.revision <= job.revision):
             self._arrivals += 1
-            waiting.arrival = self._arrivals
-        self._by_key[waiting.job.key] = waiting
-        return displaced
+            self._by_key[job.key] = WaitingJob(job=job, arrival=before.arrival if before else self._arrivals)
+        return True
 
-    def put_back(self, waiting: Waiting, due: float) -> None:
+    def put_back(self, waiting: WaitingJob, due: float) -> None:
         """Have a job that was taken wait again in its old place, until `due` at least, also over the capacity.
 
         It is dropped where a newer revision of its trace waits.
@@ -86,7 +74,7 @@ class Backlog:
         for key in [key for key in self._by_key if key[1] in subject_ids]:
             del self._by_key[key]
 
-    def take(self, now: float, *, probe: bool = False) -> Waiting | None:
+    def take(self, now: float, *, probe: bool = False) -> WaitingJob | None:
         """Take the next job that may be judged; None where there is none.
 
         To `probe` whether the judge is back, it is one of those that were tried least: a trace that itself makes the
@@ -99,7 +87,3 @@ class Backlog:
     def next_due(self) -> float | None:
         """Find when the first job may be judged; None where none waits."""
         return min((each.due for each in self._by_key.values()), default=None)
-
-    def _displaceable(self) -> Waiting | None:
-        others = (each for each in self._by_key.values() if not each.job.urgent and not each.tries)
-        return max(others, key=_rank, default=None)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.ports import Judge, JudgeTelemetry, JudgeUnavailable, TakeJudgement
-from agenteval_collector.judge.queue.backlog import Backlog, Waiting
+from agenteval_collector.judge.queue.backlog import Backlog, WaitingJob
 from agenteval_collector.judge.queue.outage import Outage
 from agenteval_collector.model.judge_jobs import JudgeJob
 from agenteval_collector.runtime.clock import Clock
@@ -105,18 +105,14 @@ class JudgeStage(Component):
 
     def take_job(self, job: JudgeJob) -> None:
         """Take a job; never blocks. After the shutdown it stays pending in the store."""
-        waiting = Waiting(job=job)
         with self._lock:
-            refused = self._backlog.add(waiting)
+            has_place = self._backlog.add(job)
             self._rouse()
-        if refused is not None:
+        if not has_place:
             self._telemetry.no_room()
-            why = (
-                "too many traces wait for the judge" if refused is waiting else "the trace gave way to an escalated one"
-            )
-            pause = self._outage.pause
-            because = f"; judging pauses: {pause.error}" if pause else ""
-            self._fail(refused, NO_ROOM, f"{why}: judge.backlog is {self._backlog.capacity}{because}")
+            because = f"; judging pauses: {pause.error}" if (pause := self._outage.pause) else ""
+            why = f"too many traces wait for the judge: judge.backlog is {self._backlog.capacity}{because}"
+            self._fail(job, NO_ROOM, why)
 
     def forget(self, subject_ids: Container[str]) -> None:
         """Drop what waits of these traces and sessions. From any thread."""
@@ -211,7 +207,7 @@ class JudgeStage(Component):
             due = self._backlog.next_due()
         return None if due is None else max(due - self._clock.monotonic(), 0.0)
 
-    async def _attempt(self, waiting: Waiting) -> None:
+    async def _attempt(self, waiting: WaitingJob) -> None:
         try:
             judgement = await self._judgements.find(waiting.job)
         except (JudgeUnavailable, RetryableError) as error:
@@ -228,14 +224,14 @@ class JudgeStage(Component):
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a judgement was not delivered; the next start finds its trace again", exc_info=error)
 
-    def _unanswered(self, waiting: Waiting, error: JudgeUnavailable | RetryableError) -> None:
+    def _unanswered(self, waiting: WaitingJob, error: JudgeUnavailable | RetryableError) -> None:
         is_first = self._outage.failed(error)
         if isinstance(error, JudgeUnavailable):
             waiting.tries += 1
             waiting.faults += is_first
             if waiting.faults >= FAULTS:
                 reason = f"the judge answered for other traces in between, for this one it failed every time: {error}"
-                self._fail(waiting, error.error_type, reason)
+                self._fail(waiting.job, error.error_type, reason)
                 return
         with self._lock:
             self._backlog.put_back(waiting, self._clock.monotonic() + self._outage.left)
@@ -252,7 +248,7 @@ class JudgeStage(Component):
         else:
             return
         while (waiting := self._backlog.take(math.inf)) is not None:
-            self._fail(waiting, error_type, reason)
+            self._fail(waiting.job, error_type, reason)
 
-    def _fail(self, waiting: Waiting, error_type: str, reason: str) -> None:
-        self._take(self._judgements.failed(waiting.job, error_type, reason))
+    def _fail(self, job: JudgeJob, error_type: str, reason: str) -> None:
+        self._take(self._judgements.failed(job, error_type, reason))

@@ -38,7 +38,7 @@ UNDECIDED = {"verdict": "idk", "reason": "r"}
 RUBRIC = RubricConfig(name="politeness", question="How polite was the agent?", scale=(1, 5))
 
 
-def use(subject: Trace = SEARCHED, budget: int = 8_000) -> tools.ToolUse:
+def use(subject: Trace = SEARCHED, budget: int = 8_000) -> tools.ShownTools:
     return tools.tool_use(subject, budget, unredacted)
 
 

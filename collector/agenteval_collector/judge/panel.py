@@ -224,7 +224,7 @@ class Materials:
         return transcript(self.trace, self.room, self.redact)
 
     @cached_property
-    def tool_use(self) -> tools.ToolUse:
+    def tool_use(self) -> tools.ShownTools:
         return tools.tool_use(self.trace, self.room, self.redact)
 
     @cached_property

@@ -22,8 +22,13 @@ _PLAINER: Final[dict[Format, Format]] = {"schema": "json", "json": "text"}
 _READ: Final = 20_000
 """Characters of a refusal that are looked at: some endpoints quote the whole request."""
 _ABOUT_FORM: Final = frozenset({400, 415, 422, 501})
-"""Endpoints refuse a form with these, often without a word of it. 404 is one where the body names the form."""
-_FORMAT = re.compile(r"response.?format|schema|json.?(object|mode|output)|structured|grammar|guided", re.IGNORECASE)
+"""Endpoints refuse a form with these, often without a word of it."""
+_WHERE_NAMED: Final = frozenset({403, 404, 500, 503})
+"""Others refuse a form with these, which mean something else unless the body names the form."""
+_FORMAT = re.compile(
+    r"response.?format|schema|json.?(object|mode|output)|structured|grammar|guided|constrain|not.implemented",
+    re.IGNORECASE,
+)
 _ELSE = re.compile(
     r"context.?(length|window|size)|too (long|large|many tokens)|max(imum)?.?(\w{1,20}.)?tokens|token limit"
     r"|api.?key|credential|model.?not.?found|model\b.{0,80}not exist|content.?(policy|management|filter)",
@@ -50,7 +55,7 @@ def plainer(form: Form, status: int, body: str) -> Form | None:
     """Find the form to try after a refusal; None where none is left, or the refusal is about something else."""
     body = body[:_READ]
     names_format = _FORMAT.search(body) is not None
-    if _ELSE.search(body) or not (status in _ABOUT_FORM or (status == 404 and names_format)):
+    if _ELSE.search(body) or not (status in _ABOUT_FORM or (status in _WHERE_NAMED and names_format)):
         return None
     names_temperature = "temperature" in body.lower() and not names_format
     if form.format in _PLAINER and not (names_temperature and form.temperature):

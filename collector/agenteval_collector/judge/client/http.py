@@ -20,7 +20,7 @@ MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Attempts:
+class RequestAttempts:
     """The attempts at one request; `ended` is called with each one's type of error, or None.
 
     `settle` settles the attempt that was answered, by the usage in its reply.
@@ -32,7 +32,7 @@ class Attempts:
     settle: Settle | None = None
 
 
-current_attempts: ContextVar[Attempts | None] = ContextVar("current_attempts", default=None)
+current_attempts: ContextVar[RequestAttempts | None] = ContextVar("current_attempts", default=None)
 """Set by the task that asks: there is no other way to hand it through the openai client. None costs nothing."""
 
 
@@ -59,7 +59,7 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
     async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
         """Send one attempt and read its response to the end.
 
-        Raises what `Attempts.reserve` raises, JudgeUnavailable, and the errors of httpx.
+        Raises what `RequestAttempts.reserve` raises, JudgeUnavailable, and the errors of httpx.
         """
         attempts = current_attempts.get()
         if attempts is None:

@@ -13,7 +13,7 @@ from opentelemetry import context as context_api
 
 from agenteval_collector.judge.client.completions import Form, ReadCompletion, parameters, plainer, read
 from agenteval_collector.judge.client.failures import refusal, unreachable
-from agenteval_collector.judge.client.http import Attempts, JudgeHttpClient, current_attempts
+from agenteval_collector.judge.client.http import RequestAttempts, JudgeHttpClient, current_attempts
 from agenteval_collector.judge.ports import (
     OPENAI,
     JudgeError,
@@ -32,7 +32,7 @@ from otel_agenteval.sending.throttle import ThrottledLog
 logger = logging.getLogger(__name__)
 
 RETRIES: Final = 2
-"""Attempts beyond the first that the openai client makes, with its own pauses, where a failure may pass."""
+"""RequestAttempts beyond the first that the openai client makes, with its own pauses, where a failure may pass."""
 _LISTS_NOTHING: Final = (404, 405, 501)
 """Statuses of an endpoint that is there and has no list of models."""
 _SHOWN: Final = 5
@@ -118,7 +118,9 @@ class OpenAIJudge:
         while True:
             started = self._clock.monotonic()
             try:
-                completion = await self._send(Attempts(request, reserve, partial(self._requested, request.model)), form)
+                completion = await self._send(
+                    RequestAttempts(request, reserve, partial(self._requested, request.model)), form
+                )
                 break
             except openai.APIStatusError as error:
                 said = refusal(self._host, error)
@@ -145,7 +147,7 @@ class OpenAIJudge:
             seconds=self._clock.monotonic() - started,
         )
 
-    async def _send(self, attempts: Attempts, form: Form) -> ReadCompletion:
+    async def _send(self, attempts: RequestAttempts, form: Form) -> ReadCompletion:
         """Send the request in this form, and settle the attempt that was answered by its usage.
 
         Broken JSON is a completion without a text.

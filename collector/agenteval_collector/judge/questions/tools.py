@@ -54,7 +54,7 @@ tool was called does not matter here. Give the reason of every "no".""",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
+class ShownTools:
     """The facts about tools as the judge is shown them; of `call_count` calls, those in `numbers` are shown."""
 
     data: Mapping[str, Any]
@@ -62,7 +62,7 @@ class ToolUse:
     call_count: int
 
 
-def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
+def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
     """Collect the facts; of `budget`, calls get 1/2, user messages and tools 1/4 each, instructions 1/8."""
     calls = _calls(trace)
     shown = fit(calls, budget // 2, redact, most=MAX_CALLS)
@@ -74,7 +74,7 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
         Entry(kind=EntryKind.TOOL, values={key: value for key in _SHOWN if (value := getattr(tool, key)) is not None})
         for tool in trace.available_tools
     ]
-    return ToolUse(
+    return ShownTools(
         data={
             "instructions": shorten(trace.system_instructions, budget // 8, redact),
             "user_messages": fit(said, budget // 4, redact, head=1).items,
@@ -86,7 +86,7 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
     )
 
 
-def tools(use: ToolUse, thresholds: Mapping[str, float], earlier: Sequence[Json] = ()) -> Question:
+def tools(use: ShownTools, thresholds: Mapping[str, float], earlier: Sequence[Json] = ()) -> Question:
     """Make the question for the evaluators in `thresholds`; ARGUMENT_CORRECTNESS needs a call."""
     names = [name for name in _GUIDES if name in thresholds]
     verdict = record(reason=REASON, verdict=choice("yes", "no"))
@@ -135,11 +135,11 @@ def _are_tools_known(trace: Trace) -> bool:
     )
 
 
-def _said(use: ToolUse) -> str:
+def _said(use: ShownTools) -> str:
     return "\n".join(str(item["text"] or "") for item in use.data["user_messages"])
 
 
-def _chosen(use: ToolUse) -> dict[str, Json]:
+def _chosen(use: ShownTools) -> dict[str, Json]:
     return {
         "user_input": _said(use),
         "tools_called": [
@@ -158,7 +158,7 @@ def _share_of_yes(reply: Reply) -> float:
     return verdicts.count("yes") / len(verdicts)
 
 
-def _by_majority(use: ToolUse, evaluator: str, threshold: float) -> Reading:
+def _by_majority(use: ShownTools, evaluator: str, threshold: float) -> Reading:
     """Read each call as most votes have it, and wrong where they are even; score = right calls / calls shown."""
 
     def conclude(replies: Sequence[Reply]) -> Score:

@@ -60,7 +60,7 @@ def plainer(form: Form, status: int, body: str) -> Form | None:
     names_temperature = "temperature" in body.lower() and not names_format
     if form.format in _PLAINER and not (names_temperature and form.temperature):
         return replace(form, format=_PLAINER[form.format])
-    return replace(form, temperature=False) if form.temperature else None
+    return replace(form, temperature=False) if form.temperature and status in _ABOUT_FORM else None
 
 
 def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:

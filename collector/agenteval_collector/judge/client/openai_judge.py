@@ -13,7 +13,7 @@ from opentelemetry import context as context_api
 
 from agenteval_collector.judge.client.completions import Form, ReadCompletion, parameters, plainer, read
 from agenteval_collector.judge.client.failures import refusal, unreachable
-from agenteval_collector.judge.client.http import RequestAttempts, JudgeHttpClient, current_attempts
+from agenteval_collector.judge.client.http import JudgeHttpClient, RequestAttempts, current_attempts
 from agenteval_collector.judge.ports import (
     OPENAI,
     JudgeError,

@@ -1,4 +1,8 @@
-"""The command `agents`. Its range of time is one of the model's, which load numpy: others do without."""
+"""The command `agents`.
+
+It has a module of its own because its range of time comes from the model. The model loads numpy, which the other
+commands do without.
+"""
 
 from typing import Annotated
 

@@ -33,7 +33,7 @@ _TAKEN = ("traces", "requests", "tokens in", "tokens out", "cost")
 def check_judge(
     file: Path | None, data_dir: Path | None, *, limit: int, seed: int, confirmed: bool, as_json: bool
 ) -> None:
-    """Carry out the command; exits with 1 where not all could be asked."""
+    """Carry out the command. End it with exit code 1 where the judge could not be asked everything."""
     settings = effective(file, {} if data_dir is None else {"data_dir": str(data_dir)})
     with (
         failing_on(ConfigError, CollectorError, OSError),
@@ -55,7 +55,8 @@ def check_judge(
 
 
 def _confirm(costs: Sequence[Cost], traces: int, model: str, *, confirmed: bool) -> None:
-    """Say what it takes, and end the command unless somebody agrees."""
+    """Print the expected costs, and end the command unless somebody agrees to them."""
+    # On stderr, because stdout may be the JSON of `--json`.
     _show_costs(console(stderr=True), costs, traces, model)
     if confirmed:
         return
@@ -66,7 +67,7 @@ def _confirm(costs: Sequence[Cost], traces: int, model: str, *, confirmed: bool)
 
 
 def _ask(check: BiasCheck) -> str | None:
-    """Ask all there is to ask; the reason where that was not possible."""
+    """Ask the judge about each change. Return the reason where it could not be asked everything, else None."""
     with Progress(console=Console(stderr=True), transient=True) as progress:
         try:
             for change in check.changes:
@@ -79,6 +80,7 @@ def _ask(check: BiasCheck) -> str | None:
 
 def _ask_one(check: BiasCheck, change: Change, progress: Progress) -> str | None:
     task = progress.add_task(change.replace("_", " "), total=None)
+    # The check only tells how many traces are left, so the most that were left stand for the total.
     most = 0
 
     def show(left: int) -> None:
@@ -90,13 +92,14 @@ def _ask_one(check: BiasCheck, change: Change, progress: Progress) -> str | None
 
 
 def _show_costs(out: Console, costs: Sequence[Cost], traces: int, model: str) -> None:
-    """Print what asking takes, about."""
+    """Print about how many requests and tokens each change takes, and what they cost."""
     out.print(content(f"{traces} traces, each of another session, are put to {model} again. That takes about:"))
     listed = table("change", "", *_TAKEN, right=_TAKEN)
     for each in costs:
         listed.add_row(each.change, content(_MEANINGS[each.change], "dim"), *_taken(each))
     out.print(listed)
     requests = sum(each.requests for each in costs)
+    # A sum without one of the models would be too low: then the cost is unknown.
     prices = [each.usd for each in costs if each.usd is not None]
     money = cost(sum(prices)) if len(prices) == len(costs) else "unknown (a model has no price in judge.prices)"
     out.print(f"Together {requests} requests; cost: {money}. It counts against judge.budget.")

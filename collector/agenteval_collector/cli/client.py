@@ -1,4 +1,4 @@
-"""Ask a collector over its API, and tell it something: options that say which one, errors in one sentence."""
+"""Requests of commands to the API of a collector: options that name the collector, and errors in one sentence."""
 
 import json
 from collections.abc import Callable
@@ -25,28 +25,28 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the API's JSON.")]
 
 
 class ApiError(Exception):
-    """No usable answer; the message is a sentence for the user."""
+    """Raised where there is no usable answer; the message is a sentence for the user."""
 
 
 class UnknownError(ApiError):
-    """The collector does not know what was asked for."""
+    """Raised where the collector does not know the requested thing."""
 
 
 def get(url: str, path: str, key: str | None) -> Any:
     """Return the JSON document at `path` of the collector at `url`.
 
-    Raises ApiError where no collector answers, where it refuses the key, or does not know what was asked for.
+    Raises ApiError where no collector answers, where it refuses the key, or where it does not know the requested thing.
     """
     return _answer(url, key, lambda web: web.get(path))
 
 
 def post(url: str, path: str, document: object, key: str | None) -> Any:
-    """Post a JSON document to `path` of the collector at `url`; return what it answers. Raises ApiError."""
+    """Post a JSON document to `path` of the collector at `url`, and return the answer. Raises ApiError."""
     return _answer(url, key, lambda web: web.post(path, document))
 
 
 def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:
-    """Print the collector's answer, as JSON or as `show` does; of a listing also whether there is more."""
+    """Print the collector's answer, as JSON or as `show` does. Below a page of a listing, say where there are more."""
     document = fetch(url, path, key)
     if as_json:
         typer.echo(json.dumps(document))
@@ -57,26 +57,29 @@ def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as
 
 
 def fetch(url: str, path: str, key: str | None) -> Any:
-    """Return the collector's answer; end the command with a sentence where it cannot be asked."""
+    """Return the collector's answer. End the command with a sentence where there is none."""
     with failing_on(ApiError):
         return get(url, path, key)
 
 
 def fetch_known(url: str, path: str, key: str | None) -> Any:
-    """Return the same; None where the collector does not know such a thing."""
+    """Return the collector's answer as `fetch` does, but None where the collector does not know the requested thing."""
     with failing_on(ApiError), suppress(UnknownError):
         return get(url, path, key)
     return None
 
 
 def tell(url: str, path: str, document: object, key: str | None) -> Any:
-    """Return what the collector answers to this document; end the command with a sentence where it does not take it."""
+    """Post a document and return the answer. End the command with a sentence where the collector does not take it."""
     with failing_on(ApiError):
         return post(url, path, document, key)
 
 
 def time_of(text: str | None) -> str | None:
-    """Return a time for the API; `30m` and the like are that long ago. What is no time, the collector will refuse."""
+    """Return a time for the API: a length such as `30m` becomes the time that long ago.
+
+    Any other text is returned as it is. The collector refuses it unless it is a time.
+    """
     try:
         return rfc3339(SystemClock().now() - round(seconds(text) * 1e9)) if text else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""`agenteval collector`."""
+"""The command `agenteval collector`."""
 
 import gc
 import json
@@ -18,11 +18,18 @@ from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.runtime.machine import share_arenas
 
 SWITCH_INTERVAL: Final = 0.001
-"""Seconds that a thread computes at the most while others wait for the interpreter. What arrives passes five threads,
-each of which waits again after each call of the database: Python's 5 ms make half as much again of it under load."""
+"""Seconds that a thread may compute at most while other threads wait for the interpreter.
+
+A request passes five threads, and each of them waits for the interpreter again after every call of the database. Under
+load, Python's default of 5 ms makes all this half as long again.
+"""
 GARBAGE_THRESHOLDS: Final = (10_000, 10, 10)
-"""Objects until the garbage collector looks at the newest, and looks until it goes on to older ones. With Python's 700
-it walks all that is kept every few seconds: a tenth of the CPU under load, and a pause of up to 0.4 s each time."""
+"""Thresholds of Python's garbage collector: new objects until it looks at the newest, and looks until it goes on to
+older ones.
+
+With Python's default of 700 it walks all kept objects every few seconds. Under load that takes a tenth of the CPU, and
+each time a pause of up to 0.4 s.
+"""
 
 
 def collector(
@@ -40,7 +47,7 @@ def collector(
 
     Prints one JSON line with the addresses on stdout when it is ready; logs go to stderr. SIGTERM drains and ends it.
     """
-    # Here, so that `--help` is quick.
+    # Imported here, so that `--help` is quick.
     from agenteval_collector.wiring.collector import Collector  # noqa: PLC0415
 
     logging.basicConfig(
@@ -54,7 +61,8 @@ def collector(
         flags["role"] = role.value
     settings = effective(file, flags)
     share_arenas()
-    # No Event: its lock may be held by what the signal interrupts, here, and then nobody would ever stop.
+    # Not an Event: a signal may interrupt code of this thread that holds the Event's lock. The handler would then wait
+    # for ever, and the process would never stop.
     stops: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: stops.append(number))
@@ -64,12 +72,12 @@ def collector(
         addresses = service.start()
         while not service.ready and not stops:
             time.sleep(0.01)
-        # What is loaded by now stays; looking for garbage in it again and again would take 5 % of the time.
+        # All objects that exist by now stay. To look for garbage among them again and again would take 5 % of the time.
         gc.freeze()
         gc.set_threshold(*GARBAGE_THRESHOLDS)
         sys.setswitchinterval(SWITCH_INTERVAL)
         print(json.dumps(dict(addresses)), flush=True)
-        while not stops:  # A signal that comes just before a wait does not end it.
+        while not stops:  # A signal just before a wait does not end that wait, so each wait is short.
             time.sleep(0.1)
     except (CollectorError, OSError) as error:
         fail(str(error))

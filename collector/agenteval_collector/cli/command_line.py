@@ -1,4 +1,7 @@
-"""`agenteval`, whose commands are imported when they are called: most need little of what the collector needs."""
+"""The program `agenteval`.
+
+It imports a command only when the command is called, because most commands need little of what the collector needs.
+"""
 
 import sys
 from collections.abc import Iterable
@@ -21,7 +24,7 @@ _MODULES: Final = {
     "settings": ("config", "key"),
 }
 COMMANDS: Final = {name: module for module, names in _MODULES.items() for name in names}
-"""The module of each command; `run` is carried out by the client (`otel_agenteval.command`)."""
+"""The module of each command. The client (`otel_agenteval.command`) carries out one more, `run`."""
 
 
 def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -34,7 +37,7 @@ def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
         pretty_exceptions_show_locals=False,
         rich_markup_mode=None,
     )
-    # With a callback, one command alone is a command still, and not the whole application.
+    # Without a callback, typer takes a single command for the whole application, and expects no name before it.
     app.callback()(_nothing)
     for name in names:
         module = import_module(f"{__package__}.{COMMANDS[name]}")
@@ -43,7 +46,8 @@ def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def main() -> None:
-    """Run the command that was asked for: the entry point of the console script."""
+    """Run the command that the arguments name. This is the entry point of the console script."""
+    # All commands are imported where the first argument names none of them, as with `--help`.
     command_line(COMMANDS.keys() & set(sys.argv[1:2]) or COMMANDS)()
 
 

@@ -1,4 +1,4 @@
-"""`agenteval delete`."""
+"""The command `agenteval delete`."""
 
 import json
 import sys
@@ -56,7 +56,7 @@ def delete(
 
 
 def _done(document: DeletionDocument, url: str, api_key: str | None) -> DeletionDocument:
-    """Return the receipt once it is complete; says on stderr for how long it takes."""
+    """Wait until the deletion is done and return its receipt. Meanwhile, say on stderr how long it takes."""
     began = time.monotonic()
     with console(stderr=True).status("") as shown:
         while document["done_at"] is None:

@@ -1,4 +1,4 @@
-"""`agenteval demo`."""
+"""The command `agenteval demo`."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ def demo(
 
     Where OPENAI_BASE_URL or OPENAI_API_KEY is set, a judge scores them too.
     """
-    # Here, so that `--help` is quick.
+    # Imported here, so that `--help` is quick.
     from agenteval_collector.cli.run_demo import run  # noqa: PLC0415
 
     run(once=once, as_json=as_json)

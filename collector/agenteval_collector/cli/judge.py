@@ -1,4 +1,4 @@
-"""`agenteval judge`: have the judge score what it has not, and look at how it scores."""
+"""The command `agenteval judge`: let the judge score what has no score yet, or show whether its scores drift."""
 
 from pathlib import Path
 from typing import Annotated
@@ -46,7 +46,7 @@ def judge(
     if named + failed + check > 1:
         fail("give the ids of traces or sessions, --failed, or --check")
     if check:
-        # Here, so that the other commands are quick.
+        # Imported here, so that the other commands are quick.
         from agenteval_collector.cli.check_judge import check_judge  # noqa: PLC0415
 
         check_judge(file, data_dir, limit=limit, seed=seed, confirmed=yes, as_json=as_json)
@@ -76,7 +76,7 @@ def _say_what_waits(waiting: JudgingDocument, one: str, several: str) -> None:
 
 
 def _before(text: str) -> int:
-    """Return the time so long ago (ns)."""
+    """Return the time this long ago, in nanoseconds since the Unix epoch. End the command where `text` is no length."""
     try:
         ago = seconds(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`agenteval label`: say what a score should have been."""
+"""The command `agenteval label`: say what a score should have been."""
 
 from functools import partial
 from typing import Annotated

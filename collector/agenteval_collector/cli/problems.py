@@ -94,6 +94,7 @@ def _show_problems(page: Listing[ProblemDocument]) -> None:
 
 
 def trend(item: ProblemDocument) -> str:
-    """Draw the traces of each hour as a bar; a bar of the least height stands for one or more."""
+    """Draw a bar for the number of traces in each hour."""
     most = max(item["trend"]) or 1
+    # Rounded up, so that an hour with a single trace has a bar, too.
     return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in item["trend"])

@@ -165,6 +165,7 @@ def reliability(
         if page["items"] or not (agent or version):
             show_reliability(page["items"])
         else:
+            # Nothing is known of this agent and version: list those that have runs.
             answer(lambda others: show_agents(others["items"]), path, url, api_key, False)
 
     answer(show, path + query({**asked, "limit": limit, "version": version}), url, api_key, as_json)

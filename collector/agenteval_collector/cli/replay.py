@@ -1,4 +1,4 @@
-"""`agenteval replay`."""
+"""The command `agenteval replay`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,7 @@ def replay(
     ] = False,
 ) -> None:
     """Evaluate recorded telemetry in this process, or send it to a collector."""
-    # Here, so that `--help` is quick.
+    # Imported here, so that `--help` is quick.
     from agenteval_collector.cli.run_replay import run  # noqa: PLC0415
 
     run(files, file, endpoint=endpoint, dataset=dataset, fail_under=fail_under or (), as_json=as_json)

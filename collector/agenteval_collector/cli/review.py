@@ -1,4 +1,7 @@
-"""Label what the collector draws at random, one key press each; the judge's verdict is shown afterwards."""
+"""Label traces and sessions that the collector draws at random, with one key press each.
+
+The judge's verdict is shown after the label.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -21,13 +24,16 @@ _VALUES: Final = {word[0]: value for word, value in VALUES.items()}
 def review(
     name: str, only: dict[str, str], *, ask: Callable[[str], Any], say: Callable[[str | None, str, str, float], None]
 ) -> None:
-    """Draw, show and label until the person stops. `ask` returns what the API says at a path, None for 404; `say` keeps
-    a label, given the ids of the trace (None: of a session as a whole) and the session, its name and its value."""
+    """Draw, show and label one trace or session after the other, until the person stops or none is left.
+
+    `ask` returns the API's document at a path, or None where the API answers with 404. `say` keeps a label. It takes
+    the trace id (None: the label is of the session as a whole), the session id, the outcome's name and the value.
+    """
     skipped: list[str] = []
     drawn: DrawDocument | None
     while (drawn := ask(_next_path(name, only, skipped))) is not None:
         outcomes = _show_trace(drawn["trace_id"], ask) if drawn["trace_id"] else _show_session(drawn["session_id"], ask)
-        # It may have been forgotten in between.
+        # What was drawn may have been removed in between. Then there is nothing to label, and it is skipped.
         key = "s" if outcomes is None else _key(name)
         if key == "q":
             return
@@ -43,7 +49,7 @@ def review(
 
 
 def _show_trace(trace_id: str, ask: Callable[[str], Any]) -> Sequence[OutcomeDocument] | None:
-    """Show a trace, after those before it in its session. Returns its outcomes; None where it is gone."""
+    """Show a trace below the earlier ones of its session. Return its outcomes; None where the trace is gone."""
     trace: TraceDocument | None = ask(f"/api/v1/traces/{trace_id}")
     if trace is None:
         return None
@@ -53,8 +59,10 @@ def _show_trace(trace_id: str, ask: Callable[[str], Any]) -> Sequence[OutcomeDoc
 
 
 def _show_session(session_id: str, ask: Callable[[str], Any]) -> Sequence[OutcomeDocument] | None:
-    """Show the traces of a session: the first and the newest, where there are many, as the judge is shown them. Returns
-    its outcomes; None where it is gone."""
+    """Show the traces of a session, and return its outcomes; None where the session is gone.
+
+    Of many traces it shows the first and the newest, because the judge is shown the same.
+    """
     session = _session(session_id, ask)
     if session is None:
         return None
@@ -74,7 +82,7 @@ def _session(session_id: str, ask: Callable[[str], Any]) -> SessionDocument | No
 
 
 def _show_before(trace: TraceDocument, ask: Callable[[str], Any]) -> None:
-    """Show the traces of its session before this one, as many as the page shows."""
+    """Show the traces before this one in its session, as many as the page shows."""
     before = traces_before(_session(trace["session_id"], ask), trace["trace_id"])
     for shown in filter(None, (ask(f"/api/v1/traces/{each}") for each in before)):
         show_conversation(shown)
@@ -83,7 +91,7 @@ def _show_before(trace: TraceDocument, ask: Callable[[str], Any]) -> None:
 
 
 def _next_path(name: str, only: dict[str, str], skipped: Sequence[str]) -> str:
-    # A session's id may hold commas.
+    # Each id is quoted by itself: commas separate the ids, and a session's id may hold commas.
     skip = ",".join(quote(each, safe="", errors="replace") for each in skipped)
     return "/api/v1/review/next" + query({"name": name, "skip": skip, **only})
 
@@ -108,7 +116,7 @@ def _tell_verdict(name: str, outcomes: Sequence[OutcomeDocument]) -> None:
 
 
 def _tell_progress(page: Listing[QualityDocument], drawn: DrawDocument) -> None:
-    """Say what the rate is by now, how many labels are worth giving, and how narrow the interval would be then."""
+    """Print the pass rate, how many more labels are worth giving, and how narrow its interval would then be."""
     rate = rate_of(page["items"], drawn)
     if rate is not None and rate["estimate"] is not None:
         for sentence in (about_rate(rate), *labels_worth(rate)):

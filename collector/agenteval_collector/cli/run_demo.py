@@ -1,4 +1,4 @@
-"""Run the sample agents with a collector of their own, and show what is found meanwhile."""
+"""Run the sample agents with a collector of their own, and show the findings and scores meanwhile."""
 
 import json
 import logging
@@ -36,13 +36,13 @@ from agenteval_collector.wiring.servers import split_address
 SCORED_WITHIN = 20.0
 """Seconds to wait for the last scores after the agents are done."""
 JUDGED_WITHIN = 60.0
-"""Seconds to wait for a judge on top of that; what it has not said by then is shown as pending."""
+"""Seconds to wait for a judge after that. Scores that are still missing then are shown as pending."""
 REFRESH = 0.25
 DEFAULT_URL = f"http://{ServerConfig().web_address}"
 
 
 class _Result(TypedDict):
-    """The output of `--json`: the sample sessions and traces in the shapes of the API, findings by kind."""
+    """The output of `--json`: the sample sessions and traces in the shapes of the API, and a count of each finding."""
 
     sessions: list[SessionDocument | None]
     traces: list[TraceDocument]
@@ -73,7 +73,7 @@ def run(*, once: bool, as_json: bool) -> None:
 
 
 def _addresses() -> dict[str, str]:
-    """Return the default ports where they are free, any other where they are not."""
+    """Return each default address where its port is free, else port 0 of loopback: any free port."""
     wanted = ServerConfig().model_dump(include={"grpc_address", "http_address", "web_address"})
     return {name: address if _free(address) else "127.0.0.1:0" for name, address in wanted.items()}
 
@@ -87,7 +87,7 @@ def _free(address: str) -> bool:
 
 
 def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Console) -> None:
-    """Run the sample agents side by side, and show what the collector says of them meanwhile."""
+    """Run the sample agents side by side, and show meanwhile what the collector finds."""
     endpoint, queries = f"http://{addresses['grpc']}", collector.pipeline.queries
     with ThreadPoolExecutor(len(SCRIPTS), "sample-agent") as pool, Live(console=out, auto_refresh=False) as live:
 
@@ -104,6 +104,7 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
                 fail(f"only {scored} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
             time.sleep(REFRESH)
             show()
+        # A judge may take longer. The demo does not fail without its scores: they are shown as pending.
         deadline = time.monotonic() + JUDGED_WITHIN
         while any(each["status"] == "pending" for each in sample_traces(queries)) and time.monotonic() < deadline:
             time.sleep(REFRESH)
@@ -114,7 +115,7 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
 
 
 def _result(collector: Collector, addresses: Mapping[str, str]) -> _Result:
-    """Return the document that `--json` prints; the metrics at the URL that it names hold scores and findings."""
+    """Return the document that `--json` prints. End the command unless /metrics holds both scores and findings."""
     metrics_url = f"http://{addresses['web']}/metrics"
     with urllib.request.urlopen(metrics_url, timeout=10) as response:
         metrics = response.read().decode()
@@ -149,7 +150,7 @@ Your own agent, instrumented by any OpenTelemetry GenAI instrumentation:
 
 
 def _stays(once: bool) -> bool:
-    """Return whether somebody is there to look and to press Ctrl-C."""
+    """Return whether the command stays: somebody is there to look at the pages and to press Ctrl-C."""
     return not once and sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -161,7 +162,7 @@ def _until_interrupted() -> None:
 
 
 def demo_view(queries: Queries, width: int) -> Group:
-    """Return the findings, the worst session first; below them the scores of each trace."""
+    """Return tables of the sessions, the worst first, of their findings, and of each trace's scores."""
     names = {script.session for script in SCRIPTS}
     listed = queries.sessions(SessionFilter(order=Order.ATTENTION)).items
     sessions = [session for session in listed if session["session_id"] in names]
@@ -174,7 +175,7 @@ def demo_view(queries: Queries, width: int) -> Group:
 
 
 def sample_traces(queries: Queries) -> list[TraceDocument]:
-    """Return the traces of the sample agents that are evaluated, by session and time."""
+    """Return the evaluated traces of the sample agents, by session and time."""
     found: list[TraceDocument] = []
     for script in SCRIPTS:
         session = queries.session(script.session)

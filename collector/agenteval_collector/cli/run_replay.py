@@ -1,4 +1,4 @@
-"""Evaluate recordings and print what was found, or send them."""
+"""Evaluate recordings and print the results, or send the recordings to a collector."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -38,6 +38,7 @@ def run(
 ) -> None:
     """Carry out the command."""
     with failing_on(InvalidRequest, ConfigError):
+        # Read before the recordings, so that a wrong argument is told at once.
         wanted = [read_least(text) for text in fail_under]
         truth = read_dataset(dataset) if dataset is not None else None
         if endpoint is not None:
@@ -83,7 +84,7 @@ def _show(document: ReplayDocument, *, as_json: bool) -> None:
 
 
 def _shortfall_table(short: Sequence[Shortfall]) -> Table:
-    """Make the table of the figures that fell short."""
+    """Return a table of the figures that fell short."""
     made = table("fell short", "of", "wanted", "found")
     for each in short:
         found = f"undefined: {each.reason}" if each.found is None else f"{each.found:.4f}"

@@ -1,4 +1,4 @@
-"""`agenteval config` and `agenteval key`, and what commands share about settings."""
+"""The commands `agenteval config` and `agenteval key`, and the functions by which all commands read settings."""
 
 import os
 import secrets
@@ -17,7 +17,7 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file wit
 
 
 def effective(file: Path | None, flags: dict[str, Any] | None = None) -> Settings:
-    """Return the settings; end the command with what is wrong with them."""
+    """Return the effective settings. Where some are wrong, end the command with a sentence on each."""
     with failing_on(ConfigError):
         return load(file, os.environ, flags)
 

@@ -1,4 +1,4 @@
-"""Print what the judge was asked, how its scores agree with people, and the rates of passing that rest on it."""
+"""Print the questions to the judge, the agreement of its scores with people, its drift, and pass rates."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _FIGURES = {
 _SHOWN = ("kappa", "sensitivity", "specificity", "pearson")
 """The figures that the table has room for; `--json` has all."""
 _WIDTH = 20
-"""Characters for the rates from 0 to 1."""
+"""Width in characters of the bar for rates from 0 to 1."""
 _Text: TypeAlias = Literal["instructions", "data", "reply", "problem"]
 _TEXTS: Mapping[str, _Text] = {"told": "instructions", "data": "data", "reply": "reply", "problem": "problem"}
 
@@ -32,10 +32,11 @@ _TEXTS: Mapping[str, _Text] = {"told": "instructions", "data": "data", "reply": 
 def show_judgements(
     subject: TraceDocument | SessionDocument, exchanges: Sequence[ExchangeDocument], *, full: bool
 ) -> None:
-    """Print each question with what came back; texts are cut where not `full`."""
+    """Print each question to the judge with its reply. Texts are cut unless `full` is True."""
     out = console()
     if not exchanges:
         if any(outcome["method"] == "llm" and outcome["status"] == "scored" for outcome in subject["outcomes"]):
+            # The judge has scored it, so there were questions once.
             out.print(Text("What the judge was asked about it is not kept any more.", "dim"))
         return
     asked = sum(not exchange["cached"] for exchange in exchanges)
@@ -56,7 +57,7 @@ def show_judgements(
 
 
 def show_agreement(items: Sequence[AgreementDocument]) -> None:
-    """Print a table of evaluators with their figures; what is undefined, and why, below it."""
+    """Print a table of evaluators with their figures. Below it, print who labelled, and why figures are undefined."""
     out = console()
     if not items:
         out.print("No scored trace has a label. Give some: `agenteval label TRACE NAME VALUE`.")
@@ -131,7 +132,7 @@ def _facts(exchange: ExchangeDocument) -> str:
 
 
 def _row(item: AgreementDocument, alike: bool) -> str:
-    """Name a row of the table: with the evaluator's version and model where others have its name, too."""
+    """Return the name of a row: with the evaluator's version and model where another row has the same name."""
     return _full_name(item) if alike else item["name"]
 
 
@@ -148,13 +149,13 @@ def _figure(item: AgreementDocument, name: str) -> Text:
 
 
 def _drift(item: AgreementDocument, key: Literal["mean_score", "mean_label"]) -> str:
-    """Return the mean of the older half and of the newer one."""
+    """Return the mean over the older half and the mean over the newer half."""
     older, newer = item["older"], item["newer"]
     return "–" if older is None or newer is None else f"{number(older[key])} → {number(newer[key])}"
 
 
 def show_quality(page: Listing[QualityDocument]) -> None:
-    """Print a table with a bar for each interval; below it, row by row, what it does not say."""
+    """Print a table of pass rates with a bar for each interval. Below it, print the notes on each row."""
     out = console()
     if not page["items"]:
         out.print("No rates: no judge has scored a trace that was drawn at random, or none is asked for.")
@@ -193,6 +194,7 @@ def interval_bar(item: QualityDocument) -> str:
 
 
 def _column(rate: float) -> int:
+    # A rate of 1 lies in the last column, not behind it.
     return min(_WIDTH - 1, int(rate * _WIDTH))
 
 

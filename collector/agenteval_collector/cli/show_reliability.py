@@ -1,4 +1,4 @@
-"""Reliability over runs as tables on a terminal."""
+"""Print reliability over runs as tables on a terminal."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from agenteval_collector.web.formats import number, percent
 
 
 def show_reliability(items: Sequence[ReliabilityDocument]) -> None:
-    """Print each agent's version by itself."""
+    """Print the figures of each version of an agent, one version after the other."""
     out = console()
     if not items:
         out.print("No runs yet. Name them in the agent: `with otel_agenteval.run(task_id=..., run_id=...) as run:`,")
@@ -36,7 +36,7 @@ def show_reliability(items: Sequence[ReliabilityDocument]) -> None:
 
 
 def show_comparison(comparison: ComparisonDocument) -> None:
-    """Two versions, figure by figure."""
+    """Print two versions of an agent side by side, figure by figure."""
     out = console()
     agent = comparison["agent"] or "unnamed agent"
     before, after = comparison["before"], comparison["after"]
@@ -81,7 +81,7 @@ def show_comparison(comparison: ComparisonDocument) -> None:
 
 
 def show_agents(items: Sequence[ReliabilityDocument]) -> None:
-    """Print which agents and versions there are, for somebody who asked for another one."""
+    """Print which agents and versions have runs, for somebody who asked for another one."""
     if not items:
         show_reliability(items)
         return

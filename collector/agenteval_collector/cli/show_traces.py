@@ -1,4 +1,4 @@
-"""Documents of the API as tables and text on a terminal."""
+"""Print sessions and traces of the API as tables and text on a terminal."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,10 @@ from otel_agenteval.outcome import Status
 
 
 def show_sessions(page: trace_documents.SessionPage, *, now: int, filtered: bool = False) -> None:
-    """Print a page of sessions; `now` in nanoseconds since the Unix epoch. `filtered`: not all were asked for."""
+    """Print a page of sessions.
+
+    `now` is in nanoseconds since the Unix epoch. `filtered` is True where the request had a filter.
+    """
     out = console()
     if not page["items"]:
         out.print(_no_sessions(filtered))
@@ -38,7 +41,10 @@ def _no_sessions(filtered: bool) -> str:
 
 
 def show_session(session: trace_documents.SessionDocument, *, now: int) -> None:
-    """Print the scores of a session, and its traces with their signals; `now` in nanoseconds since the Unix epoch."""
+    """Print a session: its findings, its scores, and its traces with their signals.
+
+    `now` is in nanoseconds since the Unix epoch.
+    """
     out = console()
     out.print(session_table([session], now=now, width=out.width))
     if session["status_reason"] is not None:
@@ -65,7 +71,7 @@ def show_session(session: trace_documents.SessionDocument, *, now: int) -> None:
 
 
 def show_trace(trace: trace_documents.TraceDocument) -> None:
-    """Show what was found, said and done in a trace, and its outcomes."""
+    """Print the findings of a trace, what was said and done in it, and its outcomes."""
     out = console()
     facts = Table.grid(padding=(0, 2))
     for name, value in (
@@ -100,7 +106,7 @@ def show_trace(trace: trace_documents.TraceDocument) -> None:
 
 
 def show_conversation(trace: trace_documents.TraceDocument) -> None:
-    """Print what was said in a trace, and which tools were called; nothing that anybody thinks of it."""
+    """Print what was said in a trace and which tools were called, without findings, scores and labels."""
     for turn in trace["turns"]:
         console().print()
         _show_said("user", turn["input"])
@@ -113,7 +119,7 @@ def show_conversation(trace: trace_documents.TraceDocument) -> None:
 
 
 def show_explanation(notes: Sequence[explanation.Note]) -> None:
-    """Print each note as a paragraph, its advice below it; the same advice is given once."""
+    """Print each note as a paragraph with its advice below. Print the same advice only once."""
     out = console()
     given = set()
     for note in notes:
@@ -124,9 +130,9 @@ def show_explanation(notes: Sequence[explanation.Note]) -> None:
 
 
 def _show_course(session: trace_documents.SessionDocument) -> None:
-    """Print whether the session gets anywhere, and how often it was correct by ground truth."""
+    """Print whether task completion stalls or regresses, and how many interactions ground truth calls correct."""
     trend, interactions = session["trend"], session["interactions"]
-    # A session of which no trace is complete has neither.
+    # A session without a complete trace has neither a trend nor interactions.
     if trend is not None and trend["evaluated"]:
         found = [word for word, is_so in (("stalls", trend["stalled"]), ("regresses", trend["regressed"])) if is_so]
         course = " and ".join(found) or "neither stalls nor regresses"
@@ -194,7 +200,7 @@ def _show_call(call: trace_documents.CallDocument) -> None:
 
 
 def _show_columns(widths: Sequence[int | None], *rows: Sequence[Text | str]) -> None:
-    """Print rows of columns; the last one, without a width, takes what is left."""
+    """Print rows of columns. A column without a width takes the space that the others leave."""
     said = Table.grid(padding=(0, 2))
     for width in widths:
         said.add_column(width=width)
@@ -213,6 +219,7 @@ def _show_outcomes(
         return
     columns = ["outcome", "score", "threshold", "method", "coverage", *(["said"] if labels else []), "reason"]
     scores = table(*columns, right=("score", "threshold", "coverage", "said"))
+    # One note below the table stands for all of these.
     unjudged = [outcome for outcome in outcomes if outcome["status"] == Status.NO_JUDGE]
     for outcome in outcomes:
         if outcome in unjudged:
@@ -234,11 +241,11 @@ def _show_outcomes(
 
 
 def _said(name: str, labels: Sequence[trace_documents.LabelDocument]) -> Text:
-    """Return the labels of this score."""
+    """Return the labels of the score `name`, one a line, each with its author."""
     said = (f"{_author(label)} {number(label['value'])}".strip() for label in labels if label["name"] == name)
     return content("\n".join(said))
 
 
 def _author(label: trace_documents.LabelDocument) -> str:
-    """Return the name of the author; where none is given, the sort of author, unless it is a person."""
+    """Return the author of a label. Without a name, return the source of the label, but nothing for a person."""
     return label["author"] or ("" if label["source"] == LabelSource.PERSON else label["source"])

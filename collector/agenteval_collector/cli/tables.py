@@ -1,4 +1,4 @@
-"""Tables of sessions and traces for a terminal."""
+"""Tables of sessions, findings and traces for a terminal."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,25 +26,26 @@ _SHORT = {
     "fits": "coherence",
     "loop": "loop_detection",
 }
-"""Headings of scores, nine of which stand side by side in a terminal."""
+"""Short headings for scores, so that nine of them fit side by side in a terminal."""
 _SHOWN = ("scored", "pending", "failed")
 _MARKS = {"pending": ("…", "dim"), "failed": ("fail", "red")}
 
 _COLUMNS = ("status", "traces", "worst findings", "judged low", "flagged", "reliability", "last seen")
 _NARROW_COLUMNS = ("traces", "worst findings", "flagged", "reliability")
 WIDE = 140
-"""Columns of a terminal from which there is room for everything."""
+"""Width in characters from which a terminal has room for all columns."""
 
 
 def session_table(
     sessions: Sequence[trace_documents.SessionItem | trace_documents.SessionDocument], *, now: int, width: int
 ) -> Table:
-    """Return sessions with their worst findings and their scores, in the given order; `now` in ns since the Unix epoch.
+    """Return a table of sessions in the given order, with their worst findings and their scores.
 
-    A terminal narrower than `WIDE` columns has room for what says where to look, and not for the rest.
+    `now` is in nanoseconds since the Unix epoch. `width` is that of the terminal in characters. Below `WIDE`, the table
+    only has the columns that say where to look.
     """
     listed = _cut_table("session", "agent")
-    # The first two share what the others leave.
+    # The session and the agent share the width that the other columns leave.
     listed.columns[0].ratio, listed.columns[1].ratio = 3, 2
     for name in _COLUMNS if width >= WIDE else _NARROW_COLUMNS:
         justify: JustifyMethod = "left" if name == "worst findings" else "right"
@@ -57,11 +58,11 @@ def session_table(
 
 
 def _cells(session: trace_documents.SessionItem | trace_documents.SessionDocument, now: int) -> dict[str, Text]:
-    """Return the session's cells, by the heading of their column."""
+    """Return the cells of a session by the headings of their columns."""
     reliability = named(session["outcomes"], "agent_reliability")
-    # Nothing low is only said where somebody has judged.
+    # Without a judge, a 0 would claim that nothing was judged low.
     unjudged = reliability is not None and reliability["status"] == Status.NO_JUDGE
-    # Items of a listing carry the number, whole sessions the traces.
+    # A session of a listing has the number of its traces; a whole session has their ids.
     traces = len(session["trace_ids"]) if "trace_ids" in session else session["trace_count"]
     return {
         "session": content(session["session_id"]),
@@ -77,7 +78,7 @@ def _cells(session: trace_documents.SessionItem | trace_documents.SessionDocumen
 
 
 def worst(session: trace_documents.SessionItem | trace_documents.SessionDocument) -> Text:
-    """Return the worst findings of a session: how many there are, and of which kinds."""
+    """Return the number and the kinds of the worst findings of a session."""
     severity = session["worst"]
     if severity == "none":
         return Text("nothing recorded" if session["blind"] else "none found", "dim")
@@ -92,7 +93,7 @@ def severity(value: str) -> Text:
 
 
 def finding_table(found: Mapping[str, Sequence[trace_documents.FindingDocument]]) -> Table:
-    """Return the findings of sessions by kind, each kind with how often it was found and the evidence of the first."""
+    """Return a table of the sessions' findings by kind, with their count and the evidence of the first one."""
     kinds = _cut_table("session", "severity", "finding")
     kinds.add_column("count", justify="right", no_wrap=True)
     kinds.add_column("evidence", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -109,7 +110,10 @@ def finding_table(found: Mapping[str, Sequence[trace_documents.FindingDocument]]
 
 
 def trace_table(traces: Sequence[trace_documents.TraceDocument]) -> Table:
-    """Return traces with what was asked and the scores that any of them has, in the given order; long texts are cut."""
+    """Return a table of traces in the given order: the user's input, and each score that any of them has.
+
+    Long texts are cut.
+    """
     listed = _cut_table()
     scored = {outcome["name"] for trace in traces for outcome in trace["outcomes"] if outcome["status"] in _SHOWN}
     names = {short: name for short, name in _SHORT.items() if name in scored}
@@ -125,7 +129,7 @@ def trace_table(traces: Sequence[trace_documents.TraceDocument]) -> Table:
 
 
 def score(outcome: trace_documents.OutcomeDocument | None) -> Text:
-    """Return a score, coloured by success; the status where there is none, a dash where none is to be expected."""
+    """Return a score, coloured by success. Without a score, return the status; a dash where none is expected."""
     if outcome is None or outcome["status"] == "not_applicable":
         return Text("–", "dim")
     if outcome["score"] is None:
@@ -134,7 +138,7 @@ def score(outcome: trace_documents.OutcomeDocument | None) -> Text:
 
 
 def _brief(outcome: trace_documents.OutcomeDocument | None) -> Text:
-    """Return the same in four characters."""
+    """Return a score, or a mark in its place, in at most four characters."""
     if outcome is not None and outcome["score"] is not None:
         return score(outcome)
     return Text(*_MARKS.get(outcome["status"] if outcome else "", ("–", "dim")))
@@ -151,7 +155,7 @@ def _count(number: int) -> Text:
 
 
 def _cut_table(*columns: str) -> Table:
-    """Return a table that is as wide as the terminal, and cuts what does not fit."""
+    """Return a table that is as wide as the terminal and cuts cells that do not fit."""
     made = table(*columns, whole=columns)
     made.expand = True
     for column in made.columns:

@@ -1,4 +1,4 @@
-"""Output of commands. Recorded content may not move the cursor, change colours, or reorder what is read."""
+"""Output of commands. It keeps recorded content from moving the cursor, changing colours, or reordering text."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ def content(text: str, style: str = "") -> Text:
 
 
 def table(*columns: str | Text, right: Collection[str] = (), whole: Collection[str] = ()) -> Table:
-    """Return a table without lines: columns in `right` stand to the right, those in `whole` never break."""
+    """Return a table without lines. Columns in `right` are aligned to the right; those in `whole` never break."""
     made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in columns:
         made.add_column(
@@ -37,8 +37,8 @@ def table(*columns: str | Text, right: Collection[str] = (), whole: Collection[s
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return standard output, or standard error. Markup is off: styles are given to `Text`, not written into text."""
-    # A pipe has no width; rich would fold ids at 80 columns, which then no grep finds.
+    """Return a console on standard output, or on standard error. It ignores markup: `Text` objects carry the styles."""
+    # A pipe has no width. Rich would take 80 columns and fold ids, and then grep would not find them.
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
@@ -52,7 +52,7 @@ def fail(message: str) -> NoReturn:
 
 @contextmanager
 def failing_on(*errors: type[Exception]) -> Iterator[None]:
-    """End the command in the same way where one of these errors is raised: each is a sentence."""
+    """End the command as `fail` does where one of these errors is raised. Their messages are sentences."""
     try:
         yield
     except errors as error:

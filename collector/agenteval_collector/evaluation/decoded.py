@@ -1,4 +1,4 @@
-"""Telemetry of large traces, kept decoded so that a revision decodes and reads only what is new."""
+"""Decoded telemetry of large traces. It is kept, so that a later revision decodes and reads only what is new."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, TypeVar
@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 MIN_ITEMS: Final = 50
-"""Spans and log records from which on a trace is kept: a smaller one is read again in a moment."""
+"""The least number of spans and log records of a trace that is kept. Reading a smaller trace again takes a moment."""
 
 Serialized = tuple[bytes, Origin]
 
@@ -29,14 +29,17 @@ class Decoded:
         self._logs: dict[Serialized, LogRecord] = {}
         self.read_span = ReadingCache()
         self.size = 0
-        """Bytes of memory that it takes, estimated."""
+        """The estimated bytes of memory that the decoded trace takes."""
         self.items = 0
-        """The number of its spans and log records."""
+        """The number of spans and log records of the trace."""
 
     def decode(
         self, spans: Iterable[Serialized], logs: Iterable[Serialized]
     ) -> tuple[list[SpanRecord], list[LogRecord]]:
-        """Return the spans and log records, to be read again; what was decoded before is the same object as then."""
+        """Return the decoded spans and log records of a trace.
+
+        A span or log record that was decoded by an earlier call is returned as the same object.
+        """
         self.read_span.begin_again()
         self._spans = _each(spans, self._spans, _span)
         self._logs = _each(logs, self._logs, _log)
@@ -46,7 +49,10 @@ class Decoded:
 
 
 class DecodedTraces:
-    """Keeps what was decoded of the large traces read last (`min_items`), in `max_bytes` in all. Not thread-safe."""
+    """Keeps the decoded telemetry of the large traces that were read last. Not thread-safe.
+
+    A trace is large from `min_items` spans and log records on. All kept traces together take at most `max_bytes`.
+    """
 
     def __init__(self, max_bytes: int, *, min_items: int = MIN_ITEMS) -> None:
         self._min_items = min_items
@@ -54,18 +60,18 @@ class DecodedTraces:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that all of it takes, estimated."""
+        """The estimated bytes of memory that all kept traces take."""
         return self._kept.weight
 
     def take(self, trace_id: str) -> Decoded:
-        """Take out what is known of a trace; it is not kept until it is given back."""
+        """Remove and return the decoded telemetry of a trace, empty for an unknown trace. `keep` gives it back."""
         return self._kept.pop(trace_id) or Decoded()
 
     def __contains__(self, trace_id: str) -> bool:
         return trace_id in self._kept
 
     def keep(self, trace_id: str, decoded: Decoded) -> None:
-        """Keep it where the trace is large; those that were read longest ago go for it."""
+        """Keep the decoded telemetry of a trace if it is large. The traces that were read longest ago make room."""
         if decoded.items >= self._min_items:
             self._kept.put(trace_id, decoded)
 

@@ -1,4 +1,4 @@
-"""The sessions that this process evaluates: all, where it is alone."""
+"""The sessions of a process that evaluates alone: all of them."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -6,7 +6,7 @@ from agenteval_collector.model.assembled_trace import AssembledTrace
 
 
 class EverySession:
-    """The `OwnSessions` of a process that evaluates all sessions."""
+    """The `OwnSessions` of a process that evaluates all sessions. No other process takes any of them."""
 
     is_all = True
 
@@ -26,10 +26,10 @@ class EverySession:
         return False
 
     def take(self, partitions: Collection[int]) -> None:
-        """Do nothing more."""
+        """Do nothing: this process has all sessions already."""
 
     def give_up(self, partitions: Collection[int]) -> None:
-        """Keep all of them."""
+        """Do nothing: this process keeps all sessions."""
 
     def superseded(self) -> None:
-        """Cannot happen where nobody else evaluates."""
+        """Do nothing: no other process can take over."""

@@ -1,4 +1,4 @@
-"""The evaluation's inbox: traces from assembly, judgements from the judge, and reports from outside."""
+"""The inbox of the evaluation. It takes traces from assembly, judgements from the judge, and reports from outside."""
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from concurrent.futures import Future
@@ -13,12 +13,12 @@ from agenteval_collector.runtime.inbox import Inbox
 from otel_agenteval.outcome import Evaluation
 
 CAPACITY = 64 * 1024 * 1024
-"""Bytes of complete traces that may wait; then assembly waits, and then senders are told to come back later."""
+"""Bytes of complete traces that may wait. Beyond that assembly waits, and later senders are told to come back."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedEnd:
-    """A session was reported ended; `marked`: the store knew it, and holds that."""
+    """The report that a session has ended. `marked` is true if the store knew the session and has noted its end."""
 
     session_id: str
     marked: bool
@@ -26,7 +26,7 @@ class ReportedEnd:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Outcomes that somebody wants judged after all, by trace; `done` is the number of traces that had room."""
+    """The request to judge outcomes after all. `found` has them by trace; `done` gives the number that had room."""
 
     found: Sequence[Sequence[Evaluation]]
     done: Future[int] = field(default_factory=Future)
@@ -34,7 +34,10 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """Partitions of all sessions that this process evaluates from now on, or that another one does (`is_given_up`)."""
+    """Partitions of sessions that this process evaluates from now on.
+
+    With `is_given_up` another process evaluates them from now on. `done` is set once they are given up.
+    """
 
     partitions: Collection[int]
     is_given_up: bool
@@ -45,9 +48,10 @@ Item: TypeAlias = AssembledTrace | Judgement | ReportedEnd | Again | PartitionCh
 
 
 class EvaluationInbox(Inbox[Item]):
-    """Made before the stage that reads it: the judge, which hands its judgements to it, stands behind that stage.
+    """Holds what the evaluation stage has to work off. Sessions take turns.
 
-    Sessions take turns. `session_of` returns the session that a trace names, or the trace's id where it names none.
+    The inbox is made before its stage: the judge puts judgements into it, and the stage needs the judge.
+    `session_of` returns the session that a trace names, or the trace's id where it names none.
     """
 
     def __init__(self, session_of: Callable[[AssembledTrace], str]) -> None:
@@ -55,38 +59,47 @@ class EvaluationInbox(Inbox[Item]):
         self._session_of = session_of
 
     def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
-        """Take a complete trace; False where there was no room within `timeout` seconds."""
-        # What comes first needs no turn, and most inboxes are empty.
+        """Take a complete trace. Return False if there was no room within `timeout` seconds."""
+        # To find the session takes time. A trace in an empty inbox needs no turn, and most inboxes are empty.
         if len(self):
             trace.session = self._session_of(trace)
         return self.put(trace, trace.size, timeout=timeout)
 
     def take_judgement(self, judgement: Judgement) -> None:
-        """Take what the judge says: of no more traces than may wait for it, and new traces wait meanwhile."""
+        """Take a judgement, whether there is room or not.
+
+        Judgements cannot pile up: only so many traces may wait for the judge. New traces wait meanwhile.
+        """
         self.put_regardless(judgement, sum(len(each.data) for each in judgement.exchanges))
 
     def end_session(self, session_id: str, *, marked: bool) -> None:
-        """Take the report that a session has ended; `marked`: the store knows it, else its first trace marks it."""
+        """Take the report that a session has ended.
+
+        `marked` is true if the store has noted the end. Otherwise the first trace of the session notes it.
+        """
         self.put_regardless(ReportedEnd(session_id, marked), 0)
 
     def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
-        """Take outcomes by trace that are to be judged after all. Returns how many had room, once committed."""
+        """Take outcomes by trace to be judged after all. The result, set once committed, counts those with room."""
         again = Again(found)
         self.put_regardless(again, 0)
         return again.done
 
     def take_partitions(self, partitions: Collection[int]) -> None:
-        """Go on with the sessions of these partitions."""
+        """Let this process evaluate the sessions of these partitions from now on."""
         self.put_regardless(PartitionChange(partitions, is_given_up=False), 0)
 
     def give_up_partitions(self, partitions: Collection[int]) -> Future[None]:
-        """Forget the sessions of these partitions; done once all that was handed over before is committed."""
+        """Let another process evaluate the sessions of these partitions.
+
+        The result is set once everything that was put into the inbox before is committed.
+        """
         change = PartitionChange(partitions, is_given_up=True)
         self.put_regardless(change, 0)
         return change.done
 
     def run_errand(self, errand: Errand[Any]) -> None:
-        """Run it between two batches, when all that was handed over before is committed."""
+        """Run an errand between two batches, once everything that was put in before is committed."""
         self.put_regardless(errand, 0)
 
 
@@ -98,6 +111,6 @@ def _is_of(entry: tuple[Item, int]) -> Sequence[Hashable] | None:
         case ReportedEnd():
             return (item.session_id,)
         case PartitionChange() | Errand():
-            return None
-        case _:  # They are about traces that are stored.
+            return None  # A barrier: all that came before must be committed first.
+        case _:  # Judgements and `Again` are about traces that are stored, so they wait for nothing.
             return ()

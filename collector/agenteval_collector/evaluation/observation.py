@@ -1,4 +1,4 @@
-"""Observe a complete trace: find its findings, loops included, and say what could be seen of it."""
+"""Observation of complete traces: makes their findings, loops included, and says which content could be seen."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,12 +16,12 @@ from otel_agenteval.outcome import Evaluation
 logger = logging.getLogger(__name__)
 
 MAX_SAID = 16 * 1024
-"""Characters of a trace's text that can be searched."""
+"""Characters of a trace's text that can be searched. The rest is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceObservation:
-    """Finds the facts in complete traces, one after the other. `ruled` applies the settings to findings."""
+    """Makes the findings of complete traces, one trace after the other. `ruled` applies the settings to findings."""
 
     loops: LoopFinder
     findings_in: FindingsIn
@@ -39,26 +39,31 @@ class TraceObservation:
         is_first: bool,
         turns: Mapping[str, int],
     ) -> list[Finding]:
-        """Return the findings of a trace. `is_first`: no earlier trace of its session is known; `turns`: `turn_of`."""
+        """Return the findings of a trace.
+
+        `is_first` is true if no earlier trace of its session is known. `turns` is the result of `turn_of`.
+        """
         now = self.clock.now()
         found = [*self.loops.in_trace(trace, session_id, assembled)]
         if assembled.death is not None:
             found.append(_death_of(trace, assembled.death, session_id, now))
         try:
             found += self.findings_in(trace, session_id=session_id, is_first=is_first, found_at=now)
-        except Exception:  # A defect of ours must not take the scores along.
+        except Exception:  # A defect of our detectors must not cost the trace its scores.
             logger.exception("what is to be observed in trace %s could not be found", trace.trace_id)
         return self.ruled(_in_turn(each, turns) for each in found)
 
     def in_answers(
         self, compared: Evaluation, previous: Sequence[TurnSummary], said: Sequence[TurnSummary]
     ) -> list[Finding]:
-        """Return the finding that a trace repeats an answer, if its outcome of loop_detection says so. `previous` are
-        the turns before those that it `said`."""
+        """Return the finding that a trace repeats an answer, if there is one.
+
+        `compared` is the trace's outcome of loop_detection. `said` are its turns, `previous` the turns before these.
+        """
         return self.ruled(self.loops.in_answers(compared, previous, said))
 
     def unusual_effort(self, trace: Trace, session: SessionRecord) -> list[Finding]:
-        """Return the finding that `session` takes more than usual since `trace`, if it does."""
+        """Return the finding that `session` takes more effort than usual now that `trace` has come, if it does."""
         found = self.efforts.unusual(
             trace, session.effort, agent=session.agent, session_id=session.session_id, found_at=self.clock.now()
         )
@@ -77,7 +82,7 @@ def turn_of(trace: Trace) -> dict[str, int]:
 
 
 def searchable(trace: Trace) -> str:
-    """Return the texts of a trace in lower case for searching. Long ones are cut."""
+    """Return the inputs and outputs of a trace in lower case for searching, cut after `MAX_SAID` characters."""
     texts = (text[:MAX_SAID] for turn in trace.turns for text in (turn.input, turn.output) if text)
     return "\n".join(texts)[:MAX_SAID].casefold()
 

@@ -1,4 +1,4 @@
-"""The outcomes of one trace: those that are found at once, and those that are left to the judge."""
+"""The outcomes of one trace. Some are made at once, the others are left to the judge."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,15 @@ from otel_agenteval.text import cut
 logger = logging.getLogger(__name__)
 
 MAX_REASON = 500
-"""Characters of an error that are kept."""
+"""Characters of an error's text that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceOutcomes:
-    """Asks every evaluator about a trace by itself; `with_truth` only where it has ground truth, readable or not."""
+    """Asks every evaluator about one trace.
+
+    The evaluators `with_truth` are asked only about a trace that has ground truth, even if that could not be read.
+    """
 
     evaluators: Sequence[TraceEvaluator]
     with_truth: Sequence[TraceEvaluator]
@@ -34,7 +37,7 @@ class TraceOutcomes:
     def find(
         self, context: EvaluationContext, session_id: str, revision: int, failure: Failure | None
     ) -> list[Evaluation]:
-        """Return the outcomes that need no judge; `failure` for all where the trace could not be read."""
+        """Return the outcomes that need no judge. With a `failure` to read the trace, all outcomes are that failure."""
         trace = context.trace
         evaluation = self._about(trace, session_id, revision)
         return [
@@ -52,7 +55,7 @@ class TraceOutcomes:
     def left_to_judge(
         self, trace: Trace, session_id: str, revision: int, failure: Failure | None, findings: Sequence[Finding]
     ) -> list[Evaluation]:
-        """Return the judged outcomes, pending and final ones; `findings` are those of the trace."""
+        """Return the outcomes that are left to the judge, pending and final ones. `findings` are those of the trace."""
         evaluation = self._about(trace, session_id, revision)
         return [
             evaluation(
@@ -68,7 +71,7 @@ class TraceOutcomes:
         ]
 
     def _about(self, trace: Trace, session_id: str, revision: int) -> partial[Evaluation]:
-        """Return an evaluation of this revision but for what its evaluator says."""
+        """Return an evaluation of this revision without the parts that depend on the evaluator."""
         return partial(
             Evaluation,
             subject=SubjectKind.TRACE,
@@ -92,15 +95,15 @@ def _has_truth(trace: Trace) -> bool:
 def _outcome(evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:
     try:
         return evaluator.evaluate(context)
-    except Exception as error:  # Whatever one evaluator does, the others go on.
+    except Exception as error:  # A defect of one evaluator must not stop the others.
         logger.exception("%s failed on trace %s", evaluator.name, context.trace.trace_id)
         return failure_of(error, "the evaluator failed")
 
 
 def failure_of(error: Exception, what: str) -> Failure:
-    """Return the error as an outcome. The message is cut, because errors quote input of any size."""
+    """Return the error as an outcome. Its text is cut, because errors quote input of any size."""
     try:
         told = str(error)
-    except Exception:  # noqa: BLE001 - whatever an error's own text raises
+    except Exception:  # noqa: BLE001 - an error's __str__ may raise anything
         told = "its error has no text"
     return Failure(error_type=type(error).__qualname__, reason=cut(f"{what}: {told}", MAX_REASON))

@@ -1,4 +1,4 @@
-"""The ports of the evaluation, to sessions, conversations, findings, the judge and the store."""
+"""The ports of the evaluation: to sessions, conversations, findings, the judge, the store and assembly."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
@@ -17,11 +17,14 @@ from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, SubjectKind
 
 Reader: TypeAlias = Callable[[AssembledTrace], Trace]
-"""Reads what was assembled of a trace."""
+"""Reads an assembled trace."""
 
 
 class SessionAggregation(Protocol):
-    """The sessions that go on, and the places of traces in them. A `place` is a trace's start time and id."""
+    """The sessions that go on, and the places of traces in them. `Sessions` documents each method.
+
+    A `place` is the start of a trace, in nanoseconds since the Unix epoch, and its id.
+    """
 
     def previous(self, session_id: str, place: tuple[int, str]) -> list[TurnSummary]: ...
 
@@ -74,31 +77,31 @@ class Placement(Protocol):
     def session_id(self) -> str: ...
 
     def keep(self, commit: Commit) -> None:
-        """Add what is to be kept for that to the commit with which the trace was looked for."""
+        """Add the links and moves behind this placement to `commit`, which `place` was called with."""
 
 
 class ConversationFinder(Protocol):
-    """Finds the session of a trace, by its messages where the trace names none."""
+    """Finds the session of a trace. Uses its messages if the trace names no session."""
 
     def place(self, trace: Trace, revision: int, commit: Commit) -> Placement:
-        """Find it among the sessions of the store and of `commit`. Raises RetryableError."""
+        """Find the session of `trace` among those of the store and of `commit`. Raises RetryableError."""
         ...
 
 
 class FindingsIn(Protocol):
-    """Finds everything in a trace but its loops."""
+    """Makes the findings of a trace, except for its loops."""
 
     def __call__(self, trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> Sequence[Finding]: ...
 
 
 class SeenIn(Protocol):
-    """Says what could be looked for in a trace."""
+    """Says how much of each sort of content of a trace was recorded."""
 
     def __call__(self, trace: Trace, *, is_first: bool) -> Seen: ...
 
 
 class LoopFinder(Protocol):
-    """Finds the loops of complete traces."""
+    """Finds the loops in complete traces, and the answers that are repeated."""
 
     def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> Sequence[Finding]: ...
 
@@ -108,7 +111,7 @@ class LoopFinder(Protocol):
 
 
 class Efforts(Protocol):
-    """Compares what sessions take with what their agents' sessions usually take."""
+    """Compares the effort of a session with the usual effort of its agent's sessions."""
 
     def of(self, trace: Trace) -> Effort: ...
 
@@ -120,7 +123,7 @@ class Efforts(Protocol):
 
 
 class Judging(Protocol):
-    """Chooses the outcomes that are left to the judge, without asking it; `findings` are those of the trace."""
+    """Chooses the outcomes that are left to the judge, without asking it. `findings` are those of the trace."""
 
     def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> Sequence[Referral]: ...
 
@@ -128,7 +131,7 @@ class Judging(Protocol):
 
 
 class EvaluationStore(Protocol):
-    """The part of the store that the evaluation needs. Raises RetryableError."""
+    """The part of the store that the evaluation needs. Each method may raise RetryableError."""
 
     def stored_place(self, trace_id: str) -> StoredPlace | None: ...
 
@@ -156,35 +159,41 @@ class EvaluationStore(Protocol):
 
 
 class EarlierTraces(Protocol):
-    """Has the traces that were evaluated before."""
+    """Gives back traces that were evaluated before."""
 
     def trace(self, trace_id: str) -> AssembledTrace | None:
-        """Put the newest revision of a trace together again; None where some of it is gone. Raises RetryableError."""
+        """Return the newest revision of a trace, assembled again from the log.
+
+        None if some of its telemetry is gone. Raises RetryableError.
+        """
 
 
 class JobTaker(Protocol):
-    """Takes traces that wait for the judge. Must not block."""
+    """Takes jobs for the judge. Must not block."""
 
     @property
     def room(self) -> int:
-        """The number of jobs that have a place now; 0 where there is no judge."""
+        """The number of jobs that there is room for now. It is 0 where there is no judge."""
 
     def take_job(self, job: JudgeJob) -> None:
-        """Take a trace whose pending outcomes are committed."""
+        """Take a job whose pending outcomes are committed."""
 
 
 class ScoredTaker(Protocol):
-    """Takes note of what is stored, so that nothing of it is read from the log again. Must not block."""
+    """Takes note of the traces that are stored, so that they are not read from the log again. Must not block."""
 
     def take_scored(self, trace_id: str, revision: int) -> None: ...
 
 
 class OwnSessions(Protocol):
-    """The sessions that this process evaluates: all, or those of some partitions. On the evaluation's thread."""
+    """The sessions that this process evaluates: all sessions, or those of some partitions.
+
+    Used on the evaluation's thread only.
+    """
 
     @property
     def is_all(self) -> bool:
-        """Whether no other process evaluates sessions."""
+        """True if no other process evaluates sessions."""
         ...
 
     def owns(self, session_id: str) -> bool:
@@ -192,34 +201,40 @@ class OwnSessions(Protocol):
         ...
 
     def is_in(self, session_id: str, partitions: Collection[int]) -> bool:
-        """Return whether the session is one of those partitions; where this process is alone, it always is."""
+        """Return whether the session is in one of `partitions`. Always true if this process is alone."""
         ...
 
     def still_own(self, traces: Sequence[AssembledTrace]) -> Sequence[AssembledTrace]:
-        """Return those of the traces that did not go to another process since they came."""
+        """Return the traces that no other process has taken over since they came."""
         ...
 
     def not_stored(self, traces: Sequence[AssembledTrace]) -> Sequence[AssembledTrace]:
-        """Return those of the traces that the store does not have, each as a revision behind that of the store: a
-        trace may come again, and two processes may count its revisions. Raises RetryableError."""
+        """Return the traces that the store does not have, because a trace may come again.
+
+        Each gets a revision above that of the store, because two processes may count its revisions. Raises
+        RetryableError.
+        """
         ...
 
     def hands_on(self, trace: AssembledTrace, session_of: Callable[[], str]) -> bool:
-        """Hand a trace to the process that evaluates its session; False where it is this one. Raises RetryableError."""
+        """Hand a trace on to the process that evaluates its session.
+
+        Returns False if that is this process. Raises RetryableError.
+        """
         ...
 
     def take(self, partitions: Collection[int]) -> None:
         """Take over the sessions of partitions. Raises RetryableError."""
 
     def give_up(self, partitions: Collection[int]) -> None:
-        """Leave the sessions of partitions to others."""
+        """Leave the sessions of partitions to other processes."""
 
     def superseded(self) -> None:
-        """Take note that others had taken over before this process knew: what it still has is taken again."""
+        """Note that another process took over before this one knew. What this process still has is taken anew."""
 
 
 class TurnFinder(Protocol):
-    """Finds the turns that traces go on with in their sessions, where they are sent the results of calls alone."""
+    """Finds the turn that a trace continues, where a request brings nothing but the results of earlier calls."""
 
     def joined(self, trace: Trace, session_id: str, commit: Commit) -> Trace: ...
 
@@ -227,7 +242,7 @@ class TurnFinder(Protocol):
 
 
 class OpenTraces(Protocol):
-    """The traces of which spans have arrived; the assembler. Safe from any thread."""
+    """The traces whose spans are arriving, in the assembler. Thread-safe."""
 
     def newest(self, count: int) -> Sequence[AssembledTrace]: ...
 
@@ -235,7 +250,7 @@ class OpenTraces(Protocol):
 
 
 class ReportedTraces(Protocol):
-    """The traces of which processes report open spans. Thread-safe."""
+    """The traces whose open spans the agents' processes report. Thread-safe."""
 
     def running(self) -> Sequence[RunningTrace]: ...
 

@@ -1,4 +1,4 @@
-"""Read serialized spans and log records into a `Trace` that can be stored and shown."""
+"""Reading of assembled traces: serialized spans and log records become a `Trace` that can be stored and shown."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ from otel_agenteval.text import storable
 T = TypeVar("T")
 
 MAX_NAME = 1024
-"""Characters of an id or a name. A longer one is cut, and ends in a digest that tells it from others like it."""
+"""Characters of an id or a name. A longer one is cut and ends in a digest, so that it stays different from others."""
 
 MAX_SPANS = 10_000
-"""Spans of a trace that are read: the first ones that came, and the last thousand, with the root among them."""
+"""Spans of a trace that are read: the first that came, and the last `_LAST_SPANS`, with the root among them."""
 _LAST_SPANS = 1000
 
 LATEST = 2**63 - 1
-"""The last nanosecond that the store's integers hold, in the year 2262. OTLP has room for twice as many."""
+"""The last nanosecond that the store's signed integers hold, in the year 2262. OTLP's are twice as large."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceReader:
-    """Called with what was assembled of a trace for what the dialects make of it; never raises on content.
+    """Reads an assembled trace with the dialects, when it is called. Never raises on content.
 
-    `kept` has what was decoded of the traces that were read last, `input_cache` what was read of their messages: a
-    reader with these belongs to one thread.
+    `kept` holds the decoded telemetry of the traces that were read last, `input_cache` their messages. A reader with
+    one of them belongs to one thread.
     """
 
     naming: SessionNaming = BY_CONVENTION
@@ -53,16 +53,16 @@ class TraceReader:
             trace = _storable(_completed(trace, assembled.death))
         if len(assembled.spans) > MAX_SPANS:
             return replace(trace, span_count=len(assembled.spans), partial=True)
-        # Spans that its sender says it handed over, and that were refused or lost on the way, were cut from the trace.
+        # The trace lacks spans that its sender handed over, but that were refused or lost on the way.
         cut = assembled.missing or (assembled.closing is not None and assembled.closing.partial)
         return replace(trace, partial=True) if cut else trace
 
 
 def why_partial(trace: Trace, assembled: AssembledTrace) -> str | None:
-    """Return in a word why the trace is partial; None where it is not.
+    """Return one word for why the trace is partial. Return None for a trace that is not partial.
 
-    `lost`: spans that their sender handed over did not come. Else what closed it before all of it had come
-    (`ClosedBy`); `cut`: its content or its spans were beyond a limit.
+    `death`: its agent died. `lost`: spans that their sender handed over did not come. Another value of `ClosedBy`: it
+    names what closed the trace before all of it had come. `cut`: its content or its spans were beyond a limit.
     """
     if not trace.partial:
         return None
@@ -75,14 +75,14 @@ def why_partial(trace: Trace, assembled: AssembledTrace) -> str | None:
 
 
 def _within_bounds(spans: Sequence[T]) -> Sequence[T]:
-    # One trace without end must not hold up the scores of all others.
+    # One trace that never ends must not delay the scores of all others.
     if len(spans) <= MAX_SPANS:
         return spans
     return [*spans[: MAX_SPANS - _LAST_SPANS], *spans[-_LAST_SPANS:]]
 
 
 def _completed(trace: Trace, death: Death) -> Trace:
-    """Return the trace of an agent that died, completed by the reported starts of spans that will never come."""
+    """Return the trace of an agent that died, completed from the reported starts of spans that will never come."""
     return replace(
         trace,
         session_id=trace.session_id or death.session_id,
@@ -95,7 +95,7 @@ def _completed(trace: Trace, death: Death) -> Trace:
 
 
 def _storable(trace: Trace) -> Trace:
-    """Return the trace with times, ids and names that the store and UTF-8 can hold."""
+    """Return the trace with times, ids and names that fit into the store and into UTF-8."""
     run = trace.run and replace(
         trace.run,
         task_id=_name(trace.run.task_id) or "",
@@ -114,7 +114,7 @@ def _storable(trace: Trace) -> Trace:
         "started_at": min(trace.started_at, LATEST),
         "ended_at": min(trace.ended_at, LATEST),
     }
-    # Nothing has to change in most of them, and a copy takes longer than a look.
+    # Most traces need no change, and a copy takes longer than a comparison.
     return trace if all(getattr(trace, name) == value for name, value in stored.items()) else replace(trace, **stored)
 
 

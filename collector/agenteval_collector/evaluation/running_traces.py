@@ -1,4 +1,4 @@
-"""Traces that are still running. They are read when somebody asks, not while spans arrive."""
+"""Traces that are still running. They are read when somebody asks for them, not when spans arrive."""
 
 import threading
 from collections.abc import Sequence
@@ -14,14 +14,17 @@ from otel_agenteval.model import Trace
 
 _State: TypeAlias = tuple[str, int, int, int, int, bool, bool]
 LOOKED_AT = 10_000
-"""Spans of the traces that were looked at last, and are kept as they were read."""
+"""Spans, in all, of the traces that are kept as they were read. Those that were asked for last are kept."""
 MAX_TRACES = 500
-"""Open traces that are looked at, the newest ones: an answer must not take long because much is going on."""
+"""Newest open traces that are read for a list. The bound keeps an answer fast while many traces are open."""
 
 
 @dataclass(slots=True)
 class RunningTraceReader:
-    """Answers what runs, by spans that have arrived and reported starts. Reads only what is new. Thread-safe."""
+    """Says which traces run, from spans that have arrived and from reported starts of spans.
+
+    Reads only what is new. Thread-safe.
+    """
 
     open_traces: OpenTraces
     reported: ReportedTraces
@@ -31,7 +34,7 @@ class RunningTraceReader:
     looking: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def traces(self) -> list[RunningTrace]:
-        """Return all running traces, or the newest where there are many."""
+        """Return the running traces: of many open traces only the `MAX_TRACES` newest."""
         reported = {each.trace_id: each for each in self.reported.running()}
         known = self.known
         running: dict[_State, RunningTrace] = {}
@@ -44,7 +47,7 @@ class RunningTraceReader:
         return list(reported.values())
 
     def trace(self, trace_id: str) -> TraceView | None:
-        """Return the view of a trace that is not complete; None where none of this id is known to run."""
+        """Return the view of a running trace. Return None if no running trace of this id is known."""
         open_trace = self.open_traces.peek(trace_id)
         begun = self.reported.begun(trace_id)
         if open_trace is None:
@@ -59,7 +62,8 @@ class RunningTraceReader:
         )
 
     def _arrived(self, open_trace: AssembledTrace) -> Trace:
-        """Return what has arrived of a trace. Who waits for it asks many times, while nothing comes."""
+        """Return what has arrived of a trace. Reads it only if something came since the last call."""
+        # A caller that waits for the trace asks many times while nothing comes.
         state = _state(open_trace)
         with self.looking:
             known = self.looked_at.get(open_trace.trace_id)
@@ -71,24 +75,30 @@ class RunningTraceReader:
         return arrived
 
     def open_spans(self, trace_id: str) -> tuple[Sequence[UnendedSpan], str | None]:
-        """Return the spans that have begun and not ended, and why they will not end; None where they may."""
+        """Return the spans that have begun and not ended, and the reason why they will never end.
+
+        The reason is None if they may still end.
+        """
         return self.reported.of_trace(trace_id), self.reported.stopped(trace_id)
 
 
 def completed(arrived: Trace, begun: Trace) -> Trace:
-    """Return the spans that have arrived of a trace, with the session and agent that only the reported starts name."""
+    """Return the trace of the spans that have arrived, completed from the trace that has begun.
+
+    The reported starts may name a session and an agent that no span names yet.
+    """
     return replace(
         arrived,
         session_id=arrived.session_id or begun.session_id,
         service=arrived.service or begun.service,
-        # The outermost agent ends last.
+        # The outermost agent ends last: until then only the reported starts name it.
         agents=tuple(dict.fromkeys((*begun.agents, *arrived.agents))),
         started_at=min(arrived.started_at, begun.started_at),
     )
 
 
 def _state(trace: AssembledTrace) -> _State:
-    """Return what changes with everything that arrives of a trace, or is known to have been lost of it."""
+    """Return values that change whenever something arrives of a trace, or is known to be lost."""
     arrived = trace.offsets[-1] if trace.offsets else -1, len(trace.spans), len(trace.logs)
     return trace.trace_id, *arrived, trace.missing, trace.death is None, trace.closing is None
 
@@ -109,7 +119,7 @@ def _running(trace: Trace) -> RunningTrace:
 
 
 def _joined(arrived: RunningTrace, reported: RunningTrace | None) -> RunningTrace:
-    """Return the trace of its spans, completed by the starts that its process has reported."""
+    """Return the trace that has arrived, completed from the starts that its process has reported."""
     if reported is None:
         return arrived
     return replace(

@@ -1,4 +1,4 @@
-"""Find the session that a complete trace names, without reading all of it."""
+"""The session that a complete trace names, found without reading all of the trace."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -18,10 +18,10 @@ _METADATA: Final = "metadata"
 
 
 class SessionKey:
-    """Called with a complete trace for the session that it names, or for its own id where it names none.
+    """Returns the session that a complete trace names, when it is called. A trace that names none gives its own id.
 
-    It decodes only the attributes that may name a session. The reader may know better, as it knows which messages join
-    a trace to others.
+    It decodes only the attributes that may name a session. The trace may turn out to belong to another session once it
+    is read, because its messages may join it to other traces.
     """
 
     def __init__(self, naming: SessionNaming) -> None:
@@ -43,5 +43,5 @@ class SessionKey:
             yield resource_of(resource)
 
     def _named(self, pairs: Iterable[KeyValue]) -> dict[str, Json]:
-        # Parsing a span costs less than looking for a dozen names in its bytes.
+        # To parse a span costs less than to search its bytes for a dozen names.
         return attributes(pair for pair in pairs if pair.key in self._names)

@@ -1,4 +1,4 @@
-"""The evaluation on a thread of its own, between assembly and everything that leaves."""
+"""The evaluation stage. It has its own thread, between assembly and everything that takes outcomes."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,21 +27,21 @@ from otel_agenteval.outcome import Evaluation, Failure, JudgedPart, Status, Subj
 T = TypeVar("T")
 
 BATCH = 64
-"""Traces in one commit at most."""
+"""The most traces in one commit."""
 TOGETHER = 4 * 1024 * 1024
-"""Bytes of traces after which no further one is taken into a commit, which holds what was read of all of them."""
+"""Bytes of traces after which a commit takes no further trace, because it holds all of them in memory as read."""
 RESUMED = 4
-"""Sessions of the last process that are taken up between two batches."""
+"""Sessions, left by the last process, that are read again between two batches."""
 RESUMED_JOBS = 64
-"""Traces of the last process that wait for the judge, and are handed to it again between two batches."""
+"""Jobs, left by the last process, that are handed to the judge again between two batches."""
 TAKEN_UP = 100
-"""Newest traces of an escalated session that are judged after all though they were sampled out."""
+"""Newest sampled-out traces of an escalated session that are judged after all."""
 SESSIONS = 10_000
-"""Sessions that are remembered as having nothing more to be taken up."""
+"""Escalated sessions that are remembered because their sampled-out traces were left to the judge already."""
 EFFORTS = 20_000
-"""Newest sessions of the last runs with whose efforts new ones are compared."""
+"""Newest sessions of earlier processes whose efforts new sessions are compared with."""
 HOUSEKEEPING = 1.0
-"""Seconds that the stage sleeps at the longest."""
+"""The longest time in seconds that the stage sleeps."""
 
 _TAKEN_UP = Unscored(status=Status.PENDING, reason="waiting for the judge after all, as its session was escalated")
 
@@ -49,10 +49,10 @@ _ASKED_FOR = Unscored(status=Status.PENDING, reason="waiting for the judge, as s
 
 
 class EvaluationStage(Component):
-    """Evaluates what is in its inbox, and commits before it tells anybody.
+    """Evaluates what is in its inbox. Commits results to the store before it hands them to anybody.
 
-    `emission` gets what is stored except for pending outcomes, `judge` the outcomes that wait for it, `progress` the
-    traces that need no replay.
+    `emission` gets all that is stored, except for pending outcomes. `judge` gets the outcomes that wait for it.
+    `progress` gets the traces that need not be read from the log again.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class EvaluationStage(Component):
         self._whole: LruMap[str, bool] = LruMap(SESSIONS)
         self._to_resume: deque[str] = deque()
         self._taken_over: set[int] = set()
-        # Where to go on with those that were pending before the start; None when all are handed over.
+        # The trace id behind which the earlier pending jobs are read on. None when all of them are handed over.
         self._pending_after: str | None = None
         self._pending_before = 0
         self._pending_subject = SubjectKind.TRACE
 
     def process(self, traces: Sequence[AssembledTrace]) -> None:
-        """Evaluate and commit a batch."""
+        """Evaluate a batch of traces and commit the results."""
         escalated: set[str] = set()
         for trace, failure in self._defects(partial(self._process, escalated=escalated), traces):
             self._logger.error("trace %s is kept as failed", trace.trace_id)
@@ -95,21 +95,24 @@ class EvaluationStage(Component):
             self.survive(self._take_up, session_id)
 
     def process_judgements(self, judgements: Sequence[Judgement]) -> None:
-        """Keep and emit a batch of what the judge says."""
-        # What others evaluate by now, they have asked the judge about, too.
+        """Store and emit a batch of judgements."""
+        # Sessions that another process has taken over are left out: that process has asked the judge, too.
         own = [each for each in judgements if self._own_sessions.owns(each.job.session_id)]
         for judgement, _ in self._defects(self._process_judgements, own):
             self._logger.error("trace %s stays pending until the next start", judgement.job.trace_id)
 
     def _defects(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Iterator[tuple[T, Failure]]:
-        """Work off all items together, after a defect of ours one by one. Yields those that fail by themselves."""
+        """Work off all items together. Yield those that fail by themselves, with the failure.
+
+        After an unexpected error the items are worked off one by one.
+        """
         if self._attempt(step, items) is not None:
             for item in items:
                 if (failure := self._attempt(step, [item])) is not None:
                     yield item, failure
 
     def _attempt(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Failure | None:
-        """Work off items. Returns a failure, without its error: its traceback would keep a cursor of the store open."""
+        """Work off items. Return the failure if an unexpected error is raised, else None. Raises RetryableError."""
         try:
             self._anew(step, items)
         except RetryableError:
@@ -120,12 +123,15 @@ class EvaluationStage(Component):
         except Exception as error:
             self._logger.exception("%d of %s could not be worked off", len(items), type(items[0]).__name__)
             self._sessions.forget_all()
+            # Not the error itself: its traceback would keep a cursor of the store open.
             return failure_of(error, "the trace could not be evaluated")
         return None
 
     def _anew(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> None:
-        """Work off items, from the beginning as often as another process has joined traces to the same conversations
-        meanwhile: each time it has got further itself."""
+        """Work off items. Begin again whenever another process has joined traces to the same conversations meanwhile.
+
+        This ends, because the other process has made progress each time.
+        """
         while True:
             try:
                 return step(items)
@@ -138,7 +144,7 @@ class EvaluationStage(Component):
         self._own_sessions.superseded()
 
     def _process(self, traces: Sequence[AssembledTrace], escalated: set[str], failure: Failure | None = None) -> None:
-        """Evaluate and commit. Adds to `escalated` the sessions with a trace that is judged for its findings."""
+        """Evaluate and commit traces. Add to `escalated` the sessions with a trace that is judged for its findings."""
         commit = Commit()
         traces = self._own_sessions.still_own(traces)
         new = self.insist(self._own_sessions.not_stored, traces)
@@ -148,6 +154,7 @@ class EvaluationStage(Component):
         for session_id in commit.sessions:
             if self._sessions.ending(session_id):
                 self.insist(self._store.end_session, session_id)
+        # The traces that were stored before are among these: they need no replay either.
         for trace in traces:
             self._progress.take_scored(trace.trace_id, trace.revision)
         waiting = [each for each in commit.evaluations if each.outcome.status is Status.PENDING]
@@ -159,7 +166,7 @@ class EvaluationStage(Component):
         self._recount([each for each in left if each is not None], list(commit.moves.values()))
 
     def _take_up(self, session_id: str) -> None:
-        """Leave an escalated session's sampled-out traces to the judge: it is judged whole."""
+        """Leave the sampled-out traces of an escalated session to the judge, which judges the whole session."""
         limit = min(TAKEN_UP, self._judge.room)
         if self._whole.get(session_id) or not limit:
             return
@@ -170,7 +177,10 @@ class EvaluationStage(Component):
         self._whole.put(session_id, True)
 
     def _leave_to_judge(self, found: Sequence[Sequence[Evaluation]], outcome: Unscored) -> int:
-        """Let outcomes of some traces wait for the judge. Returns of how many traces: others have changed since."""
+        """Let outcomes of traces wait for the judge. Return the number of traces.
+
+        Traces that have changed since are left out.
+        """
         commit, jobs = Commit(), []
         for evaluations in found:
             pending = [
@@ -188,7 +198,7 @@ class EvaluationStage(Component):
         try:
             count = self._leave_to_judge(again.found[: self._judge.room], _ASKED_FOR)
         except Exception:
-            # The caller that waits for the result is told of it, too.
+            # Another thread waits for the result, so it needs the error as well.
             again.done.set_exception(Unavailable("the traces could not be left to the judge; the log says why"))
             raise
         again.done.set_result(count)
@@ -208,12 +218,16 @@ class EvaluationStage(Component):
             self._leave_to_others()
 
     def finalize(self, session_ids: Sequence[str]) -> None:
-        """Count sessions that are over, each once, and their scores once none of their traces waits for the judge."""
+        """Count each session that is over once.
+
+        The scores of a session are counted once none of its traces waits for the judge.
+        """
         if not session_ids:
             return
         goals = self.insist(self._evaluation.goals, session_ids)
         if goals:
-            # Before they are over: after a crash in between, they are over once more, and have this outcome.
+            # Committed before the sessions are marked as over. After a crash in between they become over once more, and
+            # have this outcome already.
             self._emit(self._committed(Commit(evaluations=goals)))
         news = self.insist(self._store.finalize, session_ids)
         self._evaluation.remember_efforts(news.efforts)
@@ -234,7 +248,7 @@ class EvaluationStage(Component):
                 return
 
     def process_waiting(self, timeout: float) -> bool:
-        """Work off a batch of what waits, or what comes first within `timeout` seconds; False where nothing does."""
+        """Work off a batch of the inbox. Wait up to `timeout` seconds for it; return False if nothing comes."""
         items = self._inbox.take(BATCH, timeout, weight=TOGETHER)
         traces = [item for item in items if isinstance(item, AssembledTrace)]
         if traces:
@@ -254,12 +268,12 @@ class EvaluationStage(Component):
         return bool(items)
 
     def find_what_the_last_run_left(self) -> None:
-        """Find the sessions that go on, and remember the efforts of those that are over."""
+        """Find the sessions that are still active, and remember the efforts of those that are over."""
         self._go_on(())
         self._evaluation.remember_efforts(self.insist(self._store.efforts, EFFORTS))
 
     def _go_on(self, partitions: Collection[int]) -> None:
-        """Go on with the sessions and jobs of these partitions, which an earlier process or another one left."""
+        """Go on with the sessions and jobs of these partitions, as an earlier or another process has left them."""
         self._taken_over = {*partitions} | (set() if self._pending_after is None else self._taken_over)
         left = self.insist(self._store.live_sessions)
         self._to_resume.extend(each for each in left if self._own_sessions.is_in(each, partitions))
@@ -276,7 +290,7 @@ class EvaluationStage(Component):
             self._go_on(change.partitions)
 
     def _resume_some(self) -> None:
-        """Take up a few of the sessions and jobs of the last process, so that no new trace waits for all of them."""
+        """Take up a few sessions and jobs of the last process. New traces do not have to wait for all of them."""
         for _ in range(min(RESUMED, len(self._to_resume))):
             session_id = self._to_resume.popleft()
             self.insist(self._sessions.reload, session_id)
@@ -288,6 +302,7 @@ class EvaluationStage(Component):
                 if self._own_sessions.is_in(job.session_id, self._taken_over):
                     self._judge.take_job(job)
             self._pending_after = jobs[-1].trace_id if jobs else None
+            # All jobs on traces are handed over: those on sessions come next.
             if not jobs and subject is SubjectKind.TRACE:
                 self._pending_subject, self._pending_after = SubjectKind.SESSION, ""
 
@@ -298,7 +313,7 @@ class EvaluationStage(Component):
             self.insist(self._store.end_session, ended.session_id)
 
     def _recount(self, left: Sequence[StoredPlace], moves: Sequence[Move]) -> None:
-        """Score sessions again that traces have left or joined."""
+        """Score the sessions again that traces have left or joined."""
         commit = Commit()
         gone = [*((each.session_id, each.place) for each in left), *((each.left, each.place) for each in moves)]
         joined = [(each.joined, (each.started_at, "")) for each in moves]

@@ -1,6 +1,7 @@
-"""Read a complete trace, observe and score it, put it into its session, and collect all that in a commit.
+"""The evaluation of one complete trace: it is read, observed, scored and put into its session.
 
-All of it belongs to one thread. These evaluators compute, and Python's threads would only take turns at it.
+A commit collects the results. Everything here belongs to one thread. The evaluators compute all the time, so several
+Python threads would only take turns.
 """
 
 import logging
@@ -43,12 +44,12 @@ from otel_agenteval.outcome import Evaluation, Failure, Method, SubjectKind
 logger = logging.getLogger(__name__)
 
 MAX_PROCESSES = 64
-"""Processes that are kept of a trace."""
+"""The most processes of a trace that are stored."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Evaluated:
-    """The results of one trace. `said` are its turns, `turns` the number of the turn of each span."""
+    """The results of one trace. `said` has its turns. `turns` has, by span id, the number of the turn of a span."""
 
     trace: Trace
     view: TraceView
@@ -62,8 +63,11 @@ class _Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class TraceEvaluation:
-    """Evaluates traces one after the other. `run_trace` sums up a trace for its run, `cost` prices a model call in US
-    dollars, None where it cannot."""
+    """Evaluates traces one after the other.
+
+    `run_trace` sums up a trace for its run. `cost` returns the price of a model call in US dollars, None if it is
+    unknown.
+    """
 
     outcomes: TraceOutcomes
     sessions: SessionAggregation
@@ -82,19 +86,19 @@ class TraceEvaluation:
     readings: LastReadings = field(init=False, default_factory=LastReadings)
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> StoredPlace | None:
-        """Add to `commit` everything that follows from the trace but the scores of its session. Returns the place it
-        has left, if this revision belongs elsewhere.
+        """Add to `commit` all results of the trace except for the scores of its session.
 
-        With the `failure` of an earlier attempt the trace is kept as failed, without being read.
+        If this revision belongs to another session than the one before, return the place that the trace has left. With
+        the `failure` of an earlier attempt the trace is stored as failed, and is not read.
         """
-        # Everything that may have to be tried again comes before anything is changed.
+        # Steps that may raise RetryableError come before any change, because they are tried again from here.
         before = self._stored_place(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
-        # Looked for once, and only where it matters.
+        # The session is looked for once at most, and only where it is needed.
         place = cache(partial(self.conversations.place, trace, assembled.revision, commit))
         if self.own_sessions.hands_on(assembled, lambda: trace.session_id or place().session_id):
             return None
-        # Called for the first revision too: this remembers it.
+        # Called for the first revision too, because the call also remembers the reading.
         is_same = unreadable is None and self.readings.same(assembled, trace, before)
         if before is not None and is_same:
             is_first = not self.sessions.previous(before.session_id, _place(trace))
@@ -113,7 +117,7 @@ class TraceEvaluation:
             commit.left.add(before.session_id)
         evaluated = self._evaluated(trace, assembled, session_id, unreadable)
         commit.evaluations += evaluated.evaluations
-        # Telemetry of no agent is stored with its status, but belongs to no session.
+        # A trace without an agent is stored with its status, but belongs to no session.
         in_session = bool(trace.turns) or trace.session_id is not None or assembled.death is not None
         if in_session:
             self._join(session_id, assembled, evaluated, before, commit)
@@ -124,12 +128,15 @@ class TraceEvaluation:
         return before
 
     def forget(self, trace_ids: Iterable[str]) -> None:
-        """Forget what was read of these traces."""
+        """Forget the readings of these traces."""
         for trace_id in trace_ids:
             self.readings.forget(trace_id)
 
     def look_again(self, traces: Sequence[AssembledTrace], commit: Commit) -> None:
-        """Look again for findings on told calls in traces that those of `commit`, made of `traces`, tell of calls."""
+        """Look again for findings on told calls, in the traces that are told of other calls because of `commit`.
+
+        `traces` are those that `commit` was made of.
+        """
         at_hand = {each.trace_id: each for each in traces}
         revised_turns: list[RevisedTurn] = []
         for trace_id, session_id in self.turns.behind(commit).items():
@@ -151,13 +158,13 @@ class TraceEvaluation:
     def _evaluated(
         self, trace: Trace, assembled: AssembledTrace, session_id: str, unreadable: Failure | None
     ) -> _Evaluated:
-        """Return everything that is found in the trace itself and against the earlier turns of its session."""
+        """Return the results of the trace itself, and of its comparison with the earlier turns of its session."""
         previous = self.sessions.previous(session_id, _place(trace))
         context = EvaluationContext(trace, [turn.answer for turn in previous], self.embed)
         evaluations = self.outcomes.find(context, session_id, assembled.revision, unreadable)
         said = [said_in(*turn) for turn in zip(trace.turns, context.answers, strict=True)]
         if trace.turn_goes_on:
-            del said[-1]  # It is said by the trace in which the turn ends.
+            del said[-1]  # The turn counts for the trace in which it ends.
         turns = turn_of(trace)
         seen = self.observation.seen_in(trace, is_first=not previous)
         findings = self.observation.observe(trace, assembled, session_id=session_id, is_first=not previous, turns=turns)
@@ -184,7 +191,7 @@ class TraceEvaluation:
         before: StoredPlace | None,
         commit: Commit,
     ) -> None:
-        """Put the trace into its session, and evaluate the traces that come after it there again."""
+        """Put the trace into its session, and evaluate again the traces that come after it there."""
         trace = evaluated.trace
         member = Member(
             trace_id=trace.trace_id,
@@ -192,6 +199,7 @@ class TraceEvaluation:
             said=evaluated.said,
             signals={each.name: each for each in evaluated.evaluations if each.name in SIGNAL_NAMES},
         )
+        # A trace that was in another session before counts here as new, with all of its effort.
         stayed = before if before is not None and before.session_id == session_id else None
         added = evaluated.effort if stayed is None else evaluated.effort - stayed.effort
         says_more = stayed is None or not self.store.says_the_same(evaluated.view)
@@ -208,6 +216,7 @@ class TraceEvaluation:
         if not session.is_unusual and (unusual := self.observation.unusual_effort(trace, session)):
             evaluated.findings += unusual
             self.sessions.found_unusual(session_id)
+        # A revision may start earlier than the one before: traces behind either place may repeat other answers now.
         places = [_place(trace)] if stayed is None else [stayed.place, _place(trace)]
         is_overtaken = self.rescore_behind(session_id, places, commit, member)
         if is_overtaken and (trace.turn_goes_on or stayed is not None):
@@ -244,11 +253,14 @@ class TraceEvaluation:
         )
 
     def remember_efforts(self, efforts: Sequence[tuple[str, Effort]]) -> None:
-        """Remember the effort of sessions that are over, in this order, with their agents."""
+        """Remember the efforts of sessions that are over, each with its agent, in this order."""
         self.observation.efforts.remember_efforts(efforts)
 
     def goals(self, session_ids: Sequence[str]) -> list[Evaluation]:
-        """Return what is to be said of the goals of sessions that are over, once for all that was said in them."""
+        """Return the outcomes of the goals of sessions that are over, to be judged or final.
+
+        A session has one such outcome for each revision in which it came to rest.
+        """
         found = (
             (record, self.outcomes.judging.refer_session(record.session_id))
             for record in self.store.without_goal(session_ids)
@@ -279,12 +291,15 @@ class TraceEvaluation:
         ]
 
     def judged(self, judgement: Judgement, commit: Commit) -> None:
-        """Add to `commit` the judge's answer. Nothing is added where the trace has a newer revision."""
+        """Add a judgement to `commit`. Add nothing if the trace or session has a newer revision."""
         if self.replace_judged(judgement.evaluations, commit):
             commit.judgements.append(judgement)
 
     def replace_judged(self, evaluations: Sequence[Evaluation], commit: Commit) -> bool:
-        """Add to `commit` new judged outcomes of a revision. Returns False where the trace has another one by now."""
+        """Add new judged outcomes of one revision to `commit`.
+
+        Return False, and add nothing, if the trace or session has another revision by now.
+        """
         first = evaluations[0]
         if first.subject is SubjectKind.SESSION:
             if self.store.session_revision(first.subject_id) != first.revision:
@@ -294,22 +309,23 @@ class TraceEvaluation:
         stored_place = self.store.stored_place(first.subject_id)
         if stored_place is None or stored_place.revision != evaluations[0].revision:
             return False
-        # Reads the store, so it may have to be tried again, and comes before anything is added.
+        # This reads the store and may be tried again, so it comes before anything is added.
         changed = self.sessions.judged(stored_place.session_id, stored_place.place, evaluations)
-        # Its trace may be in another session than when the judge was asked.
+        # The trace may have moved to another session since the judge was asked.
         commit.evaluations += [replace(each, session_id=stored_place.session_id) for each in evaluations]
         if changed is not None:
             commit.add(changed)
         return True
 
     def _stored_place(self, assembled: AssembledTrace, commit: Commit) -> StoredPlace | None:
-        """Return the place of the revision before; None for the first revision."""
+        """Return the place of the revision before this one. Return None for the first revision."""
         if assembled.revision == 1:
             return None
+        # The revision before may be in the same commit, where the store does not have it yet.
         for record in reversed(commit.traces):
             if record.trace_id == assembled.trace_id:
                 place = (record.started_at, record.trace_id)
-                # Whether anything of it will wait for the judge is known when it is stored.
+                # Only the store knows whether an outcome of it will wait for the judge: taken for granted here.
                 return StoredPlace(
                     session_id=record.session_id,
                     place=place,
@@ -320,7 +336,7 @@ class TraceEvaluation:
         return self.store.stored_place(assembled.trace_id)
 
     def _attempt(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
-        """Read the trace. Where our readers fail, return what can be said without them, and the failure."""
+        """Return the trace as read, without a failure. If the readers fail, return a bare trace and the failure."""
         try:
             return self.read(assembled), None
         except Exception as error:
@@ -330,8 +346,10 @@ class TraceEvaluation:
     def rescore_behind(
         self, session_id: str, places: Sequence[tuple[int, str]], commit: Commit, trace: Member | None = None
     ) -> bool:
-        """Evaluate again what the traces behind these places repeat, as one left, or `trace` arrived late or again.
-        Returns whether there are any."""
+        """Evaluate again which answers the traces behind `places` repeat. Return whether there are such traces.
+
+        Needed when a trace has left one of the places, or when `trace` arrived there late or as a new revision.
+        """
         followers = self.sessions.followers(session_id, places, trace)
         for follower, previous in followers:
             known = follower.signals.get(LoopDetection.name)
@@ -339,7 +357,7 @@ class TraceEvaluation:
             # Outcomes without an answer do not depend on earlier traces.
             if known is None or not any(answers):
                 continue
-            # It may have been found in a session that the trace was in before.
+            # The outcome may be from the time when the trace was in another session.
             known = replace(known, session_id=session_id)
             commit.findings += self.observation.in_answers(known, previous, follower.said)
             outcome = repetition(answers, [turn.answer for turn in previous])

@@ -1,4 +1,4 @@
-"""Detection of revisions that say nothing new, so that their outcomes can be kept."""
+"""Detection of revisions that say nothing new. The outcomes of the revision before can be kept."""
 
 from dataclasses import fields
 from operator import attrgetter
@@ -10,21 +10,23 @@ from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace
 
 CAPACITY = 10_000
-"""Traces that are remembered: those that were read last."""
+"""Traces whose readings are remembered: those that were read last."""
 
+# A span that adds nothing to the turns raises the number of spans alone.
 _SAID: Final = attrgetter(*(each.name for each in fields(Trace) if each.name != "span_count"))
 
 
 class LastReadings:
-    """Digests of the last traces as they were read. Not thread-safe."""
+    """Remembers digests of the traces that were read last. Not thread-safe."""
 
     def __init__(self) -> None:
         self._read: LruMap[str, tuple[int, int]] = LruMap(CAPACITY)
 
     def same(self, assembled: AssembledTrace, trace: Trace, before: StoredPlace | None) -> bool:
-        """Return whether `trace`, read from a newer revision, is known to say the same as the stored one `before`.
+        """Return whether `trace`, read from a newer revision, is known to say the same as the stored revision `before`.
 
-        False where that one waits for the judge, who has to answer for the newest revision.
+        Return False if `before` waits for the judge, because the judge has to answer for the newest revision. The
+        reading is remembered in any case.
         """
         digest = _digest(assembled, trace)
         known = self._read.get(assembled.trace_id)
@@ -32,11 +34,11 @@ class LastReadings:
         return before is not None and not before.pending and known == (before.revision, digest)
 
     def forget(self, trace_id: str) -> None:
-        """Forget how a trace was read."""
+        """Forget the reading of a trace."""
         self._read.pop(trace_id)
 
 
 def _digest(assembled: AssembledTrace, trace: Trace) -> int:
-    """Return a number that is equal for readings that differ at most in the number of their spans."""
+    """Return a digest of a reading. Readings that differ only in the number of their spans have the same digest."""
     death = None if assembled.death is None else assembled.death.reason
     return hash((repr(_SAID(trace)), death))

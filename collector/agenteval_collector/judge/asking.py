@@ -1,6 +1,7 @@
-"""Put a question until it has its answer: again where the reply is malformed, not at all where it is known.
+"""Put a question to the judge until it has its answer.
 
-Every request is kept as an exchange, to be looked up later, and counted.
+A question with a known answer is not asked at all. A question with a malformed reply is asked again. Every request is
+counted, and kept as an exchange that can be looked up later.
 """
 
 import hashlib
@@ -35,22 +36,25 @@ from agenteval_collector.runtime.errors import RetryableError
 logger = logging.getLogger(__name__)
 
 REASKS: Final = 2
-"""Times that a malformed reply is handed back."""
+"""Number of times that a malformed reply is handed back to the judge."""
 MAX_DATA: Final = 64 * 1024
-"""Characters of a question's data that are kept; the middle is left out of longer ones."""
+"""Characters of a question's data that are kept. Longer data loses its middle."""
 MAX_REPLY: Final = 16 * 1024
-"""The same of a reply, whose length is up to the judge."""
+"""Characters of a reply that are kept. The judge decides how long its reply is."""
 MAX_PROBLEM: Final = 1024
-"""The same of what is wrong with a reply."""
+"""Characters that are kept of the description of what is wrong with a reply."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
-    """Puts questions to `judge` under the budget of `ledger`; belongs to one event loop. What `answers` know is not
-    asked: each call of them holds the loop up for a millisecond or two.
+    """Puts questions to `judge` under the budget of `ledger`. Belongs to one event loop.
 
-    `endpoint` is where the judge is: another one with models of the same names gives other answers. `nonce` gives a new
-    one at each call, `canary` stays. `temperature` is that of each vote, by its number from 0.
+    A question is not asked where `answers` know its answer. Each call of `answers` holds the loop up for a millisecond
+    or two.
+
+    `endpoint` is the judge's address. It is part of an answer's key, as another endpoint gives other answers even
+    where its models have the same names. `nonce` returns a new nonce at each call; `canary` always stays the same.
+    `temperature` returns the temperature of a vote by the vote's number, from 0.
     """
 
     judge: Judge
@@ -65,8 +69,10 @@ class Asking:
     answers: AnswerStore
 
     def about(self, job: JudgeJob, exchanges: list[JudgeExchange]) -> "TraceQuestions":
-        """Make the `Ask` of one trace or session, which adds to `exchanges` whatever it asks. One of a recheck takes no
-        answer that was given before."""
+        """Make the `Ask` of one trace or session, which adds each exchange to `exchanges`.
+
+        The `Ask` of a recheck uses no earlier answer.
+        """
         return TraceQuestions(self, exchanges, job)
 
 
@@ -81,17 +87,20 @@ class TraceQuestions:
 
     @property
     def requests(self) -> int:
-        """The requests so far, and the answers that were known before."""
+        """The number of requests so far. An answer that was known before counts as one."""
         return len(self._exchanges)
 
     @asynccontextmanager
     async def room(self, questions: int) -> AsyncIterator[None]:
-        """Keep room in the budget for so many questions. Raises OverBudget."""
+        """Keep room in the budget for this number of questions. Raises OverBudget."""
         async with self._asking.ledger.room(questions) as self._reserve:
             yield
 
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
-        """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
+        """Ask the question.
+
+        Raises NoAnswer, OverBudget, and JudgeUnavailable where the question may be answered later.
+        """
         by = self._asking
         temperature = by.temperature(vote)
         if self._job.recheck:
@@ -109,12 +118,12 @@ class TraceQuestions:
         try:
             by.answers.keep(key, stored, self._job)
         except RetryableError as error:
-            # It is paid for, and good for this trace.
+            # The answer is paid for, and still good for this trace.
             logger.warning("an answer of the judge could not be kept: %s", error)
         return answer
 
     async def _insist(self, question: Question, model: str, temperature: float) -> Answer:
-        """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
+        """Ask until the reply is valid. After a malformed reply, tell the judge what was wrong with it."""
         by, problem = self._asking, ""
         envelope = enclose(question, nonce=by.nonce(), canary=by.canary)
         for _ in range(1 + REASKS):
@@ -126,7 +135,7 @@ class TraceQuestions:
                 temperature=temperature,
             )
             reply, exchange = await self._request(request, self._asked(question, model))
-            # Before it is kept or shown again: with the canary, data could imitate a reply.
+            # The canary is removed before the reply is kept or shown again. With it, data could imitate a reply.
             exchange = replace(exchange, reply=conceal(by.canary, reply.text))
             try:
                 decoded = decode(reply.text, question, by.canary)
@@ -140,7 +149,10 @@ class TraceQuestions:
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
     async def _request(self, request: JudgeRequest, asked: JudgeExchange) -> tuple[JudgeReply, JudgeExchange]:
-        """Return the reply with its exchange, which is yet to be counted; one without a reply is counted here."""
+        """Return the reply and its exchange.
+
+        The caller counts the exchange. A request that gets no reply is counted here.
+        """
         assert self._reserve is not None, "questions are asked in a room"
         by = self._asking
         started = by.clock.monotonic()
@@ -151,7 +163,7 @@ class TraceQuestions:
             self._count(replace(asked, problem=str(error), seconds=seconds), error.error_type)
             raise
         sent, received = reply.input_tokens, reply.output_tokens
-        # Prices are known by the model that was asked, not by the name in the reply.
+        # Prices are listed by the model that was asked, not by the name in the reply.
         usd = by.prices.usd(request.model, sent, received)
         return reply, replace(asked, input_tokens=sent, output_tokens=received, usd=usd, seconds=reply.seconds)
 
@@ -170,7 +182,7 @@ class TraceQuestions:
         self._asking.telemetry.asked(self._keep(exchange), error_type)
 
     def _keep(self, exchange: JudgeExchange) -> JudgeExchange:
-        """Keep as much of an exchange as is bounded."""
+        """Keep an exchange, with its reply and problem shortened to their limits."""
         reply, problem = exchange.reply, exchange.problem
         kept = replace(
             exchange,
@@ -189,7 +201,10 @@ def _shortened(text: str, limit: int) -> str:
 
 
 def _key(endpoint: str, question: Question, model: str, temperature: float, vote: int) -> str:
-    """Make a key that is the same for questions to which the same replies are answers; `vote` keeps votes apart."""
+    """Make the key of an answer. Questions that the same reply answers have the same key.
+
+    `vote` is part of the key, so each vote has its own answer.
+    """
     asked = [question.name, question.version, question.instructions, question.schema, question.data]
     text = json.dumps([endpoint, model, temperature, *asked, vote], sort_keys=True, default=dict)
     return hashlib.sha256(text.encode()).hexdigest()

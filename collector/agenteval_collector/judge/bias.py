@@ -1,11 +1,13 @@
-"""Test whether the judge minds what must not matter: ask it again about traces that are changed in one such way, count
-the verdicts that flipped, and test whether these are more than the judge's own noise.
+"""Test whether the judge minds things that must not matter.
 
-Traces of a session are alike, and so are the evaluators of a trace: a session counts once, as flipped where any verdict
-on it is. A session is drawn with one trace. Flips with the change and flips without one are paired by session and
-compared by McNemar's exact test (1947, "Note on the sampling error of the difference between correlated proportions"),
-its p-value times the number of changes (Bonferroni). The interval of a share is Jeffreys' (Brown, Cai and DasGupta
-2001, "Interval estimation for a binomial proportion", section 4.1).
+The judge is asked again about traces that are changed in one such way. The verdicts that flip are counted, and tested
+for being more than the judge's own noise.
+
+Traces of one session are alike, and so are the evaluators of one trace. Therefore each session counts once, and is
+drawn with one trace. It counts as flipped where any verdict on it flipped. Flips with the change and flips without a
+change are paired by session. McNemar's exact test compares them (1947, "Note on the sampling error of the difference
+between correlated proportions"). Its p-value is multiplied by the number of changes (Bonferroni). The interval of a
+share is Jeffreys' (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion", section 4.1).
 """
 
 import re
@@ -29,12 +31,12 @@ much for your patience, for your trust, and for taking the time to reach out. Pl
 here, and that your satisfaction matters a great deal. Should there be anything else at all, however small it may \
 seem, please do not hesitate to let me know at any time, and I will be more than happy to help. Once again, thank you \
 so much, and have a truly wonderful day!"""
-"""Polite text that adds nothing to an answer but length."""
+"""Polite text that makes an answer longer and adds nothing else."""
 
 LEVEL: Final = 0.05
 """Chance that a fair judge is said to mind any of the changes."""
 Before: TypeAlias = Mapping[tuple[str, str], float]
-"""The scores that traces had, by trace id and evaluator."""
+"""The earlier scores of the traces, by trace id and evaluator."""
 
 
 def unchanged(trace: Trace) -> Trace:
@@ -43,7 +45,7 @@ def unchanged(trace: Trace) -> Trace:
 
 
 def padded(trace: Trace) -> Trace:
-    """Return the trace with its final answer padded; itself where it has none."""
+    """Return the trace with its final answer padded. Return the trace itself where it has no answer."""
     answer = trace.output
     if not answer:
         return trace
@@ -53,16 +55,16 @@ def padded(trace: Trace) -> Trace:
 
 
 def swapped(trace: Trace) -> Trace:
-    """Return the trace with everything in reverse that has no order: the tools on offer, and the keys of objects."""
+    """Return the trace with its unordered parts in reverse: the tools on offer, and the keys of objects."""
     keyed = mapped(trace, _reversed_keys)
     return replace(keyed, available_tools=keyed.available_tools[::-1])
 
 
 def renamed(trace: Trace) -> Trace:
-    """Return the trace with other names for its agents, models and tools, wherever they stand.
+    """Return the trace with other names for its agents, models and tools, wherever these names stand.
 
-    A tool keeps the words of its name, which say what it does. A name that is one lower-case word may be a word of the
-    language as well: it is left alone within texts.
+    The new name of a tool contains the old one, because the words of a name say what the tool does. A name that is one
+    lower-case word may also be a word of the language. Such a name is left alone inside longer texts.
     """
     turns = (*trace.earlier, *trace.turns)
     calls = [call for turn in turns for call in turn.model_calls]
@@ -79,11 +81,11 @@ CHANGES: Final[Mapping[Change, Callable[[Trace], Trace]]] = {
     Change.RENAMED: renamed,
     Change.SECOND_MODEL: unchanged,
 }
-"""For each change, the function that makes it before the judge is asked again."""
+"""The function that makes each change, before the judge is asked again."""
 
 
 class _Names:
-    """Puts other names in the place of those that `others` has."""
+    """Replaces the names that `others` has as keys by their values."""
 
     def __init__(self, others: Mapping[str, str]) -> None:
         self._others = others
@@ -115,7 +117,7 @@ def _reversed_keys(value: Json) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """A verdict now, beside the score `before`."""
+    """A verdict of now with two scores: `before` is the earlier score, `after` is the score now."""
 
     now: Evaluation
     before: float
@@ -134,7 +136,7 @@ class _Verdict:
 def bias_report(
     before: Before, asked: Mapping[Change, Sequence[Judgement]], seed: int, traces: int, stopped: str | None
 ) -> BiasReport:
-    """Compare what the judge said after each change with what it had said `before`."""
+    """Compare what the judge said after each change with what it said `before`."""
     verdicts = {change: _verdicts(before, judgements) for change, judgements in asked.items()}
     noise = verdicts.get(Change.REPEAT, [])
     tests = len(asked.keys() - {Change.REPEAT})
@@ -144,7 +146,7 @@ def bias_report(
 
 
 def spent(change: Change, judgements: Sequence[Judgement]) -> Cost:
-    """Add up what the requests took; tokens that the endpoint does not tell count as none."""
+    """Add up what the requests used. Tokens that the endpoint does not report count as none."""
     made = [exchange for judgement in judgements for exchange in judgement.exchanges if not exchange.cached]
     paid = [each.usd for each in made if each.input_tokens is not None]
     return Cost(
@@ -196,7 +198,10 @@ def _effect(
 
 
 def _p_value(verdicts: Sequence[_Verdict], noise: Sequence[_Verdict], tests: int) -> float | None:
-    """Test the sessions of verdicts that were given both times; None where there are none."""
+    """Test the verdicts that were given both with the change and without it, by session.
+
+    Return None where there are none.
+    """
     both = {each.key for each in verdicts} & {each.key for each in noise}
     if not both:
         return None

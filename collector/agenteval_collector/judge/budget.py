@@ -1,14 +1,16 @@
-"""Account for what the judge uses up, and hold it to the budget.
+"""Account for what the judge uses, and keep it within the budget.
 
-Everything is reserved in the store before it leaves, and corrected when the reply is there. So a crash in between
-counts too much and never too little. Without a usage the estimate stands, as the request may have been billed. While
-requests of this process are under way, others wait for what these really take instead of failing. Room for all requests
-of a trace is kept from its first one on (of requests, not tokens or money), so that a burst of traces does not end at
-first questions.
+Every request is reserved in the store before it leaves, and corrected when its reply is there. So a crash in between
+counts too much, never too little. Where a reply reports no usage, the estimate stands, as the request may have been
+billed.
 
-Several processes may have a ledger over one store. Looking and reserving are one transaction, so all of them together
-stay within each bound. What another process has reserved counts as used up until it settles, and it does not see the
-room that is kept here.
+While requests of this process are under way, other requests wait to see what these really use, instead of failing.
+From the first request of a trace on, room for all its requests is kept. This room is one of requests, not of tokens or
+money. Without it, a burst of traces could use up the budget on first questions.
+
+Several processes may have a ledger over one store. Looking and reserving are one transaction, so all processes
+together stay within each bound. A reservation of another process counts as used up until that process settles it.
+Other processes do not see the room that is kept here.
 """
 
 import asyncio
@@ -33,7 +35,7 @@ logger = logging.getLogger(__name__)
 _NANOSECONDS_PER_HOUR: Final = 3_600_000_000_000
 _TOKENS_PER_MESSAGE: Final = 8
 _OUTPUT_TOKENS: Final = 1024
-"""More than a reply to our questions takes, short of one that reasons at length."""
+"""More tokens than a reply to our questions takes, unless the model reasons at length."""
 _MEASURES: Final[dict[str, Callable[[Spend], float]]] = {
     "requests": lambda spend: spend.requests,
     "tokens": lambda spend: spend.input_tokens + spend.output_tokens,
@@ -45,25 +47,25 @@ SpentSince: TypeAlias = Callable[[int], Spend]
 
 
 class PriceList:
-    """`judge.prices`. A model `vendor/name` that has no price of its own has that of `name`."""
+    """`judge.prices`. A model `vendor/name` without a price of its own has the price of `name`."""
 
     def __init__(self, prices: Mapping[str, PriceConfig]) -> None:
         self._prices = prices
 
     def usd(self, model: str, input_tokens: int | None, output_tokens: int | None) -> float | None:
-        """Work out the cost in US dollars; None where the model has no price, or the tokens are unknown."""
+        """Return the cost in US dollars. Return None where the model has no price, or a token count is unknown."""
         price = self._prices.get(model) or self._prices.get(model.partition("/")[2])
         if price is None or input_tokens is None or output_tokens is None:
             return None
         return (input_tokens * price.input + output_tokens * price.output) / 1_000_000
 
     def unknown(self, models: Collection[str]) -> list[str]:
-        """List the models among these that have no price."""
+        """List those of `models` that have no price."""
         return sorted(model for model in set(models) if self.usd(model, 0, 0) is None)
 
 
 class _Bound(NamedTuple):
-    """One line of the budget; `hours` is the length of its period."""
+    """One line of the budget. `hours` is the length of its period."""
 
     key: str
     measure: str
@@ -71,22 +73,23 @@ class _Bound(NamedTuple):
     limit: float
 
     def of(self, spend: Spend) -> float:
-        """Return what this bound counts of a spend."""
+        """Return the part of a spend that this bound counts."""
         return _MEASURES[self.measure](spend)
 
 
 @dataclass(slots=True, eq=False)
 class _Room:
-    """Requests that are kept for one trace, and were not made yet."""
+    """The requests that are kept for one trace and were not made yet."""
 
     left: int
 
 
 class Ledger:
-    """The ledger of a judge under a budget of whole hours and days of UTC; belongs to the judge's event loop.
+    """The ledger of a judge, under a budget per whole hour and whole day of UTC. Belongs to the judge's event loop.
 
-    `models` are all that can be asked. Where one of them has no price, the bounds on money do not apply, which is
-    logged once. Each call of the store holds the loop up for a millisecond or two, at most three for a request.
+    `models` are all models that can be asked. Where one of them has no price, the bounds on money do not apply; this
+    is logged once. Each call of the store holds the loop up for a millisecond or two. One request makes at most three
+    calls.
     """
 
     def __init__(
@@ -102,9 +105,9 @@ class Ledger:
 
     @asynccontextmanager
     async def room(self, requests: int) -> AsyncIterator[Reserve]:
-        """Keep room for that many requests of one trace, and give what reserves each of them.
+        """Keep room for that many requests of one trace, and give the function that reserves each of them.
 
-        Waits while other traces may leave more room than they keep. Raises OverBudget where there is none.
+        Waits while other traces may leave unused room. Raises OverBudget where there is no room.
         """
         while not self._fits(Spend(requests=requests), self._store.spent_since, may_wait=bool(self._rooms)):
             await self._freed.wait()
@@ -117,11 +120,11 @@ class Ledger:
             self._wake()
 
     async def _reserve(self, room: _Room, request: JudgeRequest) -> Settle:
-        """Account for a request, of the room's while there is one left."""
+        """Reserve a request, from the trace's own room while this has any left."""
         estimate = self._priced(request.model, 1, estimated_tokens(request), _OUTPUT_TOKENS)
         while True:
-            # A trace that needs more than its own room fails where there is none beside the rooms of others. Were it to
-            # wait for these, they could be waiting for the place that it holds. Requests under way end by themselves.
+            # A trace that needs more than its own room does not wait for the rooms of other traces: those traces could
+            # be waiting for the place that this one holds. It waits only for requests under way, which always end.
             needed = replace(estimate, requests=0) if room.left else estimate
             hour, may_wait = self._hour(), self._under_way > 0
             if self._store.spend_if(hour, request.model, estimate, partial(self._fits, needed, may_wait=may_wait)):
@@ -131,7 +134,7 @@ class Ledger:
         self._under_way += 1
 
         def settle(used: Spend | None) -> None:
-            # Waking first is safe: those who wait run only when this has returned, as nothing is awaited in between.
+            # Waking first is safe. Nothing is awaited here, so the waiting tasks run only after this has returned.
             self._under_way -= 1
             self._wake()
             if used is not None:
@@ -141,23 +144,27 @@ class Ledger:
         return settle
 
     def levels(self) -> list[BudgetLevel]:
-        """Return how much of each bound is used up, what is under way included. From any thread. Raises Unavailable."""
+        """Return how much of each bound is used up, including requests under way.
+
+        From any thread. Raises Unavailable.
+        """
         spent = self._spent(self._store.spent_since)
         return [BudgetLevel(each.key, each.of(spent[each.hours]), each.limit) for each in self._bounds]
 
     def _priced(self, model: str, requests: int, input_tokens: int, output_tokens: int) -> Spend:
-        """Add the money to requests and tokens; none where the model has no price."""
+        """Make a spend of requests and tokens with its cost, which is 0 where the model has no price."""
         usd = self._prices.usd(model, input_tokens, output_tokens) or 0.0
         return Spend(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
 
     def _spent(self, spent_since: SpentSince) -> dict[int, Spend]:
-        """Return what was spent in the periods that are bounded, by their hours."""
+        """Return what was spent in each period that has a bound, by the period's length in hours."""
         return {hours: spent_since(self._start(hours)) for hours in {each.hours for each in self._bounds}}
 
     def _fits(self, needed: Spend, spent_since: SpentSince, *, may_wait: bool) -> bool:
-        """Tell whether there is room beside what was spent and what is kept for traces.
+        """Return True where the budget has room beside what was spent and what is kept for other traces.
 
-        Raises OverBudget where there is none, unless it `may_wait`: then there may be some later.
+        Where it has none, return False if it `may_wait`, as room may become free later. Else raise OverBudget. A need
+        above a bound's whole limit raises in any case.
         """
         spent = self._spent(spent_since)
         kept = Spend(requests=sum(room.left for room in self._rooms))
@@ -171,8 +178,8 @@ class Ledger:
         return True
 
     def _start(self, hours: int) -> int:
-        """Return the hour in which the present period of so many hours began."""
-        # The epoch began at midnight of UTC, so days begin at its multiples of 24 hours.
+        """Return the hour in which the present period of this length began."""
+        # The Unix epoch began at midnight UTC, so each day begins at a multiple of 24 hours.
         hour = self._hour()
         return hour - hour % hours
 
@@ -180,13 +187,13 @@ class Ledger:
         return self._clock.now() // _NANOSECONDS_PER_HOUR
 
     def _wake(self) -> None:
-        # A new event for those who wait from now on: a set one would not let them wait.
+        # Tasks that wait from now on need a new event, as an event that is set would not make them wait.
         self._freed.set()
         self._freed = asyncio.Event()
 
 
 def _why_not(bound: _Bound, used: float, needed: float, free_at: int) -> str:
-    """Say which bound leaves no room; `free_at` is the hour in which its next period begins."""
+    """Say which bound leaves no room. `free_at` is the hour in which its next period begins."""
     says = f"judge.budget.{bound.key} is {bound.limit:.10g}"
     if needed > bound.limit:
         what = f"the {needed:.10g} requests of a trace"
@@ -198,7 +205,7 @@ def _why_not(bound: _Bound, used: float, needed: float, free_at: int) -> str:
 
 
 def estimated_tokens(request: JudgeRequest) -> int:
-    """Estimate the tokens of a request, without the model's tokenizer."""
+    """Estimate the tokens of a request without the model's tokenizer."""
     texts = [*(message.text for message in request.messages), json.dumps(request.schema)]
     return sum(tokens(text) + _TOKENS_PER_MESSAGE for text in texts)
 

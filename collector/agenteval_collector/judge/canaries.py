@@ -1,7 +1,8 @@
-"""Ask the judge again about traces that it has judged, to notice when it says something else.
+"""Ask the judge again about traces that it has judged, to notice when its scores change.
 
-What is needed to ask is frozen when a trace is chosen, so that the set does not depend on how long spans are kept.
-Whatever is asked goes the way of all judging, under the same budget, but not through the cache, and changes no outcome.
+A trace is frozen when it is chosen, with all that is needed to ask about it. So the set of canaries does not depend on
+how long spans are kept. Rechecks use the same queue and the same budget as all judging, but not the cache. They change
+no outcome.
 """
 
 import hashlib
@@ -26,27 +27,32 @@ from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Status, S
 logger = logging.getLogger(__name__)
 
 CANDIDATES: Final = 200
-"""Newest judged traces that canaries are chosen from."""
+"""The number of newest judged traces that canaries are chosen from."""
 
 
 _AGAIN = Unscored(status=Status.PENDING, reason="asked again; its score stays as it is")
 
 Freeze: TypeAlias = Callable[[JudgeJob], bytes | None]
-"""Freezes the trace of a job; None where its spans are gone, or it is too large to be kept. May block."""
+"""Freezes the trace of a job. Returns None where its spans are gone, or it is too large to be kept. May block."""
 EVERY: Final = 20 * 3600.0
-"""Seconds until a trace is asked about again: daily."""
+"""Seconds until a trace is asked about again, so that it is asked about daily."""
 LOOK_EVERY: Final = 600.0
-"""Seconds between two looks for what is to be asked."""
+"""Seconds between two looks for traces that are due."""
 LIFETIME: Final = 60 * 24 * 3600.0
-"""Seconds until a canary gives way to a newer trace: so long content is kept at most, and so long a drift is told of
-that somebody has accepted."""
+"""Seconds until a canary gives way to a newer trace.
+
+This is how long its content is kept at most. It is also how long a drift is reported that somebody has accepted.
+"""
 KEPT: Final = 90 * 24 * 3600.0
-"""Seconds for which answers are kept that no newer one has replaced."""
+"""Seconds for which an answer is kept that no newer answer has replaced."""
 
 
 def candidates(store: CanaryStore, names: Container[str]) -> list[list[Evaluation]]:
-    """List traces that may be canaries by their scores of these names, whichever model gave them, in the order of
-    choice: labelled ones first, then at random, from those that fail and from those that pass in turn."""
+    """List the traces that may become canaries, each by its scores of these names, in the order of choice.
+
+    The scores of any model count. Labelled traces come first. Within each group the order is random, and traces that
+    fail and traces that pass alternate.
+    """
     found = {
         each[0].subject_id: each
         for labelled in (True, False)
@@ -59,7 +65,7 @@ def candidates(store: CanaryStore, names: Container[str]) -> list[list[Evaluatio
 
 
 def _across(candidates: Iterable[list[Evaluation]]) -> Iterable[list[Evaluation]]:
-    """Put traces in a random order that is the same each time, those that fail and those that pass in turn."""
+    """Order traces at random, the same way each time. Traces that fail and traces that pass alternate."""
     drawn = sorted((each for each in candidates if each), key=lambda each: _lot(each[0].subject_id))
     failed = [each for each in drawn if any(score.success is False for score in each)]
     passed = [each for each in drawn if not any(score.success is False for score in each)]
@@ -71,7 +77,7 @@ def _lot(trace_id: str) -> bytes:
 
 
 def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[JudgedEvaluator], now: int) -> JudgeJob:
-    """Make the job to ask again for the scores of these evaluators, at the time `now` (ns)."""
+    """Make the job that asks again for the scores of these evaluators, at the time `now` (ns)."""
     pending = [
         Evaluation(
             name=each.name,
@@ -104,9 +110,9 @@ def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[
 
 
 class Canaries:
-    """At most `wanted` traces; where that is 0, none is kept. The taker of judgements in front of `take`.
+    """Keeps at most `wanted` canaries, and none where that is 0. Takes judgements in front of `take`.
 
-    Belongs to the judge's event loop, but `drifts`, which any thread may read.
+    Belongs to the judge's event loop. Other threads may only read `drifts` and call `stored_drifts`.
     """
 
     def __init__(
@@ -130,10 +136,10 @@ class Canaries:
         self.drifts: tuple[Drift, ...] = ()
 
     def due(self) -> list[JudgeJob]:
-        """Return the traces to ask about again now; most of the time none."""
+        """Return the jobs of the canaries to ask about again now. Mostly there are none."""
         if self._clock.monotonic() < self._next:
             return []
-        # First, so that a store that is away is not asked at every wake of the stage.
+        # The next look is set first. Else a store that is away would be asked at every wake of the stage.
         self._next = self._clock.monotonic() + LOOK_EVERY
         return self._unless_unavailable(self._look) or []
 
@@ -145,8 +151,10 @@ class Canaries:
             self._hand_on(judgement)
 
     def stored_drifts(self) -> tuple[Drift, ...]:
-        """Return the drifts by all answers that are stored, whichever process asked. From any thread. Raises
-        Unavailable."""
+        """Return the drifts by all stored answers, whichever process asked.
+
+        From any thread. Raises Unavailable.
+        """
         return find_drifts([each for each in self._store.answers() if each.name in self._evaluators])
 
     def _unless_unavailable(self, step: Callable[[], list[JudgeJob] | None]) -> list[JudgeJob] | None:
@@ -169,7 +177,7 @@ class Canaries:
             return []
         if len(canaries) < self._wanted:
             canaries += self._choose(self._wanted - len(canaries))
-        # Also where nothing was asked yet: after a restart the drifts are those of the stored answers.
+        # Compare even where nothing was asked yet: after a restart, the drifts come from the stored answers.
         self._compare()
         by_trace = groupby(sorted(self._store.answers(), key=attrgetter("trace_id")), key=attrgetter("trace_id"))
         answers = {trace_id: list(found) for trace_id, found in by_trace}
@@ -179,7 +187,7 @@ class Canaries:
         return jobs
 
     def _choose(self, missing: int) -> list[Canary]:
-        """Freeze further canaries with the scores that they have."""
+        """Choose and freeze further canaries, and keep the scores that they have."""
         chosen: list[Canary] = []
         for scores in candidates(self._store, self._evaluators):
             if len(chosen) == missing:
@@ -191,7 +199,7 @@ class Canaries:
                 continue
             canary = Canary(trace_id=trace_id, session_id=session_id, revision=revision, chosen_at=now)
             given = (
-                # By the model that gave the score, which may be another one than is asked now.
+                # The model that gave the score may differ from the one that is asked now.
                 _answer(
                     replace(self._evaluators[each.name], version=each.version, model=each.model),
                     each,
@@ -205,7 +213,10 @@ class Canaries:
         return chosen
 
     def _job(self, canary: Canary, answers: Sequence[CanaryAnswer]) -> JudgeJob:
-        """Make the job of a canary: pending is what was answered long ago, or in another way than it is asked now."""
+        """Make the job of a canary.
+
+        An evaluator is asked again where its newest answer is too old, or has another version or model than now.
+        """
         newest = {each.name: each for each in sorted(answers, key=attrgetter("last_at"))}
         stale = self._clock.now() - round(EVERY * 1e9)
         due = [
@@ -221,7 +232,7 @@ class Canaries:
         errors = {each.outcome.error_type for each in judgement.evaluations if isinstance(each.outcome, Failure)}
         if SPANS_GONE in errors:
             self._store.drop_canary(job.trace_id)
-        # Without room nothing was asked: it stays due.
+        # Without room in the queue nothing was asked, so the canary stays due.
         elif NO_ROOM not in errors:
             self._store.keep_answers(
                 _answer(self._evaluators[given.name], given, now)
@@ -244,7 +255,7 @@ class Canaries:
 
 
 def _answer(by: JudgedEvaluator, given: Evaluation, at: int) -> CanaryAnswer:
-    """Return what the evaluator gave at that time (ns), as it was asked then."""
+    """Make the answer of an evaluator at that time (ns), in the version and model of `by`."""
     value = given.outcome.value if isinstance(given.outcome, Score) else None
     return CanaryAnswer(
         trace_id=given.subject_id,

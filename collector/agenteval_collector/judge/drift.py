@@ -1,8 +1,8 @@
-"""Test whether the judge scores the same traces otherwise than before.
+"""Test whether the judge scores the same traces differently than before.
 
-Two exact tests on pairs: McNemar's on those that passed and fail now, or the other way round (1947, "Note on the
-sampling error of the difference between correlated proportions"), and the sign test on scores that rose or fell. The
-smaller p-value counts, twice, as there are two (Bonferroni).
+There are two exact tests on pairs. McNemar's test takes the traces that changed between pass and fail (1947, "Note on
+the sampling error of the difference between correlated proportions"). The sign test takes the scores that rose or
+fell. The smaller p-value counts. It is doubled, because there are two tests (Bonferroni).
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from scipy.special import bdtr
 
 from agenteval_collector.model.drift import CanaryAnswer, Drift, Flip
 
-# Seven evaluators are looked at each day: at 0.05 a judge that only wavers would be accused every third day.
+# Seven evaluators are tested each day. At 0.05, a judge that only wavers would be accused every third day.
 LEVEL: Final = 0.01
-"""Chance that a judge that did not change is said to have drifted, for one evaluator at one look."""
+"""Chance that an unchanged judge is said to have drifted, for one evaluator at one look."""
 TOGETHER: Final = 2 * 24 * 3600 * 1_000_000_000
-"""Nanoseconds before the newest answer within which others count as given with it."""
-# Scores on a scale are computed: equal ones may differ in their last digit.
+"""Nanoseconds before the newest answer. Answers within them count as given together with it."""
+# Scores on a scale are computed, so equal ones may differ in their last digit.
 _SAME: Final = 1e-9
-"""Scores that are less apart are equal."""
+"""Scores that differ by less than this are equal."""
 
 
 def find_drifts(answers: Sequence[CanaryAnswer]) -> tuple[Drift, ...]:
-    """Compare the newest answers of each evaluator with those before, by name."""
+    """Compare the newest answers of each evaluator with its earlier answers. Ordered by name."""
     newest = max((each.last_at for each in answers), default=0)
     by_time = sorted(answers, key=attrgetter("name", "last_at"))
     found = []
@@ -41,7 +41,7 @@ def find_drifts(answers: Sequence[CanaryAnswer]) -> tuple[Drift, ...]:
 
 
 class _Pair(NamedTuple):
-    """An answer of now with the score `before`, which was asked for in the way of `was`."""
+    """A newest answer with its score `after`, the score `before`, and the answer `was` that gave the latter."""
 
     now: CanaryAnswer
     after: float
@@ -50,9 +50,10 @@ class _Pair(NamedTuple):
 
 
 def _pair(answers: Sequence[CanaryAnswer]) -> _Pair | None:
-    """Return the newest answer on a trace with what to compare it with.
+    """Return the newest answer on a trace, paired with the score to compare it with; None without one.
 
-    That is the first one that was asked for in the same way; for the first after a change, the last one before it.
+    That score is the first one that was asked for in the same way. For the first answer after a change of question or
+    model, it is the last score before the change.
     """
     *earlier, last = answers
     if last.first_at < last.last_at:
@@ -65,10 +66,10 @@ def _pair(answers: Sequence[CanaryAnswer]) -> _Pair | None:
 
 
 def _alike(pairs: Sequence[_Pair]) -> list[_Pair]:
-    """Return pairs that may be compared together: all their earlier answers were asked for in one way.
+    """Return the pairs that may be compared together. Their earlier answers were all asked for in one way.
 
-    That is the way of now. Right after a change of question or model no earlier answer was asked for so: then it is the
-    newest way before the change.
+    Normally this is the way of now. Right after a change of question or model, no earlier answer was asked for in that
+    way. Then it is the newest way before the change.
     """
     if not pairs:
         return []
@@ -105,5 +106,5 @@ def _drift(name: str, now: CanaryAnswer, pairs: Sequence[_Pair]) -> Drift:
 
 
 def two_sided(one: int, other: int) -> float:
-    """Return the chance that pairs which differ are divided so or more unevenly, were both directions as likely."""
+    """Return the chance that differing pairs divide at least this unevenly, if both directions are equally likely."""
     return min(1.0, 2 * float(bdtr(min(one, other), one + other, 0.5)))

@@ -1,7 +1,8 @@
-"""A trace as it can be put to the judge again when its spans are gone: what the judge is shown of one, and no more.
+"""Keep a trace so that it can be put to the judge again when its spans are gone.
 
-It is redacted as for the judge, and bounded: a value has at most as many tokens as the judge gets to read of a whole
-trace, fewer where the trace does not fit into `MAX_BYTES` so.
+A frozen trace holds the parts that the judge is shown, and no more. It is redacted as for the judge, and bounded. A
+value has at most as many tokens as the judge may read of a whole trace. It has fewer where the trace does not fit into
+`MAX_BYTES` otherwise.
 """
 
 import json
@@ -19,10 +20,10 @@ Part = TypeVar("Part", Tool, ToolCall, ModelCall, Turn, Trace)
 MAX_BYTES: Final = 64 * 1024
 """Bytes of a frozen trace, compressed."""
 _SHARES: Final = (1, 4, 16)
-"""Parts of the tokens that a value may have, tried one after the other until the trace fits."""
+"""Divisors of the tokens that a value may have. They are tried one after the other until the trace fits."""
 
 
-# In this order values are redacted, and so numbered; and they are written in it.
+# The order matters: values are redacted in it, so it numbers their placeholders. They are also written in it.
 _SHOWN: Final[Mapping[type, tuple[str, ...]]] = {
     Tool: ("name", "description", "parameters"),
     ToolCall: ("name", "arguments", "result", "error", "started_at"),
@@ -33,7 +34,7 @@ _SHOWN: Final[Mapping[type, tuple[str, ...]]] = {
         *("earlier", "history", "system_instructions", "turns", "available_tools"),
     ),
 }
-"""The fields of a trace and its parts that the judge is shown, or that say where something belongs."""
+"""The fields that the judge is shown of a trace and its parts, or that say where something belongs."""
 
 _OURS: Final = frozenset({*_SHOWN[Trace][:7], "ended_at"})
 """The fields that were not recorded as they are: ids, times, marks."""
@@ -42,13 +43,13 @@ _LISTS: Final[Mapping[str, type]] = {
     **{"earlier": Turn, "turns": Turn, "available_tools": Tool, "model_calls": ModelCall, "tool_calls": ToolCall},
     **dict.fromkeys(("dialects", "history", "reasoning", "plan"), str),
 }
-"""The fields that are tuples, and of what."""
+"""The fields that are tuples, with the type of their items."""
 
 
 def freeze(trace: Trace, trace_tokens: int, redact: Redact) -> bytes | None:
-    """Return `trace` with the earlier calls and turns that it has; None where it is too large to be kept.
+    """Freeze `trace` with its earlier calls and turns. Return None where it is too large to be kept.
 
-    `redact` is that of one trace, as the judge's material has it.
+    `redact` is the redaction of one trace, the same as for the judge's material.
     """
     whole = shown_whole(trace)
     for share in _SHARES:
@@ -66,8 +67,10 @@ def thaw(frozen: bytes) -> Trace:
 
 
 def shown_whole(trace: Trace) -> Trace:
-    """Return `trace` with all that the judge is shown in its own place: earlier calls of its first turn in the turn,
-    and no messages where they repeat the turns before it."""
+    """Return `trace` with all that the judge is shown in its own place.
+
+    Earlier calls of the first turn are moved into that turn. Messages are left out where the earlier turns hold them.
+    """
     return replace(trace.with_earlier_calls(), told=(), history=() if trace.earlier else trace.history)
 
 
@@ -77,7 +80,7 @@ def written(trace: Trace) -> str:
 
 
 def mapped(part: Part, change: Callable[[Json], Any]) -> Part:
-    """Return a trace, or a part of one, with every recorded value changed; what was not recorded stays None."""
+    """Return a trace, or a part of one, with every recorded value changed. A missing value stays None."""
 
     def changed(value: Any) -> Any:
         if isinstance(value, tuple):
@@ -91,7 +94,7 @@ def mapped(part: Part, change: Callable[[Json], Any]) -> Part:
 
 
 def _made(of: Any, written: Any) -> Any:
-    """Make a part, or a text, of what is written of it."""
+    """Make a part, or a text, from its JSON form."""
     if of is str:
         return written
     fields = {name: written[name] for name in _SHOWN[of]}

@@ -1,4 +1,4 @@
-"""Make the judgement of a job."""
+"""Make the judgement of a job: load its trace, have it judged, and turn errors into outcomes."""
 
 import asyncio
 import logging
@@ -18,20 +18,20 @@ from otel_agenteval.text import cut
 logger = logging.getLogger(__name__)
 
 Load: TypeAlias = Callable[[JudgeJob], Trace | None]
-"""Reads a job's trace again; None where its spans are not kept any more. May block; called from any thread."""
+"""Reads a job's trace again. Returns None where its spans are no longer kept. May block; called from any thread."""
 
 JudgeTrace: TypeAlias = Callable[[Trace, Collection[str], Ask], Coroutine[Any, Any, Mapping[str, Judged]]]
-"""`Panel.judge`."""
+"""Judges a trace: `Panel.judge`."""
 
 SPANS_GONE: Final = "spans_gone"
-"""The error of a trace that cannot be read any more."""
+"""The error of a trace that can no longer be read."""
 MAX_REASON: Final = 500
 """Characters of an error that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """Makes judgements on one event loop. `asking` makes the `Ask` of a job, which adds its exchanges to the list."""
+    """Makes judgements on one event loop. `asking` makes the `Ask` of a job, which adds exchanges to the list."""
 
     load: Load
     judge_trace: JudgeTrace
@@ -39,7 +39,7 @@ class Judgements:
     clock: Clock
 
     async def find(self, job: JudgeJob) -> Judgement:
-        """Have the trace judged; a defect of ours is an outcome too.
+        """Have the job's trace judged. A bug of ours becomes a failed outcome.
 
         Raises JudgeUnavailable, and RetryableError where our own store refuses.
         """
@@ -83,4 +83,4 @@ def _drawn_as(pending: Evaluation, outcome: Outcome) -> Outcome:
 _UNKNOWN: Final = Judged(
     outcome=Failure(error_type="unknown_evaluator", reason="the settings have no judged evaluator of this name")
 )
-"""For an outcome that has waited since before the settings changed."""
+"""The outcome of an evaluator that the settings no longer have: they changed while it waited."""

@@ -1,11 +1,13 @@
-"""Judge a trace by independent votes: choose the questions of each, ask them in their order, and merge the scores.
+"""Judge a trace by independent votes.
+
+A panel chooses the questions of each vote, asks them in their order, and merges the scores.
 
     at once          extract (task, outcome, plan)   tools
     after extract    execution   completion   plan
 
-A vote is at most five requests for all seven metrics, two of them with the transcript; more only where evaluators that
-share a question have models of their own. Confidence is a part of execution that needs no extraction: where nothing
-else is asked with it, it is asked at once, and where the extraction fails, alone.
+A vote takes at most five requests for all seven metrics; two of them hold the transcript. It takes more only where
+evaluators that share a question have models of their own. Confidence is a part of execution that needs no extraction.
+It is asked at once where nothing else is asked with it, and alone where the extraction fails.
 """
 
 import asyncio
@@ -38,17 +40,17 @@ from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 
 REQUESTS: Final = 5
-"""Requests that a vote on a trace takes at most with the built-in evaluators; second looks keep within as many."""
+"""The most requests that a vote on a trace takes with the built-in evaluators. Second looks keep to it too."""
 SECOND_LOOKS: Final = 2
-"""Further votes of the evaluators whose score is near its threshold, at most."""
+"""The most further votes of the evaluators whose score is near its threshold."""
 
 _PLANS: Final = frozenset({"plan_adherence", "plan_quality"})
 _FROM_EXTRACT: Final = _PLANS | {"task_completion", "step_efficiency"}
-"""The evaluators that are judged by what the extraction finds."""
+"""The evaluators whose questions need the extraction."""
 
 
 def _version(*questions: str) -> str:
-    """Make the version of an evaluator that rests on these questions: it rises with each of theirs."""
+    """Make the version of an evaluator from the versions of its questions. It rises with each of them."""
     return str(1 + sum(int(version) - 1 for version in questions))
 
 
@@ -61,12 +63,12 @@ JUDGED: Final[Mapping[str, str]] = {
     "plan_adherence": _version(extract.VERSION, execution.VERSION),
     "plan_quality": _version(extract.VERSION, PLAN_VERSION),
 }
-"""The built-in evaluators that ask a judge, with the version of each."""
+"""The built-in evaluators that ask a judge, each with its version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A judged outcome, and the model that gave it; None where none was asked or none answered."""
+    """A judged outcome and the model that gave it. The model is None where none was asked or none answered."""
 
     outcome: Outcome
     model: str | None = None
@@ -74,7 +76,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """A score that one vote gives, which `reading` finds in `answer`, the answer to a question of this `version`."""
+    """The score of one vote. `reading` finds it in `answer`.
+
+    `version` is that of the question that was answered.
+    """
 
     reading: Reading
     version: str
@@ -86,15 +91,17 @@ class Ballot:
 
 
 Vote: TypeAlias = dict[str, Ballot | Judged]
-"""The scores of one vote on a trace, by evaluator; a Judged where there is none."""
+"""The scores of one vote on a trace, by evaluator. A Judged stands where there is no score."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Judges a trace by `votes` at once. Evaluators whose score is then within `band` of its threshold get up to two
-    more, as far as the whole takes no more than `REQUESTS` for each of `votes`.
+    """Judges a trace by several votes at once. `votes` is their number.
 
-    `models` and `thresholds` are by evaluator, rubrics among them; `model` does the extraction, and judges where
+    An evaluator whose score is within `band` of its threshold gets up to two further votes. All votes together keep to
+    `REQUESTS` requests for each of `votes`.
+
+    `models` and `thresholds` are by evaluator, including rubrics. `model` does the extraction, and judges where
     `models` names no other. `redactor` makes a redaction for one trace, in which equal values stay recognisable.
     """
 
@@ -109,16 +116,16 @@ class Panel:
     band: float = 0.0
 
     async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
-        """Give an outcome for each of `wanted` that has a threshold.
+        """Return an outcome for each of `wanted` that has a threshold.
 
-        Raises JudgeUnavailable even if other questions were answered: a cache can give those answers again.
+        Raises JudgeUnavailable even if other questions were answered. A cache can give those answers again.
         """
         asked = self.thresholds.keys() & set(wanted)
         precluded = {name: Judged(outcome=reason) for name in asked if (reason := preclude(trace, name))}
         names = frozenset(asked - precluded.keys())
         shown = Materials(self, trace)
         try:
-            # A trace is judged whole or not at all.
+            # Room is kept for all votes at once, so that a trace is judged whole or not at all.
             async with ask.room(self.votes * OneVote(shown, names, ask).most):
                 return precluded | await self._judged(shown, names, ask)
         except OverBudget as bound:
@@ -138,12 +145,14 @@ class Panel:
     def _second_look(
         self, shown: "Materials", cast: Mapping[str, Sequence[Ballot | Judged]], ask: Ask
     ) -> tuple[frozenset[str], int]:
-        """Return the evaluators that further votes are asked about, those nearest to their threshold first, and the
-        number of these votes, as far as there are requests left."""
+        """Return the evaluators to vote on again, and the number of further votes.
+
+        Evaluators nearest to their threshold come first, as far as there are requests left.
+        """
         margins = {name: margin(each) for name, each in cast.items()} if self.band else {}
         left = REQUESTS * self.votes - ask.requests
         chosen: frozenset[str] = frozenset()
-        # By name where margins are equal, so that the same trace is asked about in the same way, from the cache.
+        # Equal margins are ordered by name. So the same trace is asked about in the same way, and the cache answers.
         for name in sorted(margins, key=lambda each: (margins[each], each)):
             with_it = chosen | {name}
             if margins[name] <= self.band and OneVote(shown, with_it, ask).most <= left:
@@ -152,7 +161,7 @@ class Panel:
 
 
 async def _all(parts: Iterable[Coroutine[Any, Any, Vote]]) -> list[Vote]:
-    """Await all parts at once. The first that raises ends the others, and is raised as it is."""
+    """Await all parts at once. The first part that raises cancels the others, and its error is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(part) for part in parts]
@@ -167,9 +176,10 @@ async def _together(parts: Iterable[Coroutine[Any, Any, Vote]]) -> Vote:
 
 
 def merged(cast: Sequence[Ballot | Judged]) -> Judged:
-    """Return the outcome of one evaluator's votes, at least one.
+    """Return the outcome of one evaluator's votes. There must be at least one vote.
 
-    Votes that have failed are left out where others have not. Where most say that it does not apply, it does not.
+    Failed votes are left out where other votes have a score. Where most votes say that the evaluator does not apply,
+    that is the outcome.
     """
     ballots = _ballots(cast)
     without = [each for each in cast if isinstance(each, Judged)]
@@ -187,7 +197,7 @@ def merged(cast: Sequence[Ballot | Judged]) -> Judged:
 
 
 def margin(cast: Sequence[Ballot | Judged]) -> float:
-    """Return how far the votes of one evaluator come from its threshold; infinite where none gives a score."""
+    """Return the distance of the votes of one evaluator from its threshold, infinite where none has a score."""
     ballots = _ballots(cast)
     if not ballots:
         return inf
@@ -200,8 +210,10 @@ def _ballots(cast: Sequence[Ballot | Judged]) -> list[Ballot]:
 
 @dataclass(frozen=True)
 class Materials:
-    """The parts of a trace that all votes are shown, redacted and fitted once; `Panel.trace_tokens` hold them and what
-    came before."""
+    """The parts of a trace that all votes are shown, redacted and fitted once.
+
+    The trace and what came before it share `Panel.trace_tokens`.
+    """
 
     panel: Panel
     trace: Trace
@@ -229,13 +241,13 @@ class Materials:
 
     @cached_property
     def planned(self) -> list[str]:
-        """The recorded plan."""
+        """The plan that was recorded."""
         return extract.recorded_plan(self.trace, self.room // 4, self.redact)
 
 
 @dataclass(frozen=True)
 class OneVote:
-    """The questions about one trace, and what their answers come to for each evaluator in `asked`."""
+    """The questions of one vote on a trace, and the scores of their answers for each evaluator in `asked`."""
 
     shown: Materials
     asked: frozenset[str]
@@ -248,13 +260,13 @@ class OneVote:
 
     @property
     def most(self) -> int:
-        """The largest number of questions that there may be."""
+        """The largest number of questions that this vote may need."""
         alone = self.asked & {"task_completion", "plan_quality"}
         return len(self.at_once) + bool(self.asked & _FROM_EXTRACT) + len(self.sharing) + len(alone)
 
     async def cast(self) -> Vote:
-        """Ask."""
-        # The extraction is first: others wait for it.
+        """Ask all questions of this vote."""
+        # The extraction comes first, as other questions wait for it.
         extraction = [self.from_extract()] if self.asked & _FROM_EXTRACT else []
         return await _together(extraction + [self.score(question) for question in self.at_once])
 
@@ -276,7 +288,7 @@ class OneVote:
 
     @cached_property
     def sharing(self) -> list[dict[str, float]]:
-        """The evaluators that are asked with execution after the extraction, by model."""
+        """The groups of evaluators that are asked with execution after the extraction, one group for each model."""
         return [group for group in self.by_model(execution.NAMES) if group.keys() != {execution.CONFIDENCE}]
 
     @property
@@ -291,7 +303,7 @@ class OneVote:
         return execution.execution(shown.transcript, thresholds, task=task, plan=planned, earlier=shown.earlier)
 
     async def from_extract(self) -> Vote:
-        """Find the outcomes that rest on task, outcome and plan."""
+        """Ask for the outcomes that need the task, the outcome and the plan."""
         names = self.asked & _FROM_EXTRACT
         planned = self.shown.planned
         fields = [extract.TASK]
@@ -314,7 +326,10 @@ class OneVote:
         return found | await _together(self.score(question) for question in questions)
 
     def after_extract(self, facts: Mapping[str, Any], planned: list[str], names: frozenset[str]) -> list[Question]:
-        """Make the questions about `names` that need the extraction, with those that share a question with them."""
+        """Make the questions about `names` that need the extraction.
+
+        Evaluators that share a question with these are asked in it too.
+        """
         task, thresholds = facts[extract.TASK], self.panel.thresholds
         wanted = names | {execution.CONFIDENCE}
         groups = [{name: group[name] for name in group if name in wanted} for group in self.sharing]
@@ -326,7 +341,7 @@ class OneVote:
         return questions
 
     def by_model(self, names: Iterable[str]) -> list[dict[str, float]]:
-        """Group the thresholds of those that are asked by model."""
+        """Group the thresholds of the evaluators that are asked, by their model."""
         groups: dict[str, dict[str, float]] = {}
         for name in names:
             if name in self.asked:
@@ -344,8 +359,8 @@ class OneVote:
         return {each.evaluator: Ballot(each, question.version, answer) for each in question.readings}
 
     async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:
-        """Ask a question. Returns its answer, or the outcome of all that depends on it."""
-        # Once more, though the materials are redacted: facts from the extraction are the judge's words.
+        """Ask a question. Return its answer, or the outcome of everything that depends on it."""
+        # The materials are redacted already. But facts from the extraction are the judge's words, which are not.
         data = cast("dict[str, Json]", self.shown.redact(dict(question.data)))
         try:
             return await self.ask(replace(question, data=data), model=model, vote=self.number)

@@ -1,4 +1,4 @@
-"""The ports of judging, and the things that pass between its parts."""
+"""The ports of judging, and the values that pass between its parts."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -11,13 +11,13 @@ from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Score
 
 OPENAI: Final = "https://api.openai.com/v1"
-"""The endpoint where the settings name none."""
+"""The endpoint that is used where the settings name none."""
 
 Reply: TypeAlias = Mapping[str, Any]
-"""A judge's reply, decoded and checked: it is as the question's schema says."""
+"""A judge's reply, decoded and checked against the question's schema."""
 
 TakeJudgement: TypeAlias = Callable[[Judgement], None]
-"""Takes what the judge says; the evaluation. Must not block; called from any thread."""
+"""Takes a judgement; implemented by the evaluation. Must not block; called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
-    """One request; its first message is the system's. The reply has to follow `schema`, which is called `name`."""
+    """One request. Its first message is the system's. The reply must follow `schema`, whose name is `name`."""
 
     name: str
     model: str
@@ -41,9 +41,10 @@ class JudgeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """The reply as it came, unread. Tokens are None where the endpoint does not say, `temperature` where it takes none.
+    """The text of a reply as it came, not read yet.
 
-    `seconds` is how long it took, retries included.
+    Token counts are None where the endpoint does not report them. `temperature` is None where the endpoint takes none.
+    `seconds` is the time that the reply took, including retries.
     """
 
     text: str
@@ -55,7 +56,7 @@ class JudgeReply:
 
 
 class JudgeError(Exception):
-    """There is no reply. `error_type` has low cardinality; the message says what was wrong and what to do."""
+    """There is no reply. `error_type` has low cardinality. The message says what was wrong and what to do."""
 
     def __init__(self, error_type: str, message: str) -> None:
         super().__init__(message)
@@ -63,9 +64,10 @@ class JudgeError(Exception):
 
 
 class JudgeUnavailable(JudgeError):
-    """Not now: the endpoint is down or slow, or wants to be left alone for `retry_after` seconds.
+    """There is no reply now. The same request may be answered later.
 
-    The same request may be answered later. `lasting`: only somebody's hand can repair it, like a wrong key.
+    The endpoint is down or slow, or asks not to be called for `retry_after` seconds. `lasting` means that only a
+    person can repair the cause, such as a wrong key.
     """
 
     def __init__(
@@ -77,23 +79,23 @@ class JudgeUnavailable(JudgeError):
 
 
 class NoAnswer(JudgeError):
-    """Not at all: the endpoint or the model refuses, or no reply is valid to the last attempt."""
+    """There will be no reply: the endpoint or the model refuses, or no reply was valid to the last attempt."""
 
 
 Settle: TypeAlias = Callable[[Spend | None], None]
-"""Puts what a request has used up in the place of its estimate, once; None: the estimate stands."""
+"""Replaces the estimate of a request by what it really used, once. With None, the estimate stands."""
 
 Reserve: TypeAlias = Callable[[JudgeRequest], Awaitable[Settle]]
-"""Accounts for one HTTP request that is about to leave, by an estimate. Raises OverBudget where it may not leave."""
+"""Reserves the estimate of one HTTP request that is about to leave. Raises OverBudget where it may not leave."""
 
 
 class Judge(Protocol):
-    """Answers requests; safe to be asked many at once on one event loop."""
+    """Answers requests. May be asked many at once on one event loop."""
 
     async def ask(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
-        """Ask. `reserve` is called before every HTTP request, retries included.
+        """Ask the judge. `reserve` is called before every HTTP request, including retries.
 
-        Raises JudgeUnavailable, NoAnswer, and what `reserve` raises.
+        Raises JudgeUnavailable, NoAnswer, and the errors of `reserve`.
         """
 
     async def close(self) -> None:
@@ -101,16 +103,19 @@ class Judge(Protocol):
 
 
 class Malformed(ValueError):
-    """A reply is no answer to its question; the message says what is wrong with it, for the judge to correct."""
+    """A reply is no answer to its question. The message tells the judge what to correct."""
 
 
 class OverBudget(Exception):
-    """The budget does not hold another request; the message says which bound, and when it is free again."""
+    """The budget has no room for another request. The message says which bound, and when it is free again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One evaluator's reading of the replies to a question: `value` of each, `conclude` of all."""
+    """Reads one evaluator's scores from the replies to a question.
+
+    `value` returns the score of one reply, `conclude` the score of all replies together.
+    """
 
     evaluator: str
     threshold: float
@@ -122,10 +127,12 @@ class Reading:
 class Question:
     """One thing that is asked in one request.
 
-    `instructions` are ours, `data` comes from telemetry and is hostile. `schema` describes the reply; `check` raises
-    Malformed for what a schema cannot say. `version` rises with every change of instructions, schema or the way the
-    data is rendered. `readings` give the scores that a reply holds, by which votes are compared: one for each evaluator
-    that the question serves, none for a question that finds facts.
+    `instructions` are written by us. `data` comes from telemetry and is hostile. `schema` describes the reply. `check`
+    raises Malformed for what a schema cannot express. `version` rises with every change of the instructions, the
+    schema or the way the data is rendered.
+
+    `readings` give the scores in a reply, by which votes are compared. There is one for each evaluator that the
+    question serves, and none where the question finds facts.
     """
 
     name: str
@@ -139,7 +146,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A valid reply to a question; `model` and `temperature` as the endpoint took them."""
+    """A valid reply to a question. `model` and `temperature` are those that the endpoint took."""
 
     reply: Reply
     model: str
@@ -151,26 +158,33 @@ class Ask(Protocol):
 
     @property
     def requests(self) -> int:
-        """The requests that were made so far, those for malformed replies included; an answer that was known before
-        counts as one."""
+        """The number of requests that were made so far, including those after malformed replies.
+
+        An answer that was known before counts as one.
+        """
 
     def room(self, questions: int) -> AbstractAsyncContextManager[object]:
-        """Keep room in the budget for so many questions, which are to be asked inside. Raises OverBudget."""
+        """Keep room in the budget for this number of questions. Ask them inside. Raises OverBudget."""
 
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
-        """Ask, independently of other votes. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be
-        answered later."""
+        """Ask, independently of other votes.
+
+        Raises NoAnswer, OverBudget, and JudgeUnavailable where the question may be answered later.
+        """
 
 
 class LedgerStore(Protocol):
     """The store of spending, by hour and model. An `hour` is counted from the Unix epoch, UTC."""
 
     def spend(self, hour: int, model: str, spend: Spend) -> None:
-        """Add to what was spent. It holds when the call returns, also where the process is killed right after."""
+        """Add to what was spent. The addition is durable on return, even if the process is killed right after."""
 
     def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
-        """Add to what was spent where `fits` says so, by what was spent since an hour; return that. What it raises is
-        raised, and nothing is added. Nobody spends in between, in this process or another one."""
+        """Add to what was spent where `fits` agrees, and return whether it did.
+
+        `fits` is given a function that sums up what was spent since an hour. Its errors are raised, and nothing is
+        added then. Nobody else spends in between, in this process or another one.
+        """
         ...
 
     def spent_since(self, hour: int) -> Spend:
@@ -178,10 +192,10 @@ class LedgerStore(Protocol):
 
 
 class AnswerStore(Protocol):
-    """The store of answers, by keys of their questions. Raises Unavailable."""
+    """The store of answers, by the keys of their questions. Raises Unavailable."""
 
     def answer(self, key: str) -> StoredAnswer | None:
-        """Return the answer to a question; None where it is not known."""
+        """Return the answer to a question, or None where it is not known."""
         ...
 
     def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
@@ -189,43 +203,48 @@ class AnswerStore(Protocol):
 
 
 class CanaryStore(Protocol):
-    """The store of canaries and of what the judge said of them. A canary has answers; each is kept by trace, evaluator,
-    version and model. Raises Unavailable."""
+    """The store of canaries, and of the judge's answers about them. Raises Unavailable.
+
+    Each answer is kept by trace, evaluator, version and model.
+    """
 
     def canaries(self) -> list[Canary]:
-        """Return all canaries, by trace id."""
+        """Return all canaries, ordered by trace id."""
 
     def add_canary(self, canary: Canary, frozen: bytes, answers: Iterable[CanaryAnswer]) -> None:
-        """Keep a canary with its frozen trace, and the answers that it has."""
+        """Keep a canary with its frozen trace, and with the answers that it has already."""
 
     def frozen(self, trace_id: str) -> bytes | None:
-        """Return the frozen trace of a canary; None where it is none any more."""
+        """Return the frozen trace of a canary. Return None where the trace is not a canary any more."""
 
     def drop_canary(self, trace_id: str) -> None:
-        """Forget a canary with its frozen trace; its answers stay."""
+        """Forget a canary with its frozen trace. Its answers stay."""
 
     def answers(self) -> list[CanaryAnswer]:
-        """Return all answers, those on traces that were canaries included."""
+        """Return all answers, including those about traces that are no longer canaries."""
 
     def keep_answers(self, answers: Iterable[CanaryAnswer]) -> None:
-        """Keep these as the newest; the first ones stay."""
+        """Keep these as the newest answers. The first answers stay."""
 
     def forget_answers(self, *, before: int) -> None:
-        """Forget the answers of which the newest is older than that time (ns)."""
+        """Forget each answer whose newest score was given before that time (ns)."""
 
     def candidates(self, *, labelled: bool, limit: int) -> list[list[Evaluation]]:
-        """Return scores by the judge of traces that were never canaries, by trace, of the newest traces: of those that
-        people have labelled, or of any that were not judged because of what was found in them."""
+        """Return the judge's scores of the newest traces that were never canaries, grouped by trace.
+
+        These are traces that people have labelled, or else any. Traces that were judged because of a finding are left
+        out of the latter.
+        """
 
 
 class JudgeTelemetry(Protocol):
     """The counters of judging. Thread-safe."""
 
     def asked(self, exchange: JudgeExchange, error_type: str | None) -> None:
-        """Count a request about a question that came to its end: with a valid reply, or with an error."""
+        """Count a request about a question that ended with a valid reply, or with an error."""
 
     def requested(self, model: str, error_type: str | None) -> None:
-        """Count an HTTP request that came to its end, retries included; None where it was answered."""
+        """Count an HTTP request that ended, including retries. `error_type` is None where it was answered."""
 
     def looked_up(self, known: bool) -> None:
         """Count a question by whether its answer was known already."""

@@ -1,9 +1,10 @@
-"""Rates at which the versions of agents pass each judged evaluator, and the draw of what a person should label next.
+"""Compute the rates at which traces pass each judged evaluator, and draw what a person should label next.
 
-Drawn is at random, apart from what the judge passes and from what it fails. The order is that of a hash of the id, so
-the labelled ones of a verdict are a random sample of it, and the same one is drawn until it has a label. So the chance
-of a trace to be labelled is the share of labelled ones among those of which the judge said the same. Which verdict
-comes next is random, too: a person must not be able to guess it.
+A rate is that of one version of an agent. The draw is random, separately among what the judge passes and what it
+fails. Its order is that of a hash of the id. So the labelled traces of a verdict are a random sample of it, and a
+trace is drawn again until it has a label. The chance of a trace to be labelled is then the share of labelled traces
+among those with the same verdict. The verdict that comes next is random too, because a person must not be able to
+guess it.
 """
 
 from collections import Counter
@@ -22,18 +23,18 @@ from otel_agenteval.metrics import JudgedTrace, PassRate, pass_rate
 from otel_agenteval.outcome import SubjectKind
 
 LIVE_VERSIONS: Final = 3
-"""Versions of an agent that gauges show: those that were judged last."""
+"""The number of versions of an agent that gauges show. They are the versions that were judged last."""
 SCRAPE_BUDGET: Final = 0.5
 """Seconds that a scrape may spend on computing rates again."""
 MOST_KNOWN: Final = 2000
-"""Rates that are kept, those that were asked for last."""
+"""The number of rates that are kept. They are the rates that were asked for last."""
 
 
 class JudgedSnapshot(Protocol):
     """The judged traces of the random part, as they are at one moment."""
 
     def rated(self) -> Sequence[RatedChange]:
-        """Return everything that has a rate of passing, that with the newest judgement first."""
+        """Return everything that has a rate of passing. The one with the newest judgement is first."""
         ...
 
     def judged(self, rated: Rated) -> Sequence[JudgedScore]:
@@ -41,7 +42,10 @@ class JudgedSnapshot(Protocol):
         ...
 
     def unscored(self, rated: Rated) -> int:
-        """Count those drawn at random meanwhile that the judge could not score: its answer failed, or the budget."""
+        """Count the traces drawn at random in the same time that the judge could not score.
+
+        Either its answer failed, or the budget was used up.
+        """
         ...
 
 
@@ -53,8 +57,10 @@ class JudgedRecords(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A trace to be labelled, or a session as a whole, which then has no `trace_id`. `probability` is the chance of
-    those with its verdict to be labelled, once it is."""
+    """A trace, or a whole session, that is to be labelled. A session has no `trace_id`.
+
+    `probability` is the chance of a subject with this verdict to be labelled, once this one has its label.
+    """
 
     subject: SubjectKind
     trace_id: str | None
@@ -65,7 +71,10 @@ class Draw:
 
 
 def draw(scores: Sequence[JudgedScore], *, skip: Collection[str] = ()) -> Draw | None:
-    """Return the next one but those in `skip`, ids which keep their place; None where no more is left."""
+    """Return the next subject to be labelled. Return None where no more is left.
+
+    Subjects whose ids are in `skip` are passed over. They keep their place in the order.
+    """
     waiting = [each for each in scores if each.label is None and each.subject_id not in skip]
     if (score := _first(waiting)) is None:
         return None
@@ -82,7 +91,7 @@ def draw(scores: Sequence[JudgedScore], *, skip: Collection[str] = ()) -> Draw |
 
 
 def _first(waiting: Sequence[JudgedScore]) -> JudgedScore | None:
-    """Return the first of one of the two verdicts, of either as often, as long as there are both."""
+    """Choose the first subject of one of the two verdicts. Each verdict is as likely, while both have any left."""
     heads = [
         min(alike, key=lambda each: _place(each.subject_id))
         for verdict in (True, False)
@@ -90,7 +99,7 @@ def _first(waiting: Sequence[JudgedScore]) -> JudgedScore | None:
     ]
     if not heads:
         return None
-    # By a hash too, so that the same one is drawn until it has a label.
+    # The verdict is chosen by a hash too, so that the same subject is drawn until it has a label.
     return heads[_place("".join(each.subject_id for each in heads))[0] % len(heads)]
 
 
@@ -106,7 +115,7 @@ class _Known:
 
 
 class PassRates:
-    """Rates of passing over judged traces. Thread-safe; raises Unavailable."""
+    """Computes rates of passing over judged traces. Thread-safe; raises Unavailable."""
 
     def __init__(self, records: JudgedRecords, clock: Clock) -> None:
         self._records = records
@@ -124,8 +133,10 @@ class PassRates:
         limit: int,
         cursor: str | None = None,
     ) -> Page[VersionRate]:
-        """Return at most `limit` rates, those with the newest judgement first; None is any. Raises InvalidRequest for
-        a cursor of another listing."""
+        """Return at most `limit` rates. The rate with the newest judgement is first.
+
+        For `agent`, `version` and `name`, None means any. Raises InvalidRequest for a cursor of another listing.
+        """
         asked = (agent, version, name)
         with self._lock, self._records.snapshot() as records:
             following = behind(records.rated(), cursor, lambda each: each.rated)
@@ -134,15 +145,17 @@ class PassRates:
         return Page(items=items, next_cursor=encode_cursor(items[-1].rated) if len(wanted) > limit else None)
 
     def rated(self) -> list[Rated]:
-        """Return everything that has a rate, that with the newest judgement first."""
+        """Return everything that has a rate. The one with the newest judgement is first."""
         with self._records.snapshot() as records:
             return [each.rated for each in records.rated()]
 
     def next_draw(
         self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
     ) -> tuple[Rated, Draw] | None:
-        """Return the trace or session to be labelled next, of what was judged last where no agent or version is given;
-        None where nothing is left."""
+        """Return the trace or session to be labelled next. Return None where nothing is left.
+
+        Where no agent or version is given, it is taken from what was judged last.
+        """
         with self._records.snapshot() as records:
             for each in records.rated():
                 if _matches(each.rated, (agent, version, name)):
@@ -151,10 +164,11 @@ class PassRates:
         return None
 
     def newest(self) -> list[VersionRate]:
-        """Return the rates that gauges show: of each agent and evaluator the `LIVE_VERSIONS` that were judged last.
+        """Return the rates that gauges show: of each agent and evaluator, the `LIVE_VERSIONS` that were judged last.
 
-        Those that changed are computed again for `SCRAPE_BUDGET` seconds, those first that waited longest; the others
-        show what they showed before, or nothing yet, until the next call.
+        Rates that have changed are computed again, for `SCRAPE_BUDGET` seconds. Those that waited longest come first.
+        The other rates are returned as they were before, or left out where they were never computed, until the next
+        call.
         """
         with self._lock, self._records.snapshot() as records:
             live = _live(records.rated())
@@ -169,7 +183,7 @@ class PassRates:
         return float("-inf") if known is None else known.at
 
     def _current(self, records: JudgedSnapshot, change: RatedChange) -> VersionRate:
-        """Return a rate as it is now."""
+        """Return a rate as it is now. Compute it only where it has changed."""
         known = self._known.get(change.rated)
         if known is not None and known.change == change:
             return known.found
@@ -181,10 +195,10 @@ class PassRates:
 
 
 def rate_of(scores: Sequence[JudgedScore]) -> PassRate:
-    """Return the rate at which traces pass, corrected by the labels of those that were drawn to be labelled."""
+    """Return the rate at which traces pass, corrected by the labels of the traces that were drawn."""
     judged = Counter(each.passed for each in scores)
     labelled = Counter(each.passed for each in scores if each.label is not None)
-    # Without a label on what the judge fails, say, nothing tells how often it is wrong there.
+    # Where no label is on what the judge fails, for instance, nothing shows how often it is wrong there.
     blind = [verdict for verdict in judged if not labelled[verdict]]
     if labelled and blind:
         told = pass_rate(JudgedTrace(each.session_id, each.passed) for each in scores)

@@ -1,4 +1,4 @@
-"""Decide which outcomes of a trace are left to the judge, when the trace is evaluated and without asking."""
+"""Decide at evaluation which outcomes of a trace are left to the judge. Nothing is asked here."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -16,25 +16,28 @@ from otel_agenteval.model import Trace
 from otel_agenteval.outcome import JudgedPart, Outcome, Status, Unscored
 
 PLACES: Final = 10
-"""Places that are kept at most: so many sessions may be escalated one after the other, after a quiet time."""
+"""The most places that are kept. After a quiet time, this many sessions may be escalated one after the other."""
 KEPT_FOR_ERRORS: Final = 5
-"""Places that a session without an error does not get, unless every session gets one."""
+"""Places that a session without an error cannot take, unless every session gets a place."""
 
 _WITHOUT_ANSWER: Final = ("tool_correctness", "argument_correctness", "plan_quality")
-"""These look at what was done or planned before the answer."""
+"""The evaluators that look at what was done or planned before the answer. They need no answer."""
 SESSIONS: Final = 10_000
-"""Sessions that are remembered with their part of the sample."""
+"""The number of sessions that are remembered with their part of the sample."""
 
 PartsOf: TypeAlias = Callable[[str], frozenset[JudgedPart | None]]
-"""The parts of a session's traces that there was something to judge in; None stands for those that are sampled out.
-Empty for a session that was not seen before."""
+"""Returns the parts of the sample that the traces of a session were judged in.
+
+Only traces with something to judge count. None stands for those that were sampled out. The set is empty for a session
+that was not seen before.
+"""
 
 
 class Escalation:
     """Gives places to sessions with findings. Belongs to the evaluation's thread.
 
-    Each session that is seen brings `share` of a place, and an escalated one takes a whole one: at no time are more
-    than `share` of the sessions escalated. It starts without places, so this holds over a restart too.
+    Each new session adds `share` of a place, and an escalated session takes a whole place. So at no time are more than
+    `share` of the sessions escalated. It starts without places, so this also holds over a restart.
     """
 
     def __init__(self, share: float, telemetry: Telemetry) -> None:
@@ -43,29 +46,29 @@ class Escalation:
         self._places = 0.0
 
     def saw_session(self) -> None:
-        """Note a session that was not seen before."""
+        """Add the share of a session that was not seen before."""
         self._places = min(self._places + self.share, PLACES)
 
     def take(self, worst: Severity, *, counts: bool) -> bool:
-        """Take a place for a session whose worst finding is of this severity; return whether there was one.
+        """Take a place for a session whose worst finding has this severity. Return True where there was one.
 
-        Each place that is taken is counted. That there was none is counted where the session `counts`: each session
-        does so once, however many of its traces find no place.
+        Each place that is taken is counted. A missing place is counted where the session `counts`. Each session counts
+        once, however many of its traces find no place.
         """
         kept = 0.0 if worst is Severity.ERROR or self.share >= 1.0 else KEPT_FOR_ERRORS
         has_place = self._places - kept >= 1.0
         if has_place:
             self._places -= 1.0
-        # A session that finds none at first and gets one later counts as both.
+        # A session that finds no place at first and gets one later is counted both ways.
         if has_place or counts:
             self._telemetry.count(Counted.ESCALATED if has_place else Counted.NOT_ESCALATED)
         return has_place
 
 
 def preclude(trace: Trace, name: str) -> Unscored | None:
-    """Find the reason why the judged evaluator or rubric `name` cannot score `trace`; None: the judge is to be asked.
+    """Return why the judged evaluator or rubric `name` cannot score `trace`. None means that the judge is to be asked.
 
-    An empty answer, and a turn that failed, are judged: they are what came of the task.
+    An empty answer and a failed turn are judged, as they are the result of the task.
     """
     if not trace.turns:
         return unanswered(trace)
@@ -97,7 +100,7 @@ def _nothing_of_its_own(trace: Trace, name: str) -> Unscored | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedEvaluator:
-    """A built-in evaluator or a rubric that asks the judge; `of_runs`: about traces of runs alone."""
+    """A built-in evaluator or a rubric that asks the judge. `of_runs` limits it to traces of runs."""
 
     name: str
     version: str
@@ -107,7 +110,7 @@ class JudgedEvaluator:
 
 
 class Selection(NamedTuple):
-    """The part of the sample that a trace belongs to, and what this makes of its judged outcomes."""
+    """The part of the sample that a trace belongs to, and the outcome that this gives its judged evaluators."""
 
     part: JudgedPart | None
     outcome: Unscored
@@ -117,8 +120,9 @@ class Selection(NamedTuple):
 class Referrals:
     """Gives a trace an outcome of each of `evaluators`: pending, sampled out, or unscored with nothing to judge.
 
-    A session is judged in one part. It is in the random part where its id is drawn. Else it is in the escalated part
-    from the trace on whose findings got it a place. `parts_of` says what became of it before the collector started.
+    A session is judged in one part. It is in the random part where its id is drawn. Otherwise it is in the escalated
+    part, from the trace on whose findings got it a place. `parts_of` returns the parts of a session from before the
+    collector started.
     """
 
     evaluators: Sequence[JudgedEvaluator]
@@ -131,20 +135,23 @@ class Referrals:
 
     def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> list[Referral]:
         concerned = _concerned(self.evaluators, trace)
-        # Nothing will be asked, so its session is not looked up either, and takes no place.
+        # Nothing will be asked, so the session is not looked up, and takes no place.
         if all(precluded is not None for _, precluded in concerned):
             return _referrals(concerned, self._left_out())
         return _referrals(concerned, self._select(session_id, findings))
 
     def refer_session(self, session_id: str) -> Referral | None:
-        """Leave the goal of a session that is over to the judge, where the session is judged; None: it is off."""
+        """Leave the goal of a session that is over to the judge, where the session is judged.
+
+        Return None where goals are not judged.
+        """
         if self.goal is None:
             return None
         [referral] = _referrals([(self.goal, None)], self._select(session_id, ()))
         return referral
 
     def _select(self, session_id: str, findings: Sequence[Finding]) -> Selection:
-        # The usual case needs no memory of sessions, and no question to the store.
+        # The usual case, where all sessions are judged, needs no memory of sessions and no call of the store.
         if self.share >= 1.0:
             return _drawn(self.share)
         known = self.known.get(session_id)
@@ -177,8 +184,10 @@ class Referrals:
 
 @dataclass(frozen=True, slots=True)
 class NoJudge:
-    """Gives a trace an outcome of each of `evaluators`, where nobody can be asked: unscored where nothing would be
-    judged, else `no_judge`."""
+    """Gives a trace an outcome of each of `evaluators` where there is no judge.
+
+    The outcome is unscored where nothing would be judged. Otherwise it is `no_judge`.
+    """
 
     evaluators: Sequence[JudgedEvaluator]
 
@@ -191,13 +200,16 @@ class NoJudge:
 
 
 def _concerned(evaluators: Sequence[JudgedEvaluator], trace: Trace) -> list[tuple[JudgedEvaluator, Outcome | None]]:
-    """Return the evaluators that the trace concerns, each with the reason why it cannot be judged; None: it can."""
+    """Return the evaluators that concern the trace, each with the reason why it cannot be judged.
+
+    The reason is None where it can be judged.
+    """
     concerned = [each for each in evaluators if trace.run is not None or not each.of_runs]
     return [(each, preclude(trace, each.name)) for each in concerned]
 
 
 def _referrals(concerned: Sequence[tuple[JudgedEvaluator, Outcome | None]], selection: Selection) -> list[Referral]:
-    """Give each evaluator the reason why it cannot judge, or what the selection says."""
+    """Give each evaluator its reason why it cannot judge, or else the outcome of the selection."""
     is_judged = selection.outcome.status is Status.PENDING
     return [
         Referral(
@@ -222,13 +234,16 @@ def _escalated(why: str) -> Selection:
 
 
 def _cause(findings: Sequence[Finding]) -> Finding | None:
-    """Return the first of the worst findings; None where none is an error or a warning."""
+    """Return the first of the worst findings. Return None where none is an error or a warning."""
     ranked = [each for severity in (Severity.ERROR, Severity.WARNING) for each in findings if each.severity is severity]
     return ranked[0] if ranked else None
 
 
 def sampled(session_id: str, share: float) -> bool:
-    """Tell by its id alone whether a session is drawn at random, as one of the `share`: the same after a restart, and
-    in every collector. A larger share only adds sessions."""
+    """Return True where a session is drawn at random as one of the `share`.
+
+    The id alone decides. So the answer is the same after a restart and in every collector. A larger share only adds
+    sessions.
+    """
     digest = hashlib.sha256(session_id.encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") < share * 2**64

@@ -1,1 +1,1 @@
-"""Adapter of the judge to the OpenAI protocol: a request goes in, a reply comes out."""
+"""The adapter of the judge to the OpenAI protocol. It sends a request and returns the reply."""

@@ -1,7 +1,7 @@
-"""A chat completion: the form in which it is asked for, and what can be read of it.
+"""Write a request as a chat completion in one of several forms, and read the response.
 
-Endpoints refuse parts of the richest form, so there are plainer ones. The openai client builds its types without
-checking them: any part of a response may be missing or of another type, hostile input like any other.
+Endpoints refuse parts of the richest form, so there are plainer forms. The openai client builds its types without
+checking them. So any part of a response may be missing or have another type. It is hostile input like any other.
 """
 
 import json
@@ -16,15 +16,18 @@ from agenteval_collector.judge.ports import JudgeRequest, Message
 from otel_agenteval.text import storable
 
 Format: TypeAlias = Literal["schema", "json", "text"]
-"""The reply's shape is asked for by strict schema; by JSON mode, or by words alone, with the schema written out."""
+"""The way the reply's shape is asked for: by a strict schema, by JSON mode, or by words alone.
+
+JSON mode and words have the schema written out.
+"""
 
 _PLAINER: Final[dict[Format, Format]] = {"schema": "json", "json": "text"}
 _READ: Final = 20_000
-"""Characters of a refusal that are looked at: some endpoints quote the whole request."""
+"""Characters of a refusal that are looked at. Some endpoints quote the whole request."""
 _ABOUT_FORM: Final = frozenset({400, 415, 422, 501})
-"""Endpoints refuse a form with these, often without a word of it."""
+"""Endpoints refuse a form with these statuses, often without mentioning it."""
 _WHERE_NAMED: Final = frozenset({403, 404, 500, 503})
-"""Others refuse a form with these, which mean something else unless the body names the form."""
+"""Other endpoints refuse a form with these statuses. They mean something else unless the body names the form."""
 _FORMAT = re.compile(
     r"response.?format|schema|json.?(object|mode|output)|structured|grammar|guided|constrain|not.implemented",
     re.IGNORECASE,
@@ -34,25 +37,28 @@ _ELSE = re.compile(
     r"|api.?key|credential|model.?not.?found|model\b.{0,80}not exist|content.?(policy|management|filter)",
     re.IGNORECASE,
 )
-"""Words of a refusal that no plainer form would help with."""
+"""Words of a refusal that a plainer form would not help with."""
 _IN_WORDS: Final = "Reply with one JSON object and nothing else. It follows this JSON schema:\n"
 
 MAX_TOKENS: Final = 10_000_000
-"""Tokens of one request; a larger usage is none."""
+"""Tokens of one request. A larger usage in a response counts as missing."""
 MAX_MODEL: Final = 200
 """Characters of a model's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of a request; the richest one by default."""
+    """A form of a request. The default is the richest one."""
 
     format: Format = "schema"
     temperature: bool = True
 
 
 def plainer(form: Form, status: int, body: str) -> Form | None:
-    """Find the form to try after a refusal; None where none is left, or the refusal is about something else."""
+    """Return the form to try after a refusal.
+
+    Return None where no plainer form is left, or where the refusal is about something else.
+    """
     body = body[:_READ]
     names_format = _FORMAT.search(body) is not None
     if _ELSE.search(body) or not (status in _ABOUT_FORM or (status in _WHERE_NAMED and names_format)):
@@ -65,14 +71,14 @@ def plainer(form: Form, status: int, body: str) -> Form | None:
 
 def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
     """Make the parameters of a chat completion. Tools are never offered."""
-    # A mapping that is no dict is JSON to us, and not to the client.
+    # The client cannot write a mapping that is no dict as JSON. So every mapping is made a dict first.
     schema = json.loads(json.dumps(request.schema, default=dict))
     system, *rest = request.messages
     sent: dict[str, Any] = {"model": model}
     if form.temperature:
         sent["temperature"] = request.temperature
     if form.format == "schema":
-        # The name may have 64 of these characters.
+        # The protocol allows a name 64 of these characters.
         name = re.sub(r"[^A-Za-z0-9_-]", "_", request.name)[:64]
         described = {"name": name, "strict": True, "schema": schema}
         sent["response_format"] = {"type": "json_schema", "json_schema": described}
@@ -86,8 +92,11 @@ def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCompletion:
-    """What is read of a completion; `declined` is `refusal` where the model did, `content_filter` where the endpoint
-    cut the answer out, else None."""
+    """The parts of a completion that are read.
+
+    `declined` is `refusal` where the model declined to answer, and `content_filter` where the endpoint cut the answer
+    out. Otherwise it is None.
+    """
 
     model: str | None = None
     text: str = ""
@@ -97,7 +106,10 @@ class ReadCompletion:
 
 
 def read(answer: object) -> ReadCompletion | None:
-    """Read what the openai client made of a response; None where that is no completion: a page, a list, an error."""
+    """Read the openai client's version of a response.
+
+    Return None where that is no completion, such as a page, a list or an error.
+    """
     if not isinstance(answer, ChatCompletion) or getattr(answer, "choices", None) is None:
         return None
     text, declined = "", None
@@ -118,12 +130,12 @@ def read(answer: object) -> ReadCompletion | None:
 
 def _tokens(answer: object, kind: str) -> int | None:
     count = getattr(getattr(answer, "usage", None), kind, None)
-    # True is an int to Python.
+    # A bool is an int to `isinstance`, so the type is compared.
     return count if type(count) is int and 0 <= count <= MAX_TOKENS else None
 
 
 def _model(name: object) -> str | None:
     if not isinstance(name, str):
         return None
-    # Without controls, direction marks, halves of surrogate pairs.
+    # This drops controls, direction marks and lone surrogates.
     return "".join(character for character in name[:MAX_MODEL] if character.isprintable()) or None

@@ -1,4 +1,4 @@
-"""The meaning of a failed request: what may be answered later, and what to do about the rest."""
+"""Read from a failed request whether it may be answered later, and what a person should do about it."""
 
 import math
 import re
@@ -12,11 +12,11 @@ import openai
 from agenteval_collector.judge.ports import JudgeError, JudgeUnavailable, NoAnswer
 
 LONGEST_REST: Final = 600.0
-"""Seconds; an endpoint cannot silence itself for longer."""
+"""Seconds that an endpoint may ask for. It cannot silence itself for longer."""
 LASTING: Final = frozenset({401, 402})
-"""The key or the account is wrong: once that is repaired, the same request is answered."""
+"""Statuses of a wrong key or account. Once that is repaired, the same request is answered."""
 LASTING_REST: Final = 60.0
-"""Seconds until an endpoint is asked again after one of these."""
+"""Seconds until an endpoint is asked again after one of these statuses."""
 
 _PASSING: Final = frozenset({408, 409, 425, 429})
 _ADVICE: Final = {
@@ -28,21 +28,21 @@ _ADVICE: Final = {
     413: "the request is too long; lower judge.trace_tokens",
     **dict.fromkeys(range(300, 400), "it redirects elsewhere; give the final address as judge.base_url"),
 }
-"""What to do about a status."""
+"""The advice for each status."""
 _DEPTH: Final = 10
-"""Errors beneath one another that are looked at: their causes may form a ring."""
+"""The number of nested errors that are looked at. The causes of errors may form a ring."""
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 
 def refusal(host: str, error: openai.APIStatusError) -> JudgeError:
     """Make the error for a response with an error status: JudgeUnavailable or NoAnswer.
 
-    The message repeats nothing of the body but its code, because endpoints put keys and parts of the request into it.
+    Of the body, the message repeats only the code. Endpoints put keys and parts of the request into the rest.
     """
     status, code = error.status_code, error.code
     named = f" ({code})" if isinstance(code, str) and _CODE.fullmatch(code) else ""
     said = f"{host}: status {status}{named}"
-    # 501 says that it will never be answered.
+    # 501 (Not Implemented) says that the request will never be answered.
     if status in _PASSING or (status >= 500 and status != 501):
         return JudgeUnavailable(str(status), said, retry_after=_asked_rest(error.response.headers))
     told = f"{said}: {_ADVICE.get(status, 'check judge.model and judge.base_url')}"
@@ -52,7 +52,7 @@ def refusal(host: str, error: openai.APIStatusError) -> JudgeError:
 
 
 def unreachable(host: str, error: BaseException) -> JudgeUnavailable:
-    """Make the error for a request without a response, with the reason that is found beneath `error`."""
+    """Make the error for a request without a response. Its reason is looked for beneath `error`."""
     problem = _connection_problem(error)
     return JudgeUnavailable("connection_error", f"{host}: {problem}; check judge.base_url and whether it is up")
 

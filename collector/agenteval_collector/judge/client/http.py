@@ -1,7 +1,7 @@
-"""The HTTP client beneath the openai client, for what that one does not do.
+"""The HTTP client beneath the openai client. It does what that client does not do.
 
-It accounts for each attempt, limits the time and the size of an answer, and sends no more than a judge needs to be
-told. The openai client decides what is sent again and when; each of its attempts passes here.
+It accounts for each attempt, limits the time and the size of an answer, and sends no more than a judge needs. The
+openai client decides what is sent again and when. Each of its attempts passes through here.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from agenteval_collector.judge.ports import JudgeError, JudgeRequest, JudgeUnava
 from agenteval_collector.model.judge_jobs import Spend
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
-"""Longer replies are not read: a judge's reply has a few kilobytes."""
+"""The longest body that is read. A judge's reply has a few kilobytes."""
 
 
 @dataclass(slots=True)
 class RequestAttempts:
-    """The attempts at one request; `ended` is called with each one's type of error, or None.
+    """The attempts at one request. `ended` is called with the type of error of each attempt, or with None.
 
     `settle` settles the attempt that was answered, by the usage in its reply.
     """
@@ -33,21 +33,24 @@ class RequestAttempts:
 
 
 current_attempts: ContextVar[RequestAttempts | None] = ContextVar("current_attempts", default=None)
-"""Set by the task that asks: there is no other way to hand it through the openai client. None costs nothing."""
+"""The attempts of the current task, which sets it, as the openai client offers no other way to hand them through.
+
+With None, nothing is accounted for.
+"""
 
 
 class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
-    """Sends each attempt; `timeout` is in seconds and holds for a whole attempt.
+    """Sends each attempt. `timeout` is in seconds and holds for a whole attempt.
 
-    It follows no redirect, for a trace goes to the endpoint that was named and to no other.
+    The client follows no redirect, as a trace goes to the endpoint that was named and to no other.
     """
 
     def __init__(self, *, host: str, api_key: str, timeout: float) -> None:
         super().__init__(timeout=None, follow_redirects=False)
         self._host = host
         self._limit = timeout
-        # These and no others: the openai client adds what it finds in the environment (organization, project,
-        # OPENAI_CUSTOM_HEADERS), which is there for the application's own calls, and facts about this machine.
+        # Only these headers are sent. The openai client would add facts about this machine, and what it finds in the
+        # environment (organization, project, OPENAI_CUSTOM_HEADERS), which is for the application's own calls.
         self._sent_headers = {
             "authorization": f"Bearer {api_key}",
             "content-type": "application/json",
@@ -59,13 +62,13 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
     async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
         """Send one attempt and read its response to the end.
 
-        Raises what `RequestAttempts.reserve` raises, JudgeUnavailable, and the errors of httpx.
+        Raises the errors of `RequestAttempts.reserve`, JudgeUnavailable, and the errors of httpx.
         """
         attempts = current_attempts.get()
         if attempts is None:
             return await self._exchange(request, options)
         settle = await attempts.reserve(attempts.request)
-        # Nothing is used up until the request leaves. From then on it may be answered, and billed: the estimate stands.
+        # Nothing is used up until the request leaves. From then on it may be billed, so the estimate stands.
         used: Spend | None = Spend()
 
         async def note(step: str, _: object) -> None:
@@ -80,7 +83,7 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
             attempts.ended(error.error_type if isinstance(error, JudgeError) else "connection_error")
             raise
         finally:
-            # Also where it was cancelled.
+            # A cancelled attempt is settled too.
             if response is None:
                 settle(used)
         if response.is_success:
@@ -106,15 +109,15 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
                 finally:
                     await response.aclose()
         except TimeoutError:
-            # Not sent again: the next attempt would take as long.
+            # A timeout is not tried again, as the next attempt would take as long.
             raise JudgeUnavailable("timeout", f"{self._host}: no answer within {self._limit:g} s") from None
-        # What was announced as compressed was read as it came, and must not be unpacked now.
+        # The body was read without unpacking. The header is dropped, so that nothing unpacks the body now.
         headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
         return type(response)(response.status_code, headers=headers, content=body, request=request)
 
     async def _body(self, response: Any) -> bytes:
         body = bytearray()
-        # Raw: what comes compressed all the same is no JSON, and cannot swell.
+        # The bytes are read raw. So a body that is compressed all the same cannot swell; it fails later as no JSON.
         async for chunk in response.aiter_raw():
             body += chunk
             if len(body) > MAX_BODY_BYTES:

@@ -1,4 +1,4 @@
-"""A judge over the OpenAI protocol: hosted, or served by Ollama, vLLM, LiteLLM and the like."""
+"""A judge over the OpenAI protocol. It may be hosted, or served by Ollama, vLLM, LiteLLM and the like."""
 
 import asyncio
 import logging
@@ -32,23 +32,24 @@ from otel_agenteval.sending.throttle import ThrottledLog
 logger = logging.getLogger(__name__)
 
 RETRIES: Final = 2
-"""RequestAttempts beyond the first that the openai client makes, with its own pauses, where a failure may pass."""
+"""Attempts beyond the first that the openai client makes where a failure may pass, with its own pauses."""
 _LISTS_NOTHING: Final = (404, 405, 501)
-"""Statuses of an endpoint that is there and has no list of models."""
+"""Statuses of an endpoint that is up but has no list of models."""
 _SHOWN: Final = 5
-"""Models that are named where the one that is asked for is not among them."""
+"""The number of models that are named where the model that is asked for is not among them."""
 
 
 class OpenAIJudge:
-    """One endpoint, asked through the chat completions of the openai client, which sends again what failed in passing.
+    """One endpoint, which is asked through the chat completions of the openai client.
 
-    `base_url` None is OpenAI's own; `api_key` None sends `none`. Of the environment only proxies and certificates are
-    heeded. `timeout` (seconds) holds for each HTTP request, `concurrency` is how many are under way at once.
-    `requested` is called for each that ends: its model, and the error's type where there was one.
+    The openai client sends a request again after a failure that may pass. `base_url` None means OpenAI's own endpoint.
+    `api_key` None sends `none`. Only proxies and certificates are taken from the environment. `timeout` (seconds)
+    holds for each HTTP request. `concurrency` is the number of requests under way at once. `requested` is called for
+    each request that ends, with its model and the type of its error, if any.
 
-    A form that the endpoint refuses (strict schema, JSON mode, temperature) is replaced by a plainer one, which is
-    remembered for the model. No content and cut-off JSON are an empty text, for the caller to find malformed. A wrong
-    key, an empty account and a response that is no completion can be repaired: JudgeUnavailable.
+    A form that the endpoint refuses (strict schema, JSON mode, temperature) is replaced by a plainer one. That form is
+    remembered for the model. Missing content and cut-off JSON give an empty text, which the caller finds malformed. A
+    wrong key, an empty account and a response that is no completion raise JudgeUnavailable, as they can be repaired.
     """
 
     def __init__(
@@ -68,7 +69,8 @@ class OpenAIJudge:
         self._client = openai.AsyncOpenAI(
             base_url=url,
             api_key=key,
-            # Its own timeouts are of single reads: who sends a byte now and then would never reach one.
+            # The client's own timeouts are for single reads. An endpoint that sends a byte now and then would never
+            # reach one.
             timeout=None,
             max_retries=retries,
             http_client=JudgeHttpClient(host=self._host, api_key=key, timeout=timeout),
@@ -80,9 +82,10 @@ class OpenAIJudge:
         self._log = ThrottledLog(logger, clock.monotonic)
 
     async def ask(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
-        """Ask. Raises JudgeUnavailable, NoAnswer, and what `reserve` raises."""
+        """Ask the endpoint. Raises JudgeUnavailable, NoAnswer, and the errors of `reserve`."""
         try:
-            # Kept through the pauses between attempts: an endpoint that asks to be spared gets fewer requests.
+            # The place is kept through the pauses between attempts. So an endpoint that asks for a pause gets fewer
+            # requests.
             async with self._places:
                 return await self._in_form(request, reserve)
         except NoAnswer as refused:
@@ -90,9 +93,9 @@ class OpenAIJudge:
             raise
 
     async def trouble(self, model: str) -> str | None:
-        """Return why the endpoint would not answer for this model; None where nothing speaks against it.
+        """Return why the endpoint would not answer for this model. Return None where nothing speaks against it.
 
-        It costs nothing: the endpoint is asked once for its models, and not to judge.
+        This costs nothing. The endpoint is asked once for its models, and not to judge.
         """
         try:
             listed = await self._client.with_options(max_retries=0).get("/models", cast_to=object)
@@ -112,7 +115,7 @@ class OpenAIJudge:
         await self._client.close()
 
     async def _in_form(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
-        """Ask in the richest form that the endpoint takes. Where it takes none, its first refusal counts."""
+        """Ask in the richest form that the endpoint takes. Where it takes no form, raise its first refusal."""
         form = known = self._forms.get(request.model, Form())
         first: JudgeError | None = None
         while True:
@@ -127,11 +130,11 @@ class OpenAIJudge:
                 first = first or said
                 next_form = plainer(form, error.status_code, error.response.text)
                 if next_form is None:
-                    # From None: the error's own text repeats the endpoint's, which may hold a key or a trace.
+                    # From None, as the error's own text repeats the endpoint's, which may hold a key or a trace.
                     raise (first if isinstance(said, NoAnswer) else said) from None
                 form = next_form
         if form != known:
-            # Only now: had the plainest form been refused too, the form would not have been what was wrong.
+            # The form is remembered only after an answer. Had every form been refused, the form would not be the cause.
             self._forms[request.model] = form
             logger.info("%s takes requests to %s only in this form: %s", self._host, request.model, form)
         if completion.declined is not None:
@@ -150,7 +153,7 @@ class OpenAIJudge:
     async def _send(self, attempts: RequestAttempts, form: Form) -> ReadCompletion:
         """Send the request in this form, and settle the attempt that was answered by its usage.
 
-        Broken JSON is a completion without a text.
+        Broken JSON gives a completion without a text.
         """
         sent = parameters(attempts.request, form, sent_model(attempts.request.model, self._host))
         token = current_attempts.set(attempts)
@@ -173,27 +176,30 @@ class OpenAIJudge:
         return completion
 
     def _beneath(self, error: openai.APIConnectionError) -> Exception:
-        """Return what is wrong. Older openai clients wrap whatever their HTTP client raises."""
+        """Return the error that is the cause. Older openai clients wrap the errors of their HTTP client."""
         if isinstance(error.__cause__, JudgeError | OverBudget | RetryableError):
             return error.__cause__
         return unreachable(self._host, error.__cause__ or error)
 
 
 def _used(completion: ReadCompletion | None) -> Spend | None:
-    """Return what an answer took; None where it does not say."""
+    """Return what an answer used. Return None where the answer does not say."""
     if completion is None or completion.input_tokens is None or completion.output_tokens is None:
         return None
     return Spend(requests=1, input_tokens=completion.input_tokens, output_tokens=completion.output_tokens)
 
 
 def _names(listed: Any) -> list[str]:
-    """Return the names in a list of models; none where it is in no known form."""
+    """Return the names in a list of models. Return none where the list has no known form."""
     items = listed.get("data") if isinstance(listed, dict) else None
     return [str(each["id"])[:100] for each in items or [] if isinstance(each, dict) and "id" in each]
 
 
 def sent_model(name: str, host: str) -> str:
-    """Name the model as `host` does: without `openai/` at OpenAI's own; routers like LiteLLM need the prefix."""
+    """Return the name that `host` has for the model.
+
+    OpenAI's own names have no `openai/` in front. Routers like LiteLLM need the prefix.
+    """
     hostname = host.partition(":")[0]
     own = hostname == "api.openai.com" or hostname.endswith(".api.openai.com")
     return name.removeprefix("openai/") if own else name
@@ -202,7 +208,7 @@ def sent_model(name: str, host: str) -> str:
 def _host(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        # Whatever else it holds may be secret.
+        # The rest of the URL may hold secrets, so the message does not show it.
         shown = "it" if "@" in url else repr(url.partition("?")[0])
         raise ValueError(f"{shown} is no http or https address, such as http://127.0.0.1:11434/v1")
     if parts.username or parts.password:
@@ -212,7 +218,10 @@ def _host(url: str) -> str:
 
 @contextmanager
 def _uninstrumented() -> Iterator[None]:
-    """Keep instrumentations from making spans: the API knows that by one key, older ones by another."""
+    """Keep instrumentations from making spans.
+
+    The OpenTelemetry API knows one key for that. Older instrumentations know another one.
+    """
     context = context_api.set_value("suppress_instrumentation", True)
     token = context_api.attach(context_api.set_value(context_api._SUPPRESS_INSTRUMENTATION_KEY, True, context))
     try:

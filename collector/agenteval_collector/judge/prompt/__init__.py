@@ -1,1 +1,1 @@
-"""The text of a request. In goes a trace, out come messages in which all that was recorded is data."""
+"""Make the text of a request. A trace goes in, and messages come out in which all recorded content is data."""

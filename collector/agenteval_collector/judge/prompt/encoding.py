@@ -1,10 +1,11 @@
-"""Recorded content as text for a judge: JSON in which nothing can end the field it stands in, and how long it is.
+"""Write recorded content as text for a judge, and estimate the text's length.
 
-A string may hold whatever an attacker likes. Escaped, beyond what JSON asks for, are
-- `<`: no tag can be closed or opened, neither the delimiters of the envelope nor chat-template tokens (`<|im_end|>`);
-- `[` before what reads as a template's token (`[INST]`, `[/TOOL_CALLS]`);
-- characters that are not seen or that move others: controls, separators, zero-width and directional ones, tags, private
-  ones, lone surrogates. Other scripts stay as they are: escapes would cost five times the tokens.
+The text is JSON in which nothing can end the field that the content stands in. A recorded string may hold anything
+that an attacker likes. So more is escaped than JSON requires:
+- `<`: no tag can be opened or closed. This covers the envelope's delimiters and chat-template tokens (`<|im_end|>`).
+- `[` before text that reads as a template's token (`[INST]`, `[/TOOL_CALLS]`).
+- Characters that are invisible or move others: controls, separators, zero-width and directional ones, tags,
+  private ones, and lone surrogates. Other scripts are not escaped, as escapes would cost five times the tokens.
 """
 
 import json
@@ -28,11 +29,14 @@ def encode(value: Json) -> str:
 
 
 def tokens(text: str) -> int:
-    """Estimate the tokens that `text` is for a judge, rather too many than too few: no tokenizer fits all judges.
+    """Estimate the number of tokens of `text` for a judge.
 
-    One for 3 ASCII letters or spaces, 2 for 3 other ASCII characters (digits and the marks of JSON and code), and one
-    for 2 bytes of UTF-8 elsewhere. Recorded traces come to 1.07 to 1.3 times what the tokenizer of Llama 2 counts,
-    which is among the least thrifty; random ids alone to half of it.
+    The estimate is rather too high than too low, as no tokenizer fits all judges. It counts 1 token for 3 ASCII
+    letters or spaces, and 2 for 3 other ASCII characters (digits and the marks of JSON and code). Elsewhere it counts
+    1 token for 2 bytes of UTF-8.
+
+    For recorded traces it gives 1.07 to 1.3 times the count of Llama 2's tokenizer, which is among the least thrifty.
+    For random ids alone it gives about half of that count.
     """
     ascii_text = text.encode("ascii", "ignore")
     marks = len(ascii_text.translate(None, delete=_LETTERS))

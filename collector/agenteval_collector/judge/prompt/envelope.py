@@ -1,9 +1,11 @@
-"""A question as the messages of one request, in which what was recorded can only be data.
+"""Put a question into the messages of one request, in which recorded content can only be data.
 
-The system message holds all that is said by us; the user message holds the data, as JSON (encoding.py) between two
-delimiters that carry a random nonce. No `<` is left in the data, so that nothing in it can close the field, even if it
-knew the nonce. The reply has to repeat a canary that stands in the system message and the schema only. The canary is
-the same in all requests of a process: endpoints compile a schema when they see it first, which takes them seconds.
+The system message holds everything that we say. The user message holds the data as JSON (encoding.py), between two
+delimiters that carry a random nonce. The data contains no `<`. So nothing in it can close the field, even if it knew
+the nonce.
+
+The reply must repeat a canary, which stands only in the system message and the schema. The canary is the same in all
+requests of a process. Endpoints compile a schema when they see it first, and this takes them seconds.
 """
 
 import re
@@ -45,7 +47,7 @@ that error.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """A question ready to be sent: `schema` is that of its replies with the canary."""
+    """A question that is ready to be sent. `schema` is that of its replies, with the canary."""
 
     messages: tuple[Message, Message]
     schema: Mapping[str, Json]
@@ -53,7 +55,11 @@ class Envelope:
 
 
 def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
-    """Make `question` a request. Both are random, 16 to 64 hexadecimal digits; the nonce is never used again."""
+    """Make a request of `question`.
+
+    `nonce` and `canary` are random, of 16 to 64 hexadecimal digits. A nonce is never used twice. Raises ValueError for
+    any other form.
+    """
     for name, value in (("nonce", nonce), ("canary", canary)):
         if not re.fullmatch(r"[0-9a-f]{16,64}", value):
             raise ValueError(f"the {name} is not 16 to 64 hexadecimal digits")
@@ -68,8 +74,11 @@ def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
 
 
 def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
-    """Make the request after a reply that was no answer; `error` says why. Neither may hold the canary (`conceal`)."""
-    # Still one message: templates of chat models refuse two of one role in a row.
+    """Make the request that follows a malformed reply. `error` says what was wrong.
+
+    Neither the reply nor the error may hold the canary (`conceal`).
+    """
+    # Both fields go into one message, as the templates of chat models refuse two messages of one role in a row.
     system, user = envelope.messages
     shown: Json = {"reply": reply_text[:MAX_REPEATED_CHARACTERS], "error": error}
     again = f"{user.text}\n\n{_AGAIN}\n{_field(shown, envelope.nonce)}"
@@ -77,7 +86,7 @@ def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
 
 
 def conceal(canary: str, text: str) -> str:
-    """Replace the canary in a reply or an error: with it, data could imitate a reply."""
+    """Replace the canary in a reply or an error. With the canary, data could imitate a reply."""
     return text.replace(canary, "...")
 
 

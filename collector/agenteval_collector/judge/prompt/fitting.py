@@ -1,7 +1,7 @@
-"""A list of entries under a budget of tokens.
+"""Fit a list of entries into a budget of tokens.
 
-First long values are cut in their middle, the longest most; where that does not do, whole entries of the middle are
-left out. What is missing is said where it is missing. Time is linear in what was recorded, and values are redacted
+First, long values are cut in their middle, the longest most. Where that is not enough, whole entries of the middle are
+left out. Each gap says what is missing there. The time is linear in the size of what was recorded. Values are redacted
 before they are cut, so that no cut can hide half a secret from the redaction.
 """
 
@@ -17,19 +17,19 @@ from agenteval_collector.judge.prompt.encoding import encode, tokens
 from otel_agenteval.model import Json
 
 Redact: TypeAlias = Callable[[Json], Json]
-"""Replaces secrets and personal data; what it has replaced it leaves alone."""
+"""Replaces secrets and personal data. Leaves alone what it has replaced before."""
 
 LONGEST_SECRET: Final = 4_096
-"""Characters beside a cut that are thrown away, because a secret may have been cut in them."""
+"""Characters beside a cut that are thrown away, because the cut may have gone through a secret."""
 
 LABELS: Final = 24
-"""Tokens of an entry without its values, about."""
+"""Rough number of tokens of an entry without its values."""
 _LEAST: Final = 24
-"""Tokens that a value may have however tight the budget: room for a few words and what was left out."""
+"""Tokens that each value may have at least, even under a tight budget. They hold a few words and the gap's note."""
 
 
 class EntryKind(StrEnum):
-    """The kind of an entry; `plural` names several of them."""
+    """The kind of an entry. `plural` names several of this kind."""
 
     plural: str
 
@@ -49,12 +49,12 @@ class EntryKind(StrEnum):
     NO_ANSWER = "no_answer", "turns without an answer"
     TOOL = "tool", "tools"
     MESSAGE = "message", "messages"
-    """A text or a tool's result of before the trace, of which is not known who said it."""
+    """A text or a tool's result from before the trace, with an unknown speaker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An entry of a list. `labels` are ours and short, `values` were recorded and may be of any length."""
+    """An entry of a list. `labels` are ours and short. `values` were recorded and may have any length."""
 
     kind: EntryKind
     labels: Mapping[str, Json] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The list as it may be shown; `kept` are the indexes of the entries that are in it."""
+    """The list as it may be shown. `kept` holds the indexes of the entries that are in it."""
 
     items: list[Json]
     kept: tuple[int, ...]
@@ -77,9 +77,10 @@ class Fitted:
 def fit(
     entries: Sequence[Entry], budget: int, redact: Redact, *, head: int = 0, tail: int = 0, most: int | None = None
 ) -> Fitted:
-    """Fit `entries`, at most `most`, into `budget` tokens; the first `head` and last `tail` are there in any case.
+    """Fit at most `most` of `entries` into `budget` tokens.
 
-    These have one value each: 500 tokens have room for three of them.
+    The first `head` and the last `tail` entries are always shown. Each of these must have one value. 500 tokens have
+    room for three of them.
     """
     order = list(islice(_inwards(len(entries), head, tail), most))
     level = _level([entries[index] for index in order], budget)
@@ -97,7 +98,7 @@ def shorten(value: Json, cap: int, redact: Redact) -> Json:
     text = _text(value)
     reach = 2 * cap + LONGEST_SECRET
     if len(text) > 2 * reach:
-        # At most 3 characters to a token are kept, half of them on each side: `reach` has that and the margin.
+        # At most 3 characters of a token are kept, half of them on each side. `reach` holds these and the margin.
         head = str(redact(text[:reach]))[:-LONGEST_SECRET]
         tail = str(redact(text[-reach:]))[LONGEST_SECRET:]
         return _without_middle(head, tail, len(text) - 2 * reach + 2 * LONGEST_SECRET, cap)
@@ -111,7 +112,7 @@ def shorten(value: Json, cap: int, redact: Redact) -> Json:
 
 def _without_middle(head: str, tail: str, missing: int, cap: int) -> str:
     """Join as much of the beginning of `head` and the end of `tail` as `cap` tokens hold."""
-    # A token has at most three characters, half of them on each side. Each round comes nearer, by the measured size.
+    # A token has at most three characters, half of them on each side. Each round measures the size and comes nearer.
     kept = min(len(head), len(tail), 2 * cap)
     while True:
         left_out = len(head) + len(tail) + missing - 2 * kept
@@ -132,7 +133,10 @@ def shown(entry: Entry, cap: int, redact: Redact) -> Json:
 
 
 def _level(entries: Sequence[Entry], budget: int) -> int:
-    """Find to how many tokens the longest values have to be cut so that all fit, about; below 0: none do."""
+    """Return about how many tokens the longest values may have, so that all entries fit.
+
+    A result below 0 means that they do not fit at all.
+    """
     sizes = sorted(tokens(_text(value)) for entry in entries for value in entry.values.values())
     free = budget - LABELS * len(entries)
     for index, size in enumerate(sizes):
@@ -144,7 +148,7 @@ def _level(entries: Sequence[Entry], budget: int) -> int:
 
 
 def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact: Redact) -> Fitted:
-    """Show as many as fit, in the order of their indexes in `caps`, and say in the gap what is left out."""
+    """Show as many entries as fit, in the order of `caps`. Say in the gap what is left out."""
     free = budget - tokens(encode([_left_out(entries)])) - 1
     chosen: dict[int, Json] = {}
     for index, cap in caps.items():
@@ -163,7 +167,7 @@ def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact
 
 
 def _inwards(count: int, head: int, tail: int) -> Iterator[int]:
-    """Yield the first `head` indexes, the last `tail`, then the others: one from the front, one from the back."""
+    """Yield the first `head` indexes, then the last `tail`, then the others alternately from front and back."""
     yield from range(head)
     yield from range(count - 1, count - 1 - tail, -1)
     front, back = head, count - 1 - tail

@@ -1,12 +1,12 @@
-"""The shapes of replies, as JSON schemas that strict structured outputs take, and the reading of a reply from its text.
+"""Describe the shapes of replies as JSON schemas, and read a reply from its text.
 
-Strict means: every property is required, no other is allowed, and nothing says more than the type. The range of a
-number is left out of what is sent, stands in its description, and is checked here. Where there have to be as many
-answers as things, each has a property of its own: a list could have too few.
+The schemas are those that strict structured outputs take. There, every property is required, no other is allowed, and
+nothing says more than the type. The range of a number is not sent. It stands in the description, and is checked here.
+Where there must be one answer for each thing, each has a property of its own. A list could have too few.
 
-Taken is one JSON object, also in a Markdown fence that opens with ``` or ```json and may lack its end, as the published
-code takes it. Everything else is Malformed, with words for the judge: what is wrong and where. Nothing is repaired,
-clamped or filled in.
+A reply is one JSON object. It may stand in a Markdown fence that opens with ``` or ```json and may lack its end, as in
+the published code. Everything else is Malformed, in words that tell the judge what is wrong and where. Nothing is
+repaired, clamped or filled in.
 """
 
 import json
@@ -25,14 +25,14 @@ TEXT: Final[Schema] = {"type": "string"}
 REASON: Final[Schema] = {"type": "string", "description": "Why, in one or two sentences of plain English."}
 
 CANARY: Final = "canary"
-"""The property by which a reply shows that the instructions were read."""
+"""The property by which a reply shows that the judge read the instructions."""
 MAX_REPLY_CHARACTERS: Final = 65_536
 _SHOWN: Final = 80
-"""Characters of a value in an error message: a key may be as long as the reply."""
+"""Characters of a value in an error message. A key may be as long as the reply."""
 
 
 def number(worst: float, best: float, description: str) -> Schema:
-    """Describe a number from `worst` to `best`, whichever is larger."""
+    """Describe a number from `worst` to `best`, whichever of the two is larger."""
     return {"type": "number", "description": description, "minimum": min(worst, best), "maximum": max(worst, best)}
 
 
@@ -45,7 +45,10 @@ SCORE: Final[Schema] = number(0.0, 1.0, "From 0 (worst) to 1 (best).")
 
 
 def record(**properties: Schema) -> Schema:
-    """Describe an object with exactly these properties, in this order: a judge that reasons first scores better."""
+    """Describe an object with exactly these properties, in this order.
+
+    The order matters, as a judge that reasons first scores better.
+    """
     return {
         "type": "object",
         "properties": dict(properties),
@@ -65,7 +68,7 @@ def choice(*values: str) -> Schema:
 
 
 def strict(schema: Mapping[str, Json]) -> Schema:
-    """Make the schema that is sent: without the keywords that strict structured outputs do not take."""
+    """Make the schema that is sent, without the keywords that strict structured outputs do not take."""
     sent = {key: value for key, value in schema.items() if key not in ("minimum", "maximum")}
     if isinstance(properties := sent.get("properties"), dict):
         sent["properties"] = {name: strict(cast("Schema", inner)) for name, inner in properties.items()}
@@ -75,7 +78,7 @@ def strict(schema: Mapping[str, Json]) -> Schema:
 
 
 def decode(text: str, question: Question, canary: str) -> Reply:
-    """Read the reply that `text` writes, without its canary. Raises Malformed."""
+    """Read the reply in `text`, without its canary. Raises Malformed."""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise Malformed(f"the reply has {len(text)} characters, at most {MAX_REPLY_CHARACTERS} are read")
     try:
@@ -96,9 +99,9 @@ def decode(text: str, question: Question, canary: str) -> Reply:
 
 def _parse(text: str) -> Any:
     try:
-        # Stricter than the parser: a repeated key and NaN would be taken, and read otherwise.
+        # Stricter than the parser alone, which would accept NaN, and keep only the last of two equal keys.
         value = json.loads(_unfenced(text.strip()), object_pairs_hook=_unique, parse_constant=_no_number)
-        # A number beyond the floats and half of a surrogate pair are JSON to the parser, and to nothing behind it.
+        # The parser accepts numbers beyond the floats, and lone surrogates. Nothing behind it takes them as JSON.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except Malformed:
         raise
@@ -126,7 +129,7 @@ def _no_number(constant: str) -> NoReturn:
 
 
 def _in_words(error: ValidationError) -> str:
-    """Word the error with its place, and with a short form of the value."""
+    """Write the error with its place and a short form of the value."""
     value = repr(error.instance)
     message = error.message.replace(value, cut(value, _SHOWN))
     return f"reply{error.json_path[1:]}: {cut(message, 2 * _SHOWN)}"

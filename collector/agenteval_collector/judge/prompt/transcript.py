@@ -1,12 +1,15 @@
-"""A trace as a judge reads it: a compact, ordered transcript, and what came before it, each under a budget of tokens.
+"""Write a trace as a judge reads it: a compact, ordered transcript, and what came before it.
 
-A turn opens with what the user said and ends with its answer, or the fact that there is none. A model's reply stands
-where the model call ended, a tool call where it began, or after the one before it where no span timed it. Reasoning has
-no times: the n-th piece stands before the reply of the n-th model call; where there are more pieces than calls, all
-stand after what the user said.
+Both have a budget of tokens. A turn opens with what the user said. It ends with its answer, or with the fact that
+there is none. A model's reply stands where the model call ended. A tool call stands where it began, or after the call
+before it where no span timed it.
 
-Of what came before, the first request is always there. From the newest turn back, each may take half of what is left:
-so the newest stand there whole, older ones shortened, and those for which nothing is left are left out.
+Reasoning has no times. The n-th piece stands before the reply of the n-th model call. Where there are more pieces than
+calls, all pieces stand after what the user said.
+
+The first request of what came before is always there. From the newest turn back, each turn may take half of the tokens
+that are left. So the newest turns are whole, and older ones are shortened. Turns for which nothing is left are left
+out.
 """
 
 import json
@@ -31,13 +34,16 @@ known who said it). Read it to understand what the user refers to, agreed to or 
 transcript, nothing that was said or done in "earlier"."""
 _PARTIAL: Final[Json] = {"kind": "left_out", "text": "[... parts were lost before they were recorded here ...]"}
 LEAST: Final = 200
-"""Tokens that a turn takes at least; where fewer are left, older turns are left out."""
+"""Tokens that a turn takes at least. Where fewer are left, older turns are left out."""
 
 _GAP: Final[Json] = {"kind": "left_out", "text": "[... older turns left out ...]"}
 
 
 def entries(trace: Trace) -> list[Entry]:
-    """List the entries of all turns, numbered from 1; with the turn's number where there are several."""
+    """List the entries of all turns, numbered from 1.
+
+    Where there are several turns, each entry has the number of its turn.
+    """
     found: list[tuple[int, EntryKind, Mapping[str, Json]]] = []
     if trace.system_instructions:
         found.append((1, EntryKind.INSTRUCTIONS, {"text": trace.system_instructions}))
@@ -67,13 +73,14 @@ def _of_turn(turn: Turn) -> Iterator[tuple[EntryKind, Mapping[str, Json]]]:
     said = {call.output for call in turn.model_calls}
     yield from ((EntryKind.PLAN, {"text": text}) for text in turn.plan if text not in said)
     steps = [*_model_steps(turn, by_call), *_tool_steps(turn)]
-    # A model that ends and a tool that begins at the same time: the model has asked for it.
+    # Where a model call ends and a tool call begins at the same time, the model has asked for the tool. The sort is
+    # stable, so the model's step stays first.
     steps.sort(key=lambda step: step[0])
     yield from ((kind, values) for _, kind, values in steps)
     if turn.output is None:
         yield EntryKind.NO_ANSWER, {"error": turn.error}
     else:
-        # A turn may say something and end in an error all the same.
+        # A turn may have an answer and still end in an error.
         yield EntryKind.ANSWER, {"text": turn.output, **({"error": turn.error} if turn.error is not None else {})}
 
 
@@ -107,12 +114,12 @@ def _tool_values(call: ToolCall) -> dict[str, Json]:
 
 
 def told(transcript: list[Json], earlier: Sequence[Json]) -> dict[str, Json]:
-    """Make the data of a question from a transcript and what came before it, if anything did."""
+    """Make the data of a question from a transcript, and from what came before it if there is any."""
     return {"earlier": list(earlier), "transcript": transcript} if earlier else {"transcript": transcript}
 
 
 def transcript(trace: Trace, budget: int, redact: Redact) -> list[Json]:
-    """Write the transcript of `trace` in at most `budget` tokens (300 or more), everything in it redacted.
+    """Write the transcript of `trace` in at most `budget` tokens (300 or more), all of it redacted.
 
     What the user said first and the last answer are always there, shortened where they are long.
     """
@@ -125,9 +132,10 @@ def transcript(trace: Trace, budget: int, redact: Redact) -> list[Json]:
 
 
 def earlier(trace: Trace, budget: int, redact: Redact) -> list[Json]:
-    """Write what came before `trace` in at most `budget` tokens (160 or more), everything in it redacted.
+    """Write what came before `trace` in at most `budget` tokens (160 or more), all of it redacted.
 
-    Its session's earlier turns, or where none were looked up, the messages that it was sent. Each stands there once.
+    These are the earlier turns of the session. Where none were looked up, they are the messages that the trace was
+    sent. Each stands there once.
     """
     turns = [entries_of(turn) for turn in trace.earlier] or [[message] for message in _messages(trace)]
     if not turns:
@@ -150,7 +158,7 @@ def earlier(trace: Trace, budget: int, redact: Redact) -> list[Json]:
 
 
 def _messages(trace: Trace) -> list[Entry]:
-    """List the messages of before the trace: what it was sent, up to its own question."""
+    """List the messages from before the trace: those that it was sent, up to its own question."""
     said = list(trace.history)
     own = next((index for index in range(len(said) - 1, -1, -1) if said[index] == trace.input), len(said))
     return [

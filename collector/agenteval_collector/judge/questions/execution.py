@@ -1,7 +1,7 @@
-"""confidence, step_efficiency and plan_adherence: how the agent went about its task, by the transcript.
+"""Ask for confidence, step_efficiency and plan_adherence: how the agent went about its task, by the transcript.
 
-One question for all, or one for each where different models are to judge them. Confidence alone needs no more than the
-transcript; it is judged first, so that no other score colours it.
+One question serves all three. Where different models are to judge them, each model gets its own question. Confidence
+alone needs no more than the transcript. It is judged first, so that no other score colours it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,10 @@ def execution(
     plan: Sequence[str] = (),
     earlier: Sequence[Json] = (),
 ) -> Question:
-    """Make the question for the evaluators in `thresholds`; all but CONFIDENCE need the task, PLAN_ADHERENCE a plan."""
+    """Make the question for the evaluators in `thresholds`.
+
+    All but CONFIDENCE need the task. PLAN_ADHERENCE also needs a plan.
+    """
     names = [name for name in NAMES if name in thresholds]
     facts: dict[str, Json] = {"task": task}
     planned: dict[str, Json] = {"plan": list[Json](plan)}
@@ -82,6 +85,6 @@ def execution(
 
 
 def _plans(transcript: list[Json]) -> set[Json]:
-    """Find the plans that stand in the transcript whole, as far as a plan is known by its text."""
+    """Find the plans that the transcript shows uncut. A plan is recognised by its text."""
     items = cast("list[dict[str, Any]]", transcript)
     return {item["text"] for item in items if item["kind"] == EntryKind.PLAN}

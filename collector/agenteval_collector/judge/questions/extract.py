@@ -1,8 +1,8 @@
-"""extract: the task, its outcome and the plan. No span states these facts; they are asked once for all metrics.
+"""Ask for the task, its outcome and the plan. No span states these facts. They are asked once for all metrics.
 
-Only what is needed is asked: the outcome for task_completion, the plan where none was recorded. A plan that was
-recorded (what a planning call or a model beside its tool calls said) is read, not asked. Where none was, it can be
-found only in what the agent reasoned or replied on the way: without any of that there is no plan.
+Only what is needed is asked. The outcome is asked for task_completion, and the plan where none was recorded. A
+recorded plan is what a planning call said, or a model beside its tool calls. It is read, not asked. Otherwise a plan
+can be found only in what the agent reasoned or replied on the way. Without any of that there is no plan.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -44,7 +44,7 @@ _FIELDS: Final = {
 
 
 def extract(transcript: list[Json], fields: Collection[str], earlier: Sequence[Json] = ()) -> Question:
-    """Make the question for `fields`, some of TASK, OUTCOME and PLAN."""
+    """Make the question for `fields`, which are some of TASK, OUTCOME and PLAN."""
     asked = [name for name in _FIELDS if name in fields]
     wanted = "\n".join(f"- {name}: {_FIELDS[name][0]}" for name in asked)
     return Question(
@@ -57,15 +57,15 @@ def extract(transcript: list[Json], fields: Collection[str], earlier: Sequence[J
 
 
 def recorded_plan(trace: Trace, budget: int, redact: fitting.Redact) -> list[str]:
-    """Read the plan in the spans, in at most `budget` tokens; empty where none was recorded."""
+    """Read the plan in the spans, in at most `budget` tokens. Return an empty list where none was recorded."""
     recorded = stated([text for turn in trace.turns for text in turn.plan])
     texts = [fitting.Entry(kind=fitting.EntryKind.PLAN, values={"text": text}) for text in recorded]
     return [cast("str", cast("dict[str, Json]", item)["text"]) for item in fitting.fit(texts, budget, redact).items]
 
 
 def may_have_plan(trace: Trace) -> bool:
-    """Tell whether there is a plan, or anything that could be evidence of one."""
-    # As the entries of the transcript have it, without making them: this is asked of every trace, judge or not.
+    """Return True where there is a plan, or anything that could be evidence of one."""
+    # The texts are those of the transcript's entries, but no entries are made. Every trace gets here, judge or not.
     return any(_is_said(text) for turn in trace.turns for text in _evidence(turn))
 
 

@@ -1,9 +1,9 @@
-"""Questions that end in one score: of facts alone, of a whole session, of a rubric of the user's own.
+"""Make the questions that end in one score: about facts alone, about a whole session, or a rubric.
 
-- completion (task_completion): did the agent do what it was asked? By the extracted task and outcome alone.
-- plan (plan_quality): was the plan a good one, whatever became of it? By the task and the plan alone.
+- completion (task_completion): did the agent do what it was asked? It sees only the extracted task and outcome.
+- plan (plan_quality): was the plan a good one, whatever came of it? It sees only the task and the plan.
 - goal (goal_success): what did the user want of the session, was it reached, and where did it fail?
-- a rubric is asked like a built-in question: one request each, with the transcript.
+- A rubric is asked like a built-in question: one request each, with the transcript.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ COMPLETION_VERSION: Final = "1"
 PLAN_VERSION: Final = "1"
 GOAL_VERSION: Final = "1"
 RUBRIC_FORM_VERSION: Final = "3"
-"""Rises with every change of what stands around the user's question."""
+"""The version of the text around the user's question. It rises with every change of that text."""
 
 _COMPLETION: Final = """\
 Compare what came of an agent's work ("outcome") with what was asked of it ("task"), and say how far the task was done.
@@ -63,7 +63,10 @@ action bears out does not count. To refuse rightly what must not be done reaches
 
 
 def version_of(form_version: str, asked: Json) -> str:
-    """Make the version of a question that users write: another text, scale or constraint is another version."""
+    """Make the version of a question that users write.
+
+    Another text, scale or constraint gives another version.
+    """
     return f"{form_version}-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:8]}"
 
 
@@ -76,10 +79,11 @@ def by_median(
     scale: tuple[float, float] = (0.0, 1.0),
     metadata: Mapping[str, Json] | Callable[[Reply], Mapping[str, Json]] | None = None,
 ) -> Reading:
-    """Read the score under `key` and its reason in one `part` of each reply, or in the whole reply.
+    """Make the reading of the score under `key` and its reason, in one `part` of each reply or in the whole reply.
 
-    The score of all is the median, with the reason of the vote nearest to it (the first of several). The worst of
-    `scale` becomes 0, the best 1. `metadata` go with the score, or are made of that vote's reply.
+    The score of all replies is their median. It has the reason of the vote nearest to it (the first of several). The
+    worst of `scale` becomes 0, the best 1. `metadata` is kept with the score. A function makes it from that vote's
+    reply.
     """
     worst, best = scale
 
@@ -102,7 +106,7 @@ def by_median(
 
 
 def completion(task: str, outcome: str, threshold: float) -> Question:
-    """Make the question after the extraction."""
+    """Make the question for task_completion, which follows the extraction."""
     facts: dict[str, Json] = {"task": task, "outcome": outcome}
     return Question(
         name="completion",
@@ -115,7 +119,7 @@ def completion(task: str, outcome: str, threshold: float) -> Question:
 
 
 def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
-    """Make the question after the extraction."""
+    """Make the question for plan_quality, which follows the extraction."""
     facts: dict[str, Json] = {"task": task, "plan": list[Json](plan)}
     return Question(
         name="plan",
@@ -128,7 +132,7 @@ def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
 
 
 def goal_question(transcript: list[Json], turns: int, threshold: float) -> Question:
-    """Make the question about a session of so many turns."""
+    """Make the question about a session with this number of turns."""
     turn = whole(0, turns, f"A turn from 1 to {turns}; 0: none.")
 
     def facts(reply: Reply) -> dict[str, Json]:
@@ -150,7 +154,10 @@ def rubric_version(rubric: RubricConfig) -> str:
 
 
 def rubric_question(rubric: RubricConfig, transcript: list[Json], earlier: Sequence[Json] = ()) -> Question:
-    """Make the question; a number on the rubric's scale is mapped to [0, 1], its worst to 0, its best to 1."""
+    """Make the question of a rubric.
+
+    A number on the rubric's scale is mapped to [0, 1]: its worst to 0, its best to 1.
+    """
     worst, best = rubric.scale
     return Question(
         name=rubric.name,

@@ -1,7 +1,7 @@
-"""tool_correctness and argument_correctness: were the right tools called, and called rightly?
+"""Ask for tool_correctness and argument_correctness: were the right tools called, with the right arguments?
 
-Everything that is needed stands in the spans: what the user said, the calls, the tools there were. The published
-argument_correctness asks once more for a reason; here it is composed from the verdicts.
+All the facts that are needed stand in the spans: what the user said, the calls, and the available tools. The published
+argument_correctness asks once more for a reason. Here the reason is composed from the verdicts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,10 @@ TOOL_CORRECTNESS: Final = "tool_correctness"
 ARGUMENT_CORRECTNESS: Final = "argument_correctness"
 
 MAX_CALLS: Final = 30
-"""Calls that are shown and judged at most: the schema has three properties for each, and endpoints have been known to
-take no more than 100 in all."""
+"""The most calls that are shown and judged.
+
+The schema has three properties for each call. Endpoints have been known to take no more than 100 properties in all.
+"""
 
 _SHOWN: Final = ("name", "description", "parameters")
 """The fields of an available tool that are shown."""
@@ -55,7 +57,7 @@ tool was called does not matter here. Give the reason of every "no".""",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTools:
-    """The facts about tools as the judge is shown them; of `call_count` calls, those in `numbers` are shown."""
+    """The facts about tools as the judge is shown them. Of `call_count` calls, those in `numbers` are shown."""
 
     data: Mapping[str, Any]
     numbers: tuple[int, ...]
@@ -63,7 +65,10 @@ class ShownTools:
 
 
 def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
-    """Collect the facts; of `budget`, calls get 1/2, user messages and tools 1/4 each, instructions 1/8."""
+    """Collect the facts about tools.
+
+    Of `budget`, calls get 1/2, user messages and tools 1/4 each, and instructions 1/8.
+    """
     calls = _calls(trace)
     shown = fit(calls, budget // 2, redact, most=MAX_CALLS)
     said = [
@@ -87,7 +92,7 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
 
 
 def tools(use: ShownTools, thresholds: Mapping[str, float], earlier: Sequence[Json] = ()) -> Question:
-    """Make the question for the evaluators in `thresholds`; ARGUMENT_CORRECTNESS needs a call."""
+    """Make the question for the evaluators in `thresholds`. ARGUMENT_CORRECTNESS needs at least one call."""
     names = [name for name in _GUIDES if name in thresholds]
     verdict = record(reason=REASON, verdict=choice("yes", "no"))
     schemas = {
@@ -110,7 +115,7 @@ def tools(use: ShownTools, thresholds: Mapping[str, float], earlier: Sequence[Js
 
 
 def _calls(trace: Trace) -> list[Entry]:
-    """List the calls, each with the reasoning since the one before."""
+    """List the calls, each with the reasoning since the call before it."""
     calls: list[Entry] = []
     reasoning: list[str] = []
     for entry in entries(trace):
@@ -127,7 +132,10 @@ def _calls(trace: Trace) -> list[Entry]:
 
 
 def _are_tools_known(trace: Trace) -> bool:
-    """Tell whether the available tools were recorded: else they are the called ones again, by name only."""
+    """Return True where the available tools were recorded.
+
+    Otherwise they are only the names of the called tools again.
+    """
     called = {call.name for call in trace.tool_calls}
     return any(
         tool.name not in called or tool.description is not None or tool.parameters is not None
@@ -159,7 +167,10 @@ def _share_of_yes(reply: Reply) -> float:
 
 
 def _by_majority(use: ShownTools, evaluator: str, threshold: float) -> Reading:
-    """Read each call as most votes have it, and wrong where they are even; score = right calls / calls shown."""
+    """Make the reading that judges each call as most votes do. Where votes are even, the call is wrong.
+
+    The score is right calls / calls shown.
+    """
 
     def conclude(replies: Sequence[Reply]) -> Score:
         votes = [reply["verdicts"] for reply in replies]

@@ -1,1 +1,1 @@
-"""The queue of traces that wait for the judge. In go jobs from any thread, out come their judgements."""
+"""The queue of traces that wait for the judge. It takes jobs from any thread, and delivers their judgements."""

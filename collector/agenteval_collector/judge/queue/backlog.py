@@ -1,4 +1,4 @@
-"""Traces that wait for the judge: bounded, the urgent ones first, then the oldest."""
+"""The traces that wait for the judge. Their number is bounded. Urgent ones come first, then the oldest."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from agenteval_collector.model.judge_jobs import JobKey, JudgeJob
 
 @dataclass(slots=True, kw_only=True)
 class WaitingJob:
-    """A job with what happened to it.
+    """A job with what happened to it so far.
 
-    `tries` counts how often it got no answer, `faults` how often it was the first to get none since an answer to
-    another one. It is not judged before `due`.
+    `tries` counts how often it got no answer. `faults` counts how often it was the first job without an answer since
+    the judge last answered. The job is not judged before `due`.
     """
 
     job: JudgeJob
@@ -30,9 +30,10 @@ def _rank_to_probe(waiting: WaitingJob) -> tuple[int, bool, int]:
 
 
 class Backlog:
-    """At most `capacity` jobs, one for each trace or session, and one to recheck it. Not thread-safe.
+    """Holds at most `capacity` jobs. Not thread-safe.
 
-    A job is looked for among all that wait: a millisecond or two for thousands, beside a judge that takes seconds.
+    Each trace or session has one job, and one more to recheck it. A job is looked for among all that wait. This takes
+    a millisecond or two for thousands of jobs, which is little beside a judge that takes seconds.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -49,9 +50,9 @@ class Backlog:
         self.closed = True
 
     def add(self, job: JudgeJob) -> bool:
-        """Add a job, in the place of an older revision where one waits. Return False where there is no place.
+        """Add a job, or replace an older revision that waits. Return False where there is no place.
 
-        A closed backlog adds nothing, and neither does a revision that comes later than a newer one.
+        A closed backlog adds nothing. A revision that comes after a newer one is not added either.
         """
         before = self._by_key.get(job.key)
         if before is None and not self.closed and len(self) >= self.capacity:
@@ -62,9 +63,9 @@ class Backlog:
         return True
 
     def put_back(self, waiting: WaitingJob, due: float) -> None:
-        """Have a job that was taken wait again in its old place, until `due` at least, also over the capacity.
+        """Make a job that was taken wait again in its old place, at least until `due`.
 
-        It is dropped where a newer revision of its trace waits.
+        The job may exceed the capacity. It is dropped where a newer revision of its trace waits.
         """
         waiting.due = due
         self._by_key.setdefault(waiting.job.key, waiting)
@@ -75,15 +76,15 @@ class Backlog:
             del self._by_key[key]
 
     def take(self, now: float, *, probe: bool = False) -> WaitingJob | None:
-        """Take the next job that may be judged; None where there is none.
+        """Take the next job that may be judged. Return None where there is none.
 
-        To `probe` whether the judge is back, it is one of those that were tried least: a trace that itself makes the
-        judge fail must not be the probe each time.
+        With `probe`, the job is to show whether the judge is back. Then it is one of those that were tried least. A
+        trace that itself makes the judge fail must not be the probe each time.
         """
         ready = (each for each in self._by_key.values() if each.due <= now)
         first = min(ready, key=_rank_to_probe if probe else _rank, default=None)
         return None if first is None else self._by_key.pop(first.job.key)
 
     def next_due(self) -> float | None:
-        """Find when the first job may be judged; None where none waits."""
+        """Return when the first job may be judged. Return None where no job waits."""
         return min((each.due for each in self._by_key.values()), default=None)

@@ -1,6 +1,8 @@
-"""The one state of the judge being away: judging pauses, and one trace after another tries whether it is back.
+"""Keep the state of an outage of the judge.
 
-    answering --(a trace gets no answer)--> pause --(it is over)--> probe --(an answer)--> answering
+During an outage judging pauses. After each pause, a single trace tries whether the judge is back.
+
+    answering --(a trace gets no answer)--> pause --(it is over)--> probe --(an answer)--> answering.
                                               ^------(none, twice the pause)------'
 
 A trace gets no answer where the client has given up on a request: timeout, connection error, overload, a wrong key. A
@@ -20,16 +22,19 @@ from agenteval_collector.runtime.errors import RetryableError
 logger = logging.getLogger(__name__)
 
 SHORTEST: Final = 0.5
-"""Seconds of a pause, whatever the error says."""
+"""Seconds that a pause takes at least, whatever the error says."""
 FIRST: Final = 1.0
-"""Seconds of the first pause, where the error names none."""
+"""Seconds of the first pause, where the error names no time."""
 LONGEST: Final = 120.0
-"""Seconds that a pause doubles up to."""
+"""Seconds up to which pauses double."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """A pause of judging until `until` (monotonic), the `number`-th since the last answer; `since`: the first (ns)."""
+    """A pause of judging until `until` (monotonic). It is the `number`-th since the last answer.
+
+    `since` is when the first of these pauses began (ns).
+    """
 
     number: int
     since: int
@@ -38,20 +43,20 @@ class Pause:
 
 
 class Outage:
-    """Written by the judge's event loop alone, read by any thread."""
+    """The state of the judge's outage. Only the judge's event loop writes it; any thread may read it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.pause: Pause | None = None
 
     def failed(self, error: JudgeUnavailable | RetryableError) -> bool:
-        """Note that a trace got no answer, and pause. Return whether it is the first without one since an answer."""
+        """Note that a trace got no answer, and pause. Return True for the first one since the last answer."""
         now, last = self._clock.monotonic(), self.pause
         number, since = (last.number, last.since) if last else (0, self._clock.now())
         if last is None or now >= last.until:
-            # Whatever else fails during a pause belongs to it.
+            # Requests that were under way may fail during a pause. They belong to it and do not double it.
             number += 1
-        # What the endpoint asks for is obeyed, also where it is less than the pauses have grown to.
+        # The time that the endpoint asks for is obeyed, even where it is shorter than the pauses have grown to.
         asked = min(FIRST * 2.0 ** (number - 1), LONGEST) if error.retry_after is None else error.retry_after
         until = max(last.until if last else now, now + max(asked, SHORTEST))
         self.pause = Pause(number=number, since=since, until=until, error=error)
@@ -60,7 +65,7 @@ class Outage:
         return last is None
 
     def over(self) -> None:
-        """Take note that the judge has answered."""
+        """Note that the judge has answered."""
         if self.pause is not None:
             logger.info("judging goes on")
         self.pause = None
@@ -72,7 +77,7 @@ class Outage:
         return max(pause.until - self._clock.monotonic(), 0.0) if pause else 0.0
 
     def described(self) -> str | None:
-        """Describe the outage as it stands; None where there is none."""
+        """Describe the outage as it stands. Return None where there is none."""
         pause = self.pause
         if pause is None:
             return None

@@ -1,6 +1,7 @@
-"""The judge on a thread of its own, behind the evaluation: nothing that it does holds up a trace.
+"""Run the judge on a thread of its own, behind the evaluation. So nothing that it does holds up a trace.
 
-The store has as pending what waits here: whatever is not judged when the collector stops is taken up at its next start.
+The store has the outcomes of all waiting jobs as pending. Jobs that are not judged when the collector stops are taken
+up at its next start.
 """
 
 import asyncio
@@ -22,19 +23,21 @@ from agenteval_collector.runtime.errors import RetryableError
 logger = logging.getLogger(__name__)
 
 FAULTS: Final = 5
-"""Times that one trace may be the first to get no answer, while others get theirs in between. Then the trace is at
-fault, not the endpoint."""
+"""Number of times that one trace may be the first without an answer, while others get theirs in between.
+
+Then the fault is the trace's, not the endpoint's.
+"""
 PATIENCE: Final = 5
-"""Times in a row that the judge may be away while traces are drained."""
+"""Number of times in a row that the judge may be away while traces are drained."""
 NO_ROOM: Final = "no_room"
 """The error of a trace that found no place among those that wait."""
 LONGEST_WAIT: Final = 60.0
-"""Seconds until the stage looks again by itself, for rechecks that are due."""
+"""Seconds until the stage looks again without an event, for rechecks that are due."""
 CLOSING: Final = 2.0
-"""Seconds for the judge to close its connections."""
+"""Seconds that the judge has to close its connections."""
 
 Wait: TypeAlias = Callable[[asyncio.Event, float | None], Awaitable[None]]
-"""Waits for an event, at most so many seconds; None: without a limit."""
+"""Waits for an event, for at most this many seconds. None means without a limit."""
 
 
 async def wait_at_most(event: asyncio.Event, seconds: float | None) -> None:
@@ -47,10 +50,11 @@ async def wait_at_most(event: asyncio.Event, seconds: float | None) -> None:
 
 
 class JudgeStage(Component):
-    """Takes jobs from any thread and delivers their judgements; at most `parallel` are under way, `capacity` wait.
+    """Takes jobs from any thread and delivers their judgements. At most `parallel` are under way, and `capacity` wait.
 
-    A job without room fails at once, in the thread that hands it over. While the judge is away nothing fails: judging
-    pauses, then a single trace is tried. One that gets no answer while others get theirs fails after `FAULTS`.
+    A job that finds no room fails at once, in the thread that hands it over. While the judge is away nothing fails.
+    Judging pauses, and then a single trace is tried. A trace that gets no answer while others get theirs fails after
+    `FAULTS`.
     """
 
     def __init__(
@@ -66,7 +70,7 @@ class JudgeStage(Component):
         wait: Wait = wait_at_most,
         rechecks: Callable[[], Sequence[JudgeJob]],
     ) -> None:
-        """`rechecks` gives further jobs that are due by now, on the stage's thread."""
+        """Make the stage. `rechecks` returns further jobs that are due by now, on the stage's thread."""
         self._backlog = Backlog(capacity)
         super().__init__("judge", self._backlog)
         self._judgements = judgements
@@ -79,7 +83,7 @@ class JudgeStage(Component):
         self._rechecks = rechecks
         self._outage = Outage(clock)
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Guards the backlog and the loop: jobs come from the evaluation's thread, all else belongs to the loop's.
+        # Guards the backlog and the loop. Jobs come from the evaluation's thread; all else is the loop's.
         self._lock = threading.Lock()
         self._wake = asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
@@ -92,19 +96,19 @@ class JudgeStage(Component):
             runner.run(self._close())
 
     def shutdown(self, timeout: float = 10.0) -> None:
-        """Stop at once: what waits or is under way stays pending in the store. Safe before start and twice."""
+        """Stop at once. Jobs that wait or are under way stay pending in the store. Safe before start and twice."""
         with self._lock:
             self._backlog.close()
             self._rouse()
         super().shutdown(timeout)
-        # `drain` leaves it open, as it is called for each batch of a replay.
+        # `drain` leaves the runner open, as a replay calls `drain` for each batch.
         if self._runner is not None:
             self._runner.run(self._close())
             self._runner.close()
             self._runner = None
 
     def take_job(self, job: JudgeJob) -> None:
-        """Take a job; never blocks. After the shutdown it stays pending in the store."""
+        """Take a job; never blocks. After the shutdown the job stays pending in the store."""
         with self._lock:
             has_place = self._backlog.add(job)
             self._rouse()
@@ -115,14 +119,14 @@ class JudgeStage(Component):
             self._fail(job, NO_ROOM, why)
 
     def forget(self, subject_ids: Container[str]) -> None:
-        """Drop what waits of these traces and sessions. From any thread."""
+        """Drop the waiting jobs of these traces and sessions. From any thread."""
         with self._lock:
             self._backlog.forget(subject_ids)
 
     def drain(self, progress: Callable[[int], None]) -> None:
-        """Judge what was submitted, in the calling thread, to its end; instead of `start`, and as often as needed.
+        """Judge all submitted jobs to the end, in the calling thread. It replaces `start`, and may be called again.
 
-        `progress` is told how many are left. After `PATIENCE`, or where only a person can help, all that is left fails.
+        `progress` is told how many jobs are left. All of these fail after `PATIENCE`, or where only a person can help.
         """
 
         def finished() -> bool:
@@ -136,17 +140,17 @@ class JudgeStage(Component):
 
     @property
     def room(self) -> int:
-        """The number of jobs that may be submitted before one has no place; an instant's value."""
+        """The number of jobs that may be submitted before one finds no place. It holds for an instant only."""
         return max(self._backlog.capacity - len(self._backlog), 0)
 
     @property
     def trouble(self) -> str | None:
-        """The reason why traces wait for the judge, in words; None where nothing is wrong. From any thread."""
+        """The reason why traces wait for the judge, in words. None where nothing is wrong. From any thread."""
         return self._outage.described()
 
     @property
     def paused(self) -> bool:
-        """True while requests are held back, because the judge does not answer. From any thread."""
+        """True while requests are held back because the judge does not answer. From any thread."""
         pause = self._outage.pause
         return pause is not None and isinstance(pause.error, JudgeUnavailable)
 
@@ -197,12 +201,12 @@ class JudgeStage(Component):
         return self._parallel if self._outage.pause is None else 1
 
     def _idle_for(self) -> float | None:
-        """Seconds until something may be begun; None where only an event can bring that about."""
+        """Return the seconds until something may be begun. Return None where only an event can allow that."""
         if len(self._under_way) >= self._limit:
             return None
         if pause := self._outage.left:
             return pause
-        # Whatever was ready has begun. Those that wait were put back, until a time of their own.
+        # All ready jobs have begun. The jobs that still wait were put back, each until a time of its own.
         with self._lock:
             due = self._backlog.next_due()
         return None if due is None else max(due - self._clock.monotonic(), 0.0)
@@ -213,7 +217,7 @@ class JudgeStage(Component):
         except (JudgeUnavailable, RetryableError) as error:
             self._unanswered(waiting, error)
             return
-        # A refusal is an answer too; answers from the cache say nothing of the endpoint.
+        # A refusal is an answer too. Answers from the cache say nothing about the endpoint.
         if not all(exchange.cached for exchange in judgement.exchanges):
             self._outage.over()
         self._take(judgement)

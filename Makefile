@@ -152,6 +152,7 @@ $(VENV)/.collector: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[collector]'
 	@touch $@
 
+# What is imported is compiled then: most of what is installed never is.
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[collector]' --group dev
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[collector]' --group dev
 	@touch $@ $(VENV)/.collector

@@ -1,1 +1,1 @@
-"""The pages: documents of the API go in, HTML comes out. Only charts and the review queue use a script."""
+"""The pages. They turn documents of the API into HTML; only charts and the review queue use a script."""

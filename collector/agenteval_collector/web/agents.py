@@ -1,4 +1,4 @@
-"""The pages of agents over time: all of them, and one with its charts, versions, problems and worst sessions."""
+"""The pages of agents over time: a listing, and one agent with its charts, versions, problems and worst sessions."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ SHOWN: Final = 5
 
 
 class AgentRow(NamedTuple):
-    """An agent in the listing: the evaluator that says most of it, and the trends of passing and failing."""
+    """An agent in the listing, with its main evaluator, and the trends of its passing and failing traces."""
 
     agent: AgentItem
     evaluator: str | None
@@ -27,7 +27,11 @@ class AgentRow(NamedTuple):
 
 
 class ComparedRow(NamedTuple):
-    """A figure of two versions. `difference` and its interval are those of shares; `is_worse`: it leaves out 0."""
+    """A figure of two versions of an agent.
+
+    Only shares have a `difference` and its `interval`. `is_worse` is True where the whole interval lies on the worse
+    side of 0.
+    """
 
     name: str
     unit: Unit
@@ -55,7 +59,7 @@ class Comparison(NamedTuple):
 
 
 def agents(site: Site, given: Parameters) -> str:
-    """Return the agents, those with the newest telemetry first."""
+    """Return the page that lists the agents, those with the newest telemetry first."""
     time, cursor = range_of(given), given.get("cursor") or None
     page = site.queries.agents(time, cursor=cursor)
     return site.render(
@@ -69,7 +73,7 @@ def agents(site: Site, given: Parameters) -> str:
 
 
 def agent(site: Site, given: Parameters) -> str:
-    """Return an agent; two of its versions are compared: `before` and `after`, or the newest two."""
+    """Return the page of an agent. It compares the versions `before` and `after`, or the newest two."""
     name = given["agent"]
     agent = found(site.queries.agent(name, range_of(given)), f"agent {name!r}")
     main = main_evaluator(agent)
@@ -88,8 +92,10 @@ def agent(site: Site, given: Parameters) -> str:
 
 
 def compared(agent: AgentDocument, before: str | None, after: str | None) -> Comparison | None:
-    """Return two versions side by side, the newest two where none is named; None where there are not two. Raises
-    NotFound for a version that no trace of that time has."""
+    """Return two versions of an agent side by side: the newest two where none is named. None where there are not two.
+
+    Raises NotFound for a version that no trace in the agent's range of time has.
+    """
     versions = {each["version"]: each for each in agent["versions"] if each["version"] is not None}
     for name in (before, after):
         if name and name not in versions:
@@ -112,7 +118,7 @@ def _rows(before: AgentVersionDocument, after: AgentVersionDocument) -> Iterator
 
 
 def _share(name: str, before: RateDocument, after: RateDocument, *, worse: int) -> ComparedRow:
-    """Return a row of shares; they are worse where they go up (1) or down (-1)."""
+    """Return a row of shares. `worse` is 1 where a higher share is worse, and -1 where a lower one is."""
     first, second = before["rate"], after["rate"]
     if first is None or second is None or before["interval"] is None or after["interval"] is None:
         return ComparedRow(name, "share", first, second)

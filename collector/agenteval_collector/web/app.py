@@ -1,4 +1,4 @@
-"""Port 4319: the JSON API, Prometheus metrics, health, and the page."""
+"""The web port (TCP port 4319): the JSON API, Prometheus metrics, health, and the pages."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -32,9 +32,9 @@ from agenteval_collector.web.assets import asset_routes
 from agenteval_collector.web.site import Site
 
 _OWN_ORIGIN = {"Referrer-Policy": "same-origin"}
-"""For pages with a form: with no-referrer, browsers send it without an origin."""
+"""A header of pages with a form. With `no-referrer`, browsers send the form without an origin."""
 _SCRIPTED = {"Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"] + "; script-src 'self'"}
-"""For pages with a script of ours."""
+"""A header of pages with a script of ours."""
 
 PAGES: Sequence[tuple[str, Callable[[Site, Parameters], str], Mapping[str, str]]] = (
     ("/", sessions.start, {}),
@@ -49,7 +49,7 @@ PAGES: Sequence[tuple[str, Callable[[Site, Parameters], str], Mapping[str, str]]
     ("/reliability", reliability.reliability, {}),
     ("/review", review.review, {**_SCRIPTED, **_OWN_ORIGIN}),
 )
-"""Every page: its address, what makes it of the request's parameters, and headers of its own."""
+"""Every page: its address, the function that makes it from the request's parameters, and its own headers."""
 
 
 def make_app(
@@ -62,12 +62,12 @@ def make_app(
     places: Shares,
     loopback: bool,
 ) -> Starlette:
-    """Return the ASGI application of the web port: what stands before `app`, which knows who calls.
+    """Return the ASGI application of the web port. It finds out who calls, and then hands the request to `app`.
 
-    `health` says why the collector cannot do its work now, None where it can. Where the `ring` is not open, all paths
-    but /healthz and /readyz want one of its keys; `audit` hears of what is written and refused. Callers share
-    the `places` for requests under way. `loopback` says that the port is bound to a loopback address, so that requests
-    under any other Host are refused. `threads` are closed when it ends.
+    `health` returns the reason why the collector cannot do its work now, or None where it can. Where the `ring` is not
+    open, all paths but /healthz and /readyz need one of its keys. `audit` records what is written and what is refused.
+    Callers share the `places` for requests under way. `loopback` is True where the port is bound to a loopback address:
+    requests with any other Host are then refused. `threads` are closed when the application ends.
     """
 
     @asynccontextmanager
@@ -80,7 +80,7 @@ def make_app(
         Middleware(AccessControl, ring=ring, audit=audit, places=places, open_paths=("/healthz", "/readyz"))
     )
     port = Starlette(routes=_health_routes(health), middleware=middleware, lifespan=lifespan)
-    # Not as a mount, whose pattern does not match every id.
+    # Not as a mount: the pattern of a mount does not match every id.
     port.router.default, port.router.redirect_slashes = app, False
     return port
 
@@ -95,11 +95,11 @@ def tenant_app(
     clock: Clock,
     grpc_endpoint: str,
 ) -> Starlette:
-    """Return the ASGI application of one tenant: the API, the page, and the metrics.
+    """Return the ASGI application of one tenant: the API, the pages, and the metrics.
 
-    `metrics` returns a page for Prometheus and its content type, given the headers of a request and its caller. What is
-    written goes to `reports`. `keyed`: each caller has shown a key. `grpc_endpoint` is what the page tells users to
-    send spans to.
+    `metrics` takes the headers of a request and its caller; it returns a page for Prometheus and its content type.
+    Writes go to `reports`. `keyed` is True where each caller has shown a key. The pages tell users to send spans to
+    `grpc_endpoint`.
     """
     guard = WriteGuard(keyed=keyed)
     site = Site(queries=queries, clock=clock, grpc_endpoint=grpc_endpoint, token=guard.token)
@@ -159,12 +159,12 @@ def _page_route(
 
 
 def _form_route(path: str, keep: Callable[[Parameters], str], guard: WriteGuard, writes: BoundedThreads) -> Route:
-    """Return the route that takes a page's form, and leads to the address that `keep` returns."""
+    """Return the route that takes a page's form and redirects to the address that `keep` returns."""
 
     async def answer(request: Request) -> Response:
         form = review.form_fields(await read_body(request, "application/x-www-form-urlencoded"))
         guard.check(request.headers, form.get("token", ""))
-        # See other: a reload of the page that follows sends nothing a second time.
+        # Status 303 (see other), so that a reload of the next page does not send the form again.
         return RedirectResponse(await writes.run(partial(keep, {**form, **request.path_params})), 303)
 
     return Route(path, answer, methods=["POST"])

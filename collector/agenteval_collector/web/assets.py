@@ -1,4 +1,4 @@
-"""The files that the pages ask for: style, scripts, the chart library."""
+"""The files that the pages load: styles, scripts, the chart library and the icon."""
 
 import hashlib
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "vendor/uPlot-1.6.32.min.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
-"""Every file, and what it is."""
+"""Every file, with its media type."""
 _FOREVER: Final = "max-age=31536000, immutable"
-"""For files that are asked for with a hash of their content."""
+"""For files whose address has a hash of their content."""
 _A_DAY: Final = "max-age=86400"
 
 
@@ -33,7 +33,7 @@ def asset(name: str) -> bytes:
 
 @cache
 def address(name: str) -> str:
-    """Return where a file is served, with a hash of its content: it never changes under one address."""
+    """Return the address of a file. A hash of the content is part of it, so one address always has the same content."""
     return f"/{name}?{hashlib.sha256(asset(name)).hexdigest()[:16]}"
 
 
@@ -41,7 +41,7 @@ def asset_routes() -> list[Route]:
     """Return a route for each file."""
 
     async def answer(name: str, request: Request) -> Response:
-        # Browsers ask for the icon by its plain name.
+        # Browsers ask for the icon by its plain name. Without a hash its content may change: it is kept for a day.
         headers = {"Cache-Control": _A_DAY if name == "icon.svg" else _FOREVER}
         return Response(asset(name), media_type=MEDIA_TYPES[name], headers=headers)
 

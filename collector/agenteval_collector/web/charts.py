@@ -1,4 +1,4 @@
-"""Charts of figures over time: what `charts.js` draws, and small ones that need no script."""
+"""Charts of figures over time: the data that `charts.js` draws, and small charts that need no script."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ HEIGHT: Final = 24.0
 
 
 class ChartLine(NamedTuple):
-    """A line of a chart, with a value for each point: None where there is none. `low` and `high` are its interval."""
+    """A line of a chart. It has a value for each point, or None. `low` and `high` are the bounds of its interval."""
 
     label: str
     values: Sequence[float | None]
@@ -25,7 +25,7 @@ class ChartLine(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A chart of an agent over time. `bars`: it has one line, which is drawn as bars."""
+    """A chart of an agent over time. Where `bars` is True, it has one line, which is drawn as bars."""
 
     title: str
     about: str
@@ -46,22 +46,22 @@ class Chart(NamedTuple):
 
     @property
     def known(self) -> list[int]:
-        """The points, from 0, at which there is something to draw."""
+        """The numbers of the points, from 0, at which any line has a value."""
         return [place for place, _ in enumerate(self.at) if any(line.values[place] is not None for line in self.lines)]
 
 
 class Spark(NamedTuple):
-    """A small chart of shares of one, as paths in a box of `WIDTH` by `HEIGHT`."""
+    """A small chart of shares from 0 to 1: SVG paths of its line and its interval, in a box of `WIDTH` by `HEIGHT`."""
 
     line: str
     band: str
 
 
 def charts_of(agent: AgentItem, main: str | None) -> list[Chart]:
-    """Return the charts of an agent that have something to show; `main` is the evaluator whose rate comes first."""
+    """Return the charts of an agent that have a value to show. The pass rate of the evaluator `main` comes first."""
     points = agent["points"]
     at = [each["at"] for each in points]
-    # What began before the first point is no news there.
+    # A version that began before the first point has no mark: the chart does not show its beginning.
     marks = [(each["first_at"], each["version"]) for each in agent["versions"] if each["version"] is not None]
     marks = [(began, version) for began, version in reversed(marks) if began >= at[0]]
     rates = [
@@ -91,7 +91,7 @@ def evaluators(agent: AgentItem, main: str | None) -> list[str]:
 
 
 def main_evaluator(agent: AgentItem) -> str | None:
-    """Return the evaluator that says most of an agent: whether tasks are completed, else the one with most scores."""
+    """Return the main evaluator of an agent: `task_completion` where it has scores, else the one with most traces."""
     rates = agent["pass_rates"]
     if not rates:
         return None
@@ -105,12 +105,12 @@ def spark(points: Sequence[PointDocument], of: Callable[[PointDocument], RateDoc
     placed = [(place * step, rate) for place, rate in enumerate(rates)]
     known = [(x, rate["rate"], rate["interval"]) for x, rate in placed if rate and rate["rate"] is not None]
     line = "".join(f"{'L' if place else 'M'}{x:.1f} {_y(rate):.1f}" for place, (x, rate, _) in enumerate(known))
-    # A line of one point is none.
+    # A path with a single point draws nothing, so it gets a very short line.
     return Spark(line=line + "h.01" if len(known) == 1 else line, band="".join(_bands(placed)))
 
 
 def _bands(placed: Sequence[tuple[float, RateDocument | None]]) -> Iterator[str]:
-    """Yield an area for each run of points with an interval."""
+    """Yield a closed path for each unbroken series of points with an interval."""
     bounds = [(x, rate["interval"] if rate else None) for x, rate in placed]
     for is_known, run in groupby(bounds, key=lambda each: each[1] is not None):
         if is_known:
@@ -131,6 +131,7 @@ def _rate_line(label: str, rates: Sequence[RateDocument | None]) -> ChartLine:
 
 
 def _y(share: float) -> float:
+    # A unit stays free above and below; y grows downwards in SVG.
     return 1 + (HEIGHT - 2) * (1 - share)
 
 

@@ -1,4 +1,4 @@
-"""Findings as a person looks for them: the worst first, those of one kind together, each where it happened."""
+"""Findings in the order of the pages: the worst first, each kind together, and each at the place it happened."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -12,11 +12,11 @@ _WORST_FIRST = {str(severity): rank for rank, severity in enumerate(Severity)}
 _WORDS = {"tool_call_as_text": "tool call written as text", "value_not_said": "value that nobody said"}
 
 KINDS = tuple(dict.fromkeys([*map(str, FindingKind), *sorted(LOOP_KINDS)]))
-"""Every kind of our own."""
+"""Every kind of finding that the project itself makes."""
 
 
 class FindingGroup(NamedTuple):
-    """The findings of one kind and severity, in the given order."""
+    """The findings of one kind and one severity, in the order they were given in."""
 
     kind: str
     severity: str
@@ -24,7 +24,7 @@ class FindingGroup(NamedTuple):
 
 
 def grouped(findings: Iterable[FindingDocument]) -> list[FindingGroup]:
-    """Return the findings by kind and severity: the worst first, of equal severity the most frequent."""
+    """Group the findings by kind and severity. The worst come first; among equally bad ones, the most frequent."""
     groups: dict[tuple[str, str], list[FindingDocument]] = {}
     for finding in findings:
         groups.setdefault((finding["kind"], finding["severity"]), []).append(finding)
@@ -33,23 +33,23 @@ def grouped(findings: Iterable[FindingDocument]) -> list[FindingGroup]:
 
 
 def worst_first(findings: Iterable[FindingDocument]) -> list[FindingDocument]:
-    """Return the findings by severity, those of one severity in the given order."""
+    """Return the findings, the worst first. Those of one severity keep their order."""
     return sorted(findings, key=lambda finding: _rank(finding["severity"]))
 
 
 def worst_kinds(found: FoundDocument) -> list[str]:
-    """Return the kinds that make a session as bad as it is, as far as their findings are shown."""
+    """Return the kinds of the worst findings of a session or trace, as far as their findings are shown."""
     return list(dict.fromkeys(each["kind"] for each in found["findings"] if each["severity"] == found["worst"]))
 
 
 def unshown(found: FoundDocument) -> int:
-    """Return the number of findings of a trace or a session that are kept and not shown."""
+    """Return the number of findings of a trace or a session that are kept but not shown."""
     counts = found["findings_count"]
     return counts["error"] + counts["warning"] + counts["info"] - len(found["findings"])
 
 
 def counted(count: int, severity: str) -> str:
-    """Write `1 error`, `3 warnings`; of infos there is no plural."""
+    """Write a count with its severity: `1 error`, `3 warnings`. The severity `info` has no plural."""
     return f"{count} {severity}{'s' if count != 1 and severity != 'info' else ''}"
 
 
@@ -59,18 +59,18 @@ def kind_words(kind: str) -> str:
 
 
 class PlacedFindings(NamedTuple):
-    """The findings of one trace by where they are shown."""
+    """The findings of one trace by the place where they are shown."""
 
     whole: Sequence[FindingDocument]
-    """Those of no turn that is shown."""
+    """Findings that belong to no shown turn."""
     turns: Sequence[Sequence[FindingDocument]]
-    """Those of each turn but of none of its calls."""
+    """Findings of each turn that belong to none of its calls."""
     calls: Sequence[Sequence[Sequence[FindingDocument]]]
-    """Those of each call of each turn."""
+    """Findings of each call of each turn."""
 
 
 def placed(trace: TraceDocument) -> PlacedFindings:
-    """Put each finding of the trace at the call whose span it names, else at its turn, else at the whole trace."""
+    """Place each finding at the call whose span it names, else at its turn, else at the whole trace."""
     whole: list[FindingDocument] = []
     turns: list[list[FindingDocument]] = [[] for _ in trace["turns"]]
     calls: list[list[list[FindingDocument]]] = [[[] for _ in turn["tools_called"]] for turn in trace["turns"]]

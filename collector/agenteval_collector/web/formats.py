@@ -1,4 +1,4 @@
-"""Values as people read them: the filters of the templates."""
+"""Functions that write values for people: the filters of the templates."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,10 @@ LONGEST_WORD = 40
 
 
 def ago(time: str | None, now: int) -> str:
-    """Return the age of an RFC 3339 time at `now` (nanoseconds); times ahead, by another clock, are `just now`."""
+    """Return the age of an RFC 3339 time at `now` (nanoseconds since the Unix epoch).
+
+    A time ahead of `now` comes from another clock; it is written as `just now`.
+    """
     if time is None:
         return "never"
     seconds = (datetime.fromtimestamp(now / 1e9, UTC) - datetime.fromisoformat(time)).total_seconds()
@@ -31,12 +34,12 @@ def ago(time: str | None, now: int) -> str:
 
 
 def moment(time: str | None) -> str:
-    """Return an RFC 3339 time to the second, in UTC."""
+    """Write an RFC 3339 time in UTC, to the second."""
     return "unknown" if time is None else datetime.fromisoformat(time).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def between(started_at: str | None, ended_at: str | None) -> str:
-    """Return the time from one RFC 3339 time to another."""
+    """Write the time that passed between two RFC 3339 times."""
     if started_at is None or ended_at is None:
         return "unknown"
     length = (datetime.fromisoformat(ended_at) - datetime.fromisoformat(started_at)).total_seconds()
@@ -44,7 +47,7 @@ def between(started_at: str | None, ended_at: str | None) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return a duration in seconds, readable; from a minute on in minutes, hours, days."""
+    """Write a duration, given in seconds, in the unit that fits: from milliseconds to days."""
     if 0 < value < 0.0001:
         return "<0.1 ms"
     if value < 1:
@@ -59,63 +62,64 @@ def seconds(value: float) -> str:
 
 
 def cost(usd: float) -> str:
-    """Return US dollars, as small as requests are."""
+    """Write US dollars. Amounts below 1 have four digits, because a request costs little."""
     return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"
 
 
 def count(number: int) -> str:
-    """Return a count, with thousands apart."""
+    """Write a count with a comma between thousands."""
     return f"{number:,}"
 
 
 def money(usd: float | None) -> str:
-    """Return US dollars with three digits; a dash where they are not known."""
+    """Write US dollars, amounts below 1 with three significant digits. Return a dash where the amount is unknown."""
     if usd is None:
         return "–"
     return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.3g}"
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """Return a value of a chart in its unit; a dash where there is none."""
+    """Write a value of a chart in its unit. Return a dash where there is no value."""
     if value is None:
         return "–"
     return {"share": percent, "usd": money, "seconds": seconds}.get(unit, str)(value)
 
 
 def interval(bounds: Sequence[float]) -> str:
-    """Return the bounds of a share of one, in percent."""
+    """Write the bounds of a share from 0 to 1 in percent."""
     return "–".join(f"{100 * bound:.0f}" for bound in bounds) + "%"
 
 
 def signed(value: float) -> str:
-    """Return a difference of scores with two digits and its sign."""
+    """Write a difference of scores with two digits and its sign."""
+    # Adding 0.0 turns -0.0 into 0.0, which has no minus.
     return f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
 
 
 def capitalized(words: str) -> str:
-    """Return the words with the first letter as a capital, the others as they are."""
+    """Return the words with a capital first letter. All other letters stay as they are."""
     return words[:1].upper() + words[1:]
 
 
 def number(value: float | None) -> str:
-    """Return a score with two digits; a dash where there is none."""
+    """Write a score with two digits. Return a dash where there is no score."""
     return "–" if value is None else f"{value:.2f}"
 
 
 def p_value(value: float | None) -> str:
-    """Return a p-value with three digits; none is 0."""
+    """Write a p-value with three digits. A small one is written as `<0.001`, never as 0."""
     if value is None:
         return "–"
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def percent(share: float | None) -> str:
-    """Return a share of one; a dash where there is none."""
+    """Write a share from 0 to 1 in percent. Return a dash where there is no share."""
     return "–" if share is None else f"{share:.0%}"
 
 
 def readable(value: Any) -> str:
-    """Return JSON as text: a string as it is, anything else indented; cut where it is too long for a page."""
+    """Return a JSON value as text: a string as it is, anything else indented. Cut a text too long for a page."""
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     if len(text) <= SHOWN_CHARACTERS:
         return text
@@ -123,48 +127,48 @@ def readable(value: Any) -> str:
 
 
 def oneline(value: Any) -> str:
-    """Return the beginning of a value on one line, for previews; three dots where it goes on."""
+    """Return the beginning of a value on one line, for previews. Three dots say that the value goes on."""
     if value is None:
         return "not recorded"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     line = " ".join(text[:PREVIEW_CHARACTERS].split())
     if len(text) <= PREVIEW_CHARACTERS:
         return line
-    # Not in the middle of a word, if it is one.
+    # The cut is before the last word. Something as long as `LONGEST_WORD` is no word, and may be cut inside.
     words, _, rest = line.rpartition(" ")
     return f"{words if len(rest) < LONGEST_WORD else line} ..."
 
 
 def shown(items: Sequence[Any]) -> Sequence[Any]:
-    """Return as many items as a page can take; the template says how many are left out."""
+    """Return the first `SHOWN_ITEMS` items, as many as a page can take. The template says how many are left out."""
     return items[:SHOWN_ITEMS]
 
 
 def path(segment: str) -> str:
     """Return an id as one segment of a URL's path."""
-    # A lone surrogate has no UTF-8; no id that holds one can be asked for.
+    # A lone surrogate has no UTF-8. No request can ask for an id with one, but the page with the link must not fail.
     return quote(segment, safe="", errors="replace")
 
 
 def query(parameters: Mapping[str, str | int | None]) -> str:
-    """Return the query string of an address, with its question mark; parameters without a value are left out."""
+    """Return the query string of an address, with its question mark. Leave out parameters without a value."""
     given = {name: value for name, value in parameters.items() if value}
-    # A lone surrogate has no UTF-8.
+    # A lone surrogate has no UTF-8: without `replace` it would raise an error.
     return "?" + urlencode(given, errors="replace") if given else ""
 
 
 def named(outcomes: Sequence[OutcomeDocument], name: str) -> OutcomeDocument | None:
-    """Return the outcome called `name`; None where there is none."""
+    """Return the outcome with this name; None where there is none."""
     return next((outcome for outcome in outcomes if outcome["name"] == name), None)
 
 
 def words(identifier: str) -> str:
-    """Write `agent_reliability` as `agent reliability`."""
+    """Write an identifier as words: `agent_reliability` as `agent reliability`."""
     return identifier.replace("_", " ")
 
 
 def hit_rate_words(found: HitRateDocument) -> str:
-    """Tell the failure rates of an agent's sessions, with an error finding and without one."""
+    """Return a sentence on how many of an agent's sessions failed: those with an error finding, and those without."""
     with_error, without = found["with_error"], found["without_error"]
     known = f"Of {with_error['sessions'] + without['sessions']} sessions of this agent whose end is known"
     if not with_error["sessions"]:
@@ -174,12 +178,12 @@ def hit_rate_words(found: HitRateDocument) -> str:
 
 
 def believed(estimator: str) -> str:
-    """Say whose word a rate of passing rests on."""
+    """Return words for the source that a pass rate rests on: the judge, labels, or both."""
     return _BELIEVED[estimator]
 
 
 def rate_notes(item: QualityDocument) -> list[str]:
-    """Say what a rate of passing does not: why it has no interval, what it leaves out, and whose word it mixes."""
+    """Return notes on a pass rate: why it has no interval, how much it leaves out, and which judges it mixes."""
     notes = []
     if item["reason"]:
         notes.append(f"no interval: {item['reason']}")
@@ -194,7 +198,7 @@ _BELIEVED = {"ppi": "judge, corrected by labels", "labels": "labels alone", "unc
 
 
 def _share(rate: FailureRateDocument) -> str:
-    """Write `8 of 10 (80 %, 95 % interval 49 to 94 %)`."""
+    """Write a failure rate such as `8 of 10 (80 %, 95 % interval 49 to 94 %)`."""
     counts = f"{rate['failed']} of {rate['sessions']}"
     if rate["rate"] is None or rate["interval"] is None:
         return counts
@@ -205,7 +209,7 @@ def _share(rate: FailureRateDocument) -> str:
 def tone(outcome: OutcomeDocument) -> str:
     """Return `bad` below the threshold, `good` at or above it where a judge says so, else `plain`.
 
-    A score that needs no judge tells that something is wrong, never that all is well.
+    A score that needs no judge can say that something is wrong, but never that all is well.
     """
     if outcome["success"] is False:
         return "bad"

@@ -1,4 +1,4 @@
-"""Describe the rate that a label counts in, and how many labels are worth giving, for the page and `label --next`."""
+"""Sentences for the review page and `label --next`: the pass rate of a label, and how many labels are worth giving."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
@@ -9,26 +9,26 @@ from agenteval_collector.api.trace_documents import SessionDocument
 from agenteval_collector.web.formats import believed, number
 
 BEFORE: Final = 5
-"""Traces of its session that are shown before the one that is to be labelled: a turn is rarely understood by itself."""
+"""Earlier traces of the session that are shown before the trace to label. A turn is rarely understood by itself."""
 VALUES: Final[Mapping[str, float]] = {"pass": 1.0, "fail": 0.0}
 GOALS: Final[Mapping[int, str]] = {20: "an interval", 50: "the judge's rate to be corrected by labels"}
-"""What there is from so many labels on."""
+"""Numbers of labels from which on something more is known, each with that."""
 
 
 def traces_before(session: SessionDocument | None, trace_id: str) -> Sequence[str]:
-    """Return the traces of a session before one of them, at most the last `BEFORE`."""
+    """Return the ids of the traces before `trace_id` in its session, at most the last `BEFORE`."""
     ids = session["trace_ids"] if session is not None else []
     return ids[: ids.index(trace_id)][-BEFORE:] if trace_id in ids else []
 
 
 def rate_of(items: Iterable[QualityDocument], drawn: DrawDocument) -> QualityDocument | None:
-    """Return the rate that a label of the drawn trace counts in."""
+    """Return the pass rate to which a label of the drawn trace belongs; None where there is no such rate."""
     of = drawn["name"], drawn["agent"], drawn["version"]
     return next((each for each in items if (each["name"], each["agent"], each["version"]) == of), None)
 
 
 def about_rate(item: QualityDocument) -> str:
-    """Say what the rate is, and whose word it rests on."""
+    """Return a sentence with the pass rate, its interval, and the source that it rests on."""
     if item["estimate"] is None:
         return "There is no rate yet."
     interval = "" if item["interval"] is None else f" ({'–'.join(map(number, item['interval']))})"
@@ -39,10 +39,10 @@ def about_rate(item: QualityDocument) -> str:
 
 
 def labels_worth(item: QualityDocument) -> list[str]:
-    """Say how many labels are still worth giving, and how narrow the interval would be then."""
+    """Return sentences on how many more labels are worth giving, and how narrow the interval would then be."""
     if (rate := item["estimate"]) is None:
         return []
-    # As if one more passed and one more failed: a rate of 1 is never certain.
+    # One trace that passes and one that fails are added: otherwise a rate of 1 would have no spread at all.
     spread = sqrt((rate * item["judged"] + 1) * ((1 - rate) * item["judged"] + 1)) / (item["judged"] + 2)
     worth = [
         f"{goal - item['labelled']} more {_labels(goal - item['labelled'])} for {what}, "

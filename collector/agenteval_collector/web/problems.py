@@ -1,4 +1,4 @@
-"""The pages of problems: a listing, and one with what happened in its examples; the marks that its forms give."""
+"""The pages of problems: a listing, and one problem with its examples. Its forms resolve and mute the problem."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -21,7 +21,7 @@ MUTED_FOR: Final = 7 * 24 * 3600 * 1_000_000_000
 
 
 class ProblemExample(NamedTuple):
-    """A trace in which a problem occurred. `trace` and `happened` are None where they are not known any more."""
+    """A trace in which a problem occurred. `trace` and `happened` are None where they are not kept any more."""
 
     trace_id: str
     trace: TraceDocument | None
@@ -29,7 +29,7 @@ class ProblemExample(NamedTuple):
 
 
 def problems(site: Site, given: Parameters) -> str:
-    """Return the problems that are asked for."""
+    """Return the page that lists the requested problems."""
     asked, cursor = chosen(given, PROBLEM_PARAMETERS), given.get("cursor") or None
     page = site.queries.problems(problem_filter(asked), cursor=cursor)
     return site.render(
@@ -45,7 +45,7 @@ def problems(site: Site, given: Parameters) -> str:
 
 
 def problem(site: Site, given: Parameters) -> str:
-    """Return a problem, with what may be said of it by whoever has the token."""
+    """Return the page of a problem. Its forms carry the token that a write needs."""
     problem_id = given["problem_id"].lower()
     problem = found(site.queries.problem(problem_id), f"problem {problem_id}")
     shown = _examples(problem, site.queries.traces(problem["examples"]))
@@ -53,7 +53,7 @@ def problem(site: Site, given: Parameters) -> str:
 
 
 def _examples(problem: ProblemDocument, traces: Mapping[str, TraceDocument]) -> Sequence[ProblemExample]:
-    """Return the examples of a problem, each with the words of its finding, or of the judge."""
+    """Return the examples of a problem, each with the reason that its finding or the judge gives."""
     found = ((trace_id, traces.get(trace_id)) for trace_id in problem["examples"])
     return [ProblemExample(trace_id, trace, trace and _happened(problem, trace)) for trace_id, trace in found]
 
@@ -64,14 +64,17 @@ def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
         key = problem_of_finding(each["agent"], each["kind"], each["severity"], each["tool"], each["metadata"])
         if key is not None and key.problem_id == problem["problem_id"]:
             return each["reason"]
-    # One among many that differ is a problem of all of these together.
+    # A problem of many rare shapes together has none of these keys. Any reason of the same kind is then an example.
     reasons = [each["reason"] for each in alike]
     reasons += [each["reason"] for each in trace["outcomes"] if each["name"] == problem["kind"] and each["reason"]]
     return next(iter(reasons), None)
 
 
 def mark(reports: Reports, clock: Clock, form: Parameters) -> str:
-    """Mark a problem as the form says; return the address of its page. Raises NotFound, and InvalidRequest."""
+    """Resolve, mute or unmute a problem as the form says. Return the address of the problem's page.
+
+    Raises NotFound for an unknown problem, and InvalidRequest for any other mark.
+    """
     problem_id = form["problem_id"]
     match form.get("say"):
         case "resolved":

@@ -1,4 +1,4 @@
-"""The page of quality: a card for each evaluator, with its rates, its agreement with people, and the drift."""
+"""The page of quality: a card for each evaluator, with its pass rates, its agreement with people, and its drift."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Site, page_links
 
 
 class Card(NamedTuple):
-    """An evaluator, with everything that is known of it."""
+    """An evaluator, with its pass rates, its agreements with labels, and its drifts."""
 
     name: str
     rates: Sequence[QualityDocument]
@@ -18,7 +18,7 @@ class Card(NamedTuple):
 
 
 def quality(site: Site, given: Parameters) -> str:
-    """Return the rates of passing, by evaluator."""
+    """Return the page of pass rates, by evaluator."""
     cursor = given.get("cursor") or None
     page = site.queries.quality(cursor=cursor)
     return site.render(
@@ -33,7 +33,7 @@ def quality(site: Site, given: Parameters) -> str:
 def _cards(
     rates: Sequence[QualityDocument], agreements: Sequence[AgreementDocument], drifts: Sequence[DriftDocument]
 ) -> list[Card]:
-    """Return a card for each evaluator that has a rate, in their order; of agreements those with the judge."""
+    """Return a card for each evaluator with a rate, in the order of the rates. Leave out agreements without a judge."""
     return [
         Card(
             name,

@@ -20,12 +20,12 @@ from agenteval_collector.web.reliability_text import (
 from agenteval_collector.web.site import Site, chosen, page_links
 
 PER_PAGE: Final = 5
-"""Versions of agents: a report that is not known yet takes a tenth of a second."""
+"""Versions of agents on a page at most. A report that was not computed before takes a tenth of a second."""
 PARAMETERS: Final = ("agent", "version", "before", "after")
 
 
 class FigureRow(NamedTuple):
-    """A figure: what it is called, whether it is a part of another one, its value and its interval."""
+    """A figure with its value and its interval. `is_part` is True where it is a part of another figure."""
 
     name: str
     words: str
@@ -36,7 +36,7 @@ class FigureRow(NamedTuple):
 
 
 def reliability(site: Site, given: Parameters) -> str:
-    """Return the figures of agents' versions, or two versions side by side where both are named."""
+    """Return the page of the figures of agents' versions, or of two versions side by side where both are named."""
     asked, cursor = chosen(given, PARAMETERS), given.get("cursor") or None
     if "before" in asked and "after" in asked:
         return _comparison(site, asked)
@@ -76,7 +76,7 @@ def _comparison(site: Site, asked: Parameters) -> str:
 
 
 def _rows_of(item: ReliabilityDocument) -> Iterator[FigureRow]:
-    """Yield the figures of a version: the chance of runs to succeed, then the published ones, the whole first."""
+    """Yield the figures of a version: `pass^k`, then the published figures, with reliability as a whole first."""
     for k, chance in list(item["pass_hat_k"].items())[:SHOWN_K]:
         name = f"pass^{k}"
         yield FigureRow(name, figure_words(name), k != "1", chance, item["intervals"][name], None)
@@ -87,7 +87,7 @@ def _rows_of(item: ReliabilityDocument) -> Iterator[FigureRow]:
 
 
 def _earlier_versions(items: Sequence[ReliabilityDocument]) -> dict[tuple[str | None, str | None], str]:
-    """Return the version before each version of an agent, as far as both are shown."""
+    """Return the version before each version of an agent, where both are on the page. Versions come newest first."""
     found: dict[tuple[str | None, str | None], str] = {}
     for agent in dict.fromkeys(item["agent"] for item in items):
         for newer, older in pairwise(item["version"] for item in items if item["agent"] == agent):

@@ -1,4 +1,4 @@
-"""Figures of reliability in words: what each is called, what it rests on, and what a comparison says."""
+"""Words for figures of reliability: their names, what they rest on, and the result of a comparison."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -27,17 +27,20 @@ LABELS: Mapping[str, str] = {
     "S_harm": "  mildness of violations",
     "R": "reliability",
 }
-"""The published figures as people call them, parts below their whole; those apart enter no whole."""
+"""Names for the published figures. Parts stand below their whole; figures marked as apart enter no whole."""
 
 SHOWN_K = 8
 """pass^k is shown for k up to this."""
 
 DECIDABLE_TASKS = 6
-"""Fewer cannot tell any two versions apart: of five, 2 of the 32 ways to exchange them are as extreme as any."""
+"""Tasks that a comparison needs: fewer cannot tell any two versions apart.
+
+With five tasks there are 32 ways to exchange the versions, and two of these are always as extreme as any.
+"""
 
 
 def figure_words(name: str) -> str:
-    """Return what a figure is called; parts stand two spaces to the right of their whole."""
+    """Return the name of a figure for people. The name of a part begins with two spaces."""
     if name.startswith("pass^"):
         k = name.removeprefix("pass^")
         return "a run succeeds" if k == "1" else f"{k} runs all succeed"
@@ -51,7 +54,7 @@ def whose(item: ReliabilityDocument) -> str:
 
 
 def notes(reasons: Mapping[str, str], parts: Mapping[str, Sequence[str]]) -> list[str]:
-    """Say why figures are undefined, those with the same reason together, and what the others are made of."""
+    """Return notes on why figures are undefined, one for each reason, and on the parts of the other figures."""
     undefined: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         undefined.setdefault(reason, []).append(name)
@@ -61,7 +64,7 @@ def notes(reasons: Mapping[str, str], parts: Mapping[str, Sequence[str]]) -> lis
 
 
 def remarks(item: ReliabilityDocument) -> list[str]:
-    """Say what the figures rest on, and what was left out."""
+    """Return sentences on what the figures rest on, and on what they leave out."""
     estimated, runs = item["estimated"], item["runs"]
     said = [f"The newest {item['window']} runs at most, variant {item['variant']}, pass^k {item['estimator']}."]
     if estimated["outcomes"]:
@@ -76,14 +79,14 @@ def remarks(item: ReliabilityDocument) -> list[str]:
 
 
 class ComparisonResult(NamedTuple):
-    """The result of a comparison in a sentence, with the tone to show it in."""
+    """The result of a comparison as a sentence, and the tone in which it is shown."""
 
     text: str
     tone: Literal["good", "bad", "plain", "warning"]
 
 
 def comparison_result(comparison: ComparisonDocument) -> ComparisonResult:
-    """Say whether the primary figure differs."""
+    """Return a sentence on whether the primary figure differs between the versions."""
     name, versions = comparison["primary"], f"{comparison['before']} and {comparison['after']}"
     figure = comparison["figures"][name]
     before, after, p_value = figure["before"], figure["after"], figure["p_value"]
@@ -99,6 +102,6 @@ def comparison_result(comparison: ComparisonDocument) -> ComparisonResult:
 
 
 def shown_figures(comparison: ComparisonDocument) -> list[str]:
-    """Return the figures of a comparison in their order, the one that decides first."""
+    """Return the names of a comparison's figures in their order, with the primary one first."""
     passes = [f"pass^{k}" for k in range(1, SHOWN_K + 1) if f"pass^{k}" in comparison["figures"]]
     return list(dict.fromkeys((comparison["primary"], *passes, *LABELS)))

@@ -25,8 +25,11 @@ _FORGOTTEN: Final = 10
 
 
 class ReviewRequest(NamedTuple):
-    """The choices of the person who labels (`by`): the evaluator, an agent and a version or any, the last traces to
-    leave aside (`skip`), and the trace that was labelled before."""
+    """The choices of the person who labels, as the page's address or form holds them.
+
+    `name` is the evaluator. An empty `agent` or `version` stands for any. `by` is the person's name. `skip` holds the
+    traces that were skipped last. `labelled` is the trace that was labelled before.
+    """
 
     name: str = ""
     agent: str = ""
@@ -49,7 +52,10 @@ class ReviewRequest(NamedTuple):
         )
 
     def url(self, *, skip: Sequence[str] | None = None, labelled: str = "") -> str:
-        """Return the address of the page that asks the same, with these traces left aside."""
+        """Return the address of the page with the same choices, which skips the traces in `skip`.
+
+        It keeps only the last `MAX_LIMIT` of them. None leaves the skipped traces as they are.
+        """
         left = self.skip if skip is None else tuple(skip)[-MAX_LIMIT:]
         values = {
             **{field: getattr(self, field) for field in ("name", "agent", "version", "by")},
@@ -60,7 +66,7 @@ class ReviewRequest(NamedTuple):
 
 
 class GivenLabel(NamedTuple):
-    """A person's label of a trace beside the judge's `outcome`, None where it has none any more."""
+    """A person's label of a trace, and the judge's `outcome`: None where the trace has none any more."""
 
     trace_id: str
     passes: bool
@@ -68,13 +74,13 @@ class GivenLabel(NamedTuple):
 
     @property
     def agrees(self) -> bool | None:
-        """True where both say the same; None where the judge says nothing."""
+        """True where the label and the judge say the same; None where the judge says nothing."""
         judged = None if self.outcome is None else self.outcome["success"]
         return None if judged is None else judged is self.passes
 
 
 class Review(NamedTuple):
-    """The content of the page; `trace` is None where nothing is left to be labelled."""
+    """The content of the page. `trace` is None where nothing is left to label."""
 
     asked: ReviewRequest
     choices: Mapping[str, Sequence[str]]
@@ -86,13 +92,13 @@ class Review(NamedTuple):
 
 
 def review(site: Site, given: Parameters) -> str:
-    """Return the next trace to be labelled, in a form that carries the token which writing takes."""
+    """Return the page with the next trace to label. Its form carries the token that a write needs."""
     next_one = next_review(site.queries, ReviewRequest.of(given))
     return site.render("review.html", "/review", refresh=None, token=site.token, review=next_one)
 
 
 def next_review(queries: Queries, asked: ReviewRequest) -> Review:
-    """Draw the trace that is to be labelled next, and look at what belongs to it."""
+    """Draw the next trace to label, and collect what the page shows with it."""
     rated = queries.rated()
     choices = _choices(rated)
     if not asked.name and (names := choices["name"]):
@@ -114,8 +120,9 @@ def next_review(queries: Queries, asked: ReviewRequest) -> Review:
 
 
 def keep(queries: Queries, reports: Reports, form: Parameters) -> str:
-    """Keep the label that the page's form gives; return the address of the page that goes on from it."""
+    """Keep the label in the page's form, and return the address of the page with the next trace."""
     asked, trace_id = ReviewRequest.of(form), trace_id_of(form.get("trace_id", ""))
+    # Browsers send the line breaks of a form's text as CRLF.
     note = form.get("note", "").replace("\r\n", "\n").strip()
     told = label_fields(asked.name, VALUES.get(form.get("value", "")), asked.by, note)
     keep_label(queries, reports, Label(trace_id=trace_id, drawn=True, **told))
@@ -123,7 +130,7 @@ def keep(queries: Queries, reports: Reports, form: Parameters) -> str:
 
 
 def form_fields(body: bytes) -> dict[str, str]:
-    """Return the fields of a form. Raises InvalidRequest for what is none."""
+    """Return the fields of a form. Raises InvalidRequest for a body that is no form."""
     try:
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS))
     except ValueError as error:
@@ -131,7 +138,7 @@ def form_fields(body: bytes) -> dict[str, str]:
 
 
 def _next(queries: Queries, asked: ReviewRequest) -> tuple[DrawDocument | None, TraceDocument | None]:
-    """Return the draw with its trace; one that was forgotten in between is left aside."""
+    """Return the next draw with its trace. Skip a drawn trace that was forgotten in between."""
     skip = set(asked.skip)
     for _ in range(_FORGOTTEN):
         drawn = queries.next_to_label(
@@ -152,7 +159,7 @@ def _before(queries: Queries, trace: TraceDocument) -> list[TraceDocument]:
 
 
 def _verdict(queries: Queries, asked: ReviewRequest) -> GivenLabel | None:
-    """Return what was said of the trace that was labelled before; None unless this person has labelled it."""
+    """Return the label and the judge's outcome of the trace labelled before; None unless this person labelled it."""
     trace = queries.trace(asked.labelled) if asked.labelled else None
     if trace is None:
         return None
@@ -166,8 +173,10 @@ def _verdict(queries: Queries, asked: ReviewRequest) -> GivenLabel | None:
 
 
 def _choices(rated: Iterable[Rated]) -> Mapping[str, Sequence[str]]:
-    """Return what may be chosen for each field, what was judged last first: of traces, as the page shows no whole
-    sessions."""
+    """Return the choices for each field, those that were judged last first.
+
+    Judgements of whole sessions are left out, because the page shows only traces.
+    """
     rows = [row for row in rated if row.name != GOAL_SUCCESS]
     return {
         field: list(dict.fromkeys(value for row in rows if (value := getattr(row, field))))

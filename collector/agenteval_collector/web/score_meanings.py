@@ -1,4 +1,4 @@
-"""Explain each score in a sentence, and find the questions to the judge that it rests on."""
+"""A sentence on the meaning of each score, and the questions to the judge that the score rests on."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -30,10 +30,10 @@ _ASKED: Final[Mapping[str, Sequence[str]]] = {
     "plan_adherence": ("extract", "execution"),
     "plan_quality": ("extract", "plan"),
 }
-"""The questions of the built-in evaluators; others ask one of their own name."""
+"""The questions of the built-in evaluators. Any other evaluator asks one question, with the evaluator's own name."""
 
 
 def questions(exchanges: Sequence[ExchangeDocument], name: str) -> list[tuple[int, str]]:
-    """Return the questions that a score of that name rests on, each with its number among the exchanges, from 1."""
+    """Return the questions that the score `name` rests on, each with its number among the exchanges, from 1."""
     asked = _ASKED.get(name, (name,))
     return [(number, each["question"]) for number, each in enumerate(exchanges, 1) if each["question"] in asked]

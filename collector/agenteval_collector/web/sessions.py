@@ -24,7 +24,7 @@ RUNNING: Final = 5
 PROBLEMS_ON_TOP: Final = 5
 SESSIONS_AT_START: Final = 20
 FEWEST: Final = 3
-"""Sessions that are worth folding to one line."""
+"""Sessions that are folded to one line at least; fewer have a line each."""
 _MOVING = ("running", "active", "pending")
 _PUT_OFF = (ProblemState.MUTED, ProblemState.RESOLVED)
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
@@ -38,7 +38,7 @@ class _SignalCell(NamedTuple):
 
 
 class _TraceRow(NamedTuple):
-    """A trace in the page of its session; `trace` is None where it was forgotten."""
+    """A trace on the page of its session. `trace` is None where only its signals are kept."""
 
     number: int
     trace_id: str
@@ -48,9 +48,9 @@ class _TraceRow(NamedTuple):
 
 
 def start(site: Site, given: Parameters) -> str:
-    """Return the first view: open problems, then the sessions to look at first."""
+    """Return the start page: open problems, then the sessions that need attention first."""
     page = site.queries.sessions(SessionFilter(order=Order.ATTENTION), limit=SESSIONS_AT_START)
-    # Those that are put off are listed behind all open ones.
+    # Muted and resolved problems are listed after all open ones, so these few miss no open one.
     problems = site.queries.problems(limit=PROBLEMS_ON_TOP).items
     return site.render(
         "start.html",
@@ -63,14 +63,14 @@ def start(site: Site, given: Parameters) -> str:
 
 
 def sessions(site: Site, given: Parameters) -> str:
-    """Return the sessions that are asked for, those to look at first unless the order is said."""
+    """Return the page of the requested sessions. Unless an order is given, those that need attention come first."""
     asked, cursor = chosen(given, SESSION_PARAMETERS), given.get("cursor") or None
     wanted = session_filter({"order": Order.ATTENTION, **asked})
     page = site.queries.sessions(wanted, cursor=cursor)
     return site.render(
         "sessions.html",
         "/sessions",
-        # A further page stays what it is, and beside a form nothing may move.
+        # A further page stays as it is, and nothing may move while somebody fills in the form.
         refresh=None if cursor or asked else REFRESH_SECONDS,
         hit_rate=None if wanted.agent is None else site.queries.hit_rate(wanted.agent),
         asked=asked,
@@ -82,7 +82,7 @@ def sessions(site: Site, given: Parameters) -> str:
 
 
 def session(site: Site, given: Parameters) -> str:
-    """Return a session with its newest traces; with those before trace number `older_than` where it is given."""
+    """Return the page of a session with its newest traces, or with those before trace number `older_than`."""
     session_id, older_than = given["session_id"], given.get("older_than") or None
     session = found(site.queries.session(session_id), f"session {session_id!r}")
     end = _trace_number(older_than, default=len(session["trace_ids"]) + 1) - 1
@@ -107,7 +107,7 @@ def session(site: Site, given: Parameters) -> str:
 
 
 def trace(site: Site, given: Parameters) -> str:
-    """Return a trace as a waterfall of its spans and as a conversation, with what was found about it."""
+    """Return the page of a trace: a waterfall of its spans and the conversation, with its findings and outcomes."""
     trace_id, focus = trace_id_of(given["trace_id"]), focus_of(given)
     trace = found(site.queries.trace(trace_id), f"trace {trace_id}")
     spans = site.queries.spans
@@ -116,7 +116,7 @@ def trace(site: Site, given: Parameters) -> str:
     return site.render(
         "trace.html",
         "/sessions",
-        # It is not loaded again while somebody looks at a span.
+        # The page is not loaded again while somebody looks at a span.
         refresh=REFRESH_SECONDS if trace["status"] in _MOVING and focus == WHOLE else None,
         trace=trace,
         waterfall=None if tree is None else waterfall(spans, tree, trace["findings"], focus),
@@ -129,10 +129,10 @@ def trace(site: Site, given: Parameters) -> str:
 
 
 def folded(sessions: Iterable[SessionItem]) -> list[Sequence[SessionItem]]:
-    """Group the sessions of a page into lines, each of one session or of several that are folded.
+    """Group the sessions of a page into lines of one session, or of several that are folded.
 
-    Only neighbours are folded: unnamed sessions of one trace, of one agent and equally bad. A line stands where its
-    first session stood, and no session moves past one that has a name.
+    Only neighbours are folded: unnamed sessions of a single trace, with the same agent and equally bad. A line takes
+    the place of its first session, and no session moves past one that has a name.
     """
     lines: list[Sequence[SessionItem]] = []
     for is_single, neighbours in groupby(sessions, key=_is_single):
@@ -146,13 +146,13 @@ def folded(sessions: Iterable[SessionItem]) -> list[Sequence[SessionItem]]:
 
 
 def _is_single(session: SessionItem) -> bool:
-    """Return whether it has one complete trace, whose id it bears as nothing names it."""
+    """Return whether a session is a single complete trace that names no session, and so has the trace's id."""
     is_unnamed = _TRACE_ID.fullmatch(session["session_id"]) is not None
     return is_unnamed and session["trace_count"] == 1 and not session["running_traces"]
 
 
 def _listed(site: Site, sessions: Sequence[SessionItem]) -> dict[str, object]:
-    """Return the lines of a list of sessions, with what is wrong with the judge that their scores rest on."""
+    """Return the lines of a list of sessions, with the trouble and the drifts of the judge that scores them."""
     drifts = [each for each in site.queries.drifts() if each["drifted"]]
     return {"lines": folded(sessions), "trouble": judge_trouble(sessions), "drifts": drifts}
 
@@ -166,7 +166,7 @@ def _trace_number(text: str | None, *, default: int) -> int:
 
 
 def _trace_row(session: SessionDocument, number: int, trace_id: str, trace: TraceDocument | None) -> _TraceRow:
-    # A session outlives the traces whose retention has passed: the row then has its signals only.
+    # A session is kept longer than the content of its traces. The row of such a trace has only its signals.
     outcomes = trace["outcomes"] if trace else []
     tones = {outcome["name"]: "bad" for outcome in outcomes if outcome["success"] is False}
     signals = session["signals"].get(trace_id, {})

@@ -1,6 +1,6 @@
-"""The frame of all pages: what they are made from, and how they are rendered.
+"""The frame of all pages: the sources of their content, and the templates that render them.
 
-Pages are made from the documents of the API. Whatever these hold is hostile: templates escape everything.
+Pages are made from the documents of the API. All recorded content may be hostile, so the templates escape everything.
 """
 
 import re
@@ -25,7 +25,7 @@ from otel_agenteval.text import storable
 
 REFRESH_SECONDS: Final = 5
 SLOW_REFRESH_SECONDS: Final = 30
-"""For pages whose figures change by the hour: nobody's place in them is taken away every few seconds."""
+"""Seconds between two loads of a page whose figures change by the hour, so that readers rarely lose their place."""
 _NAVIGATION = {
     "/problems": "Problems",
     "/sessions": "Sessions",
@@ -39,7 +39,7 @@ _TURNING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What pages are made from. Users are told to send spans to `grpc_endpoint`; forms carry the `token`."""
+    """The sources of all pages. Pages tell users to send spans to `grpc_endpoint`; their forms carry the `token`."""
 
     queries: Queries
     clock: Clock
@@ -47,23 +47,26 @@ class Site:
     token: str
 
     def render(self, template: str, section: str | None, **values: object) -> str:
-        """Return the HTML of a page, which stands in this section of the navigation."""
+        """Return the HTML of a page. `section` is its place in the navigation; None: it has none."""
         rendered = _templates().get_template(template).render
-        # A lone surrogate in what was recorded has no UTF-8: the page could not be sent.
+        # A lone surrogate in recorded content has no UTF-8: a page with one could not be sent.
         return storable(rendered(now=self.clock.now(), here=section, sections=_NAVIGATION, **values))
 
     def error(self, status: int, message: str) -> str:
-        """Return the page of an error, which says in one sentence what went wrong."""
+        """Return the page of an error with a message in one sentence."""
         return self.render("error.html", None, refresh=None, status=status, message=message)
 
 
 def chosen(given: Parameters, names: Iterable[str]) -> dict[str, str]:
-    """Return those of the parameters that have a value."""
+    """Return the parameters with one of these names that have a value."""
     return {name: given[name] for name in names if given.get(name)}
 
 
 def page_links(path: str, asked: Parameters, cursor: str | None, next_cursor: str | None) -> dict[str, str | None]:
-    """Return the addresses of a listing's `first` page, None on that one, and of its `next`, None on the last."""
+    """Return the addresses of a listing's `first` and `next` pages.
+
+    `first` is None on the first page, and `next` is None on the last one.
+    """
     return {
         "first": path + formats.query(asked) if cursor else None,
         "next": path + formats.query({**asked, "cursor": next_cursor}) if next_cursor else None,
@@ -71,7 +74,10 @@ def page_links(path: str, asked: Parameters, cursor: str | None, next_cursor: st
 
 
 def _readable(value: object) -> object:
-    """Return what is shown, without characters that turn the direction of what stands around them."""
+    """Replace the characters in a text that change the direction of the text around them.
+
+    Markup and other values are returned as they are.
+    """
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return _TURNING.sub("\N{REPLACEMENT CHARACTER}", value)

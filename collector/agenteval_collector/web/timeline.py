@@ -1,4 +1,4 @@
-"""The traces of a session on a time axis, on which long pauses are cut short. Pure."""
+"""The traces of a session on a time axis that cuts long pauses short. The functions are pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,16 +8,15 @@ from typing import Final, NamedTuple
 from agenteval_collector.api.trace_documents import TraceDocument
 
 WIDTH: Final = 1000.0
-"""Of the axis, in its own units."""
+"""Width of the axis, in its own units."""
 LEAST: Final = 4.0
-"""Width of the shortest bar: one that takes no time can still be seen."""
+"""Width of the shortest bar, so that a trace that takes no time can still be seen."""
 PAUSE: Final = 3.0
-"""A pause that lasts longer than so many traces take is cut to that."""
+"""The longest pause on the axis, in median lengths of a trace. Longer pauses are cut to this."""
 
 
 class PlacedTrace(NamedTuple):
-    """A trace on the time axis. `pause` is the time in seconds without a trace before it where that is cut short, else
-    None."""
+    """A trace on the time axis. `pause` is the length in seconds of a pause before it that was cut short, else None."""
 
     trace: TraceDocument
     pause: float | None
@@ -26,10 +25,11 @@ class PlacedTrace(NamedTuple):
 
 
 def placed_traces(traces: Sequence[TraceDocument]) -> list[PlacedTrace]:
-    """Place the traces, given by their start, on the axis; those without a time are left out."""
+    """Place the traces, in order of their start, on the axis. Leave out traces without a time."""
     spans = [(trace, *span) for trace in traces if (span := _span(trace)) is not None]
     if not spans:
         return []
+    # A pause of up to a second is never cut.
     longest = max(1.0, PAUSE * median(ended - started for _, started, ended in spans))
     begun = until = spans[0][1]
     cut = 0.0

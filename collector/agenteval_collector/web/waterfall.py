@@ -1,7 +1,8 @@
-"""The waterfall of a trace: which of its spans are shown, in which order, and where their bars lie. Pure.
+"""The waterfall of a trace: its shown spans, their order, and the places of their bars. The functions are pure.
 
-A trace may have thousands of spans. At most `ROWS` are shown at a time: those with findings and errors first, with the
-spans around them, then level by level. Each row says how many spans under it are left out, and they can be asked for.
+A trace may have thousands of spans. A page shows at most `ROWS` of them: first those with findings and errors, with the
+spans around them, then the others level by level. Each row has the number of spans under it that are left out, and a
+reader can ask for these.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,19 +16,22 @@ from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.conventions.tree import Node
 
 ROWS: Final = 250
-"""Spans on a page at most."""
+"""The most spans on a page."""
 BESIDE: Final = 150
-"""Of these, spans side by side under the one that was asked for at most; what is left is for spans under them."""
+"""The most spans side by side on a page. The rest of `ROWS` is for the spans under them."""
 LEVELS: Final = 24
-"""Levels of spans on a page at most: browsers and people give up on deeper ones."""
+"""The most levels of spans on a page. Browsers and people give up on deeper ones."""
 WIDTH: Final = 1000.0
-"""Of the time axis, in its own units."""
+"""Width of the time axis, in its own units."""
 LEAST: Final = 3.0
-"""Width of the shortest bar: one that takes no time can still be seen."""
+"""Width of the shortest bar, so that a span that takes no time can still be seen."""
 
 
 class Focus(NamedTuple):
-    """The spans to show: those `below` one of them, from child number `start` on; with one span `opened`."""
+    """The spans to show: those below the span `below`, from its child number `start` on. The span `opened` is open.
+
+    Where `below` is None, the whole trace is shown.
+    """
 
     below: str | None = None
     start: int = 0
@@ -35,7 +39,7 @@ class Focus(NamedTuple):
 
 
 WHOLE: Final = Focus()
-"""Nothing is asked for but the trace."""
+"""The focus on a whole trace, with no span opened."""
 
 
 class Bar(NamedTuple):
@@ -46,8 +50,12 @@ class Bar(NamedTuple):
 
 
 class SpanRow(NamedTuple):
-    """A span as it is shown. `level` is 0 for the outermost of the page, `hidden` the number of spans under it that are
-    left out, `closes` how many spans around it end with it. `is_parent`: spans under it are shown."""
+    """A span as a row of the page.
+
+    `level` is 0 for the outermost spans of the page. `hidden` is the number of spans under it that are left out.
+    `closes` is the number of spans around it whose rows end with this one. `is_parent` is True where spans under it are
+    shown.
+    """
 
     span: SpanItem
     findings: Sequence[FindingDocument]
@@ -59,8 +67,11 @@ class SpanRow(NamedTuple):
 
 
 class Waterfall(NamedTuple):
-    """The rows of a page. `around` are the spans around what is shown, the outermost first. `next_start` is the number
-    of the child to go on with, None where all are shown. `seconds` is the length of the time axis."""
+    """The rows of a page.
+
+    `around` holds the spans around the shown ones, the outermost first. `next_start` is the number of the child that
+    the next page begins with; None where all are shown. `seconds` is the length of the time axis.
+    """
 
     rows: Sequence[SpanRow]
     around: Sequence[tuple[str, str]]
@@ -71,8 +82,10 @@ class Waterfall(NamedTuple):
 
 
 def focus_of(asked: Mapping[str, str]) -> Focus:
-    """Return what the parameters `below`, `from` and `span` of an address ask for. Raises InvalidRequest that names the
-    one that is wrong."""
+    """Read the focus from the parameters `below`, `from` and `span` of an address.
+
+    Raises InvalidRequest, which names the wrong parameter.
+    """
     below, opened = (hex_id(name, asked[name], 16) if asked.get(name) else None for name in ("below", "span"))
     start = asked.get("from") or "0"
     if not (start.isascii() and start.isdecimal() and len(start) <= 9):
@@ -81,7 +94,7 @@ def focus_of(asked: Mapping[str, str]) -> Focus:
 
 
 def waterfall(queries: SpanQueries, tree: SpanTree, findings: Iterable[FindingDocument], focus: Focus) -> Waterfall:
-    """Lay out the spans that are asked for; an unknown span in `focus` stands for none."""
+    """Lay out the spans in the focus. A span in `focus` that the trace does not have counts as None."""
     found = _by_span(findings)
     top = _top(tree, focus)
     beside = tree.roots if top is None else top.children
@@ -122,7 +135,7 @@ class _Axis(NamedTuple):
 
     @classmethod
     def of(cls, outermost: Sequence[Node]) -> "_Axis":
-        """Make the axis on which all spans at and under these lie."""
+        """Make the axis that all these spans, and all spans under them, lie on."""
         spans = [node.span for each in outermost for node in each.below()]
         begun = min((span.started_at for span in spans), default=0)
         return cls(begun, max((span.ended_at - begun for span in spans), default=0))
@@ -143,8 +156,10 @@ def _by_span(findings: Iterable[FindingDocument]) -> Mapping[str, list[FindingDo
 
 
 def _top(tree: SpanTree, focus: Focus) -> Node | None:
-    """Return the span whose inside is shown; None for the whole trace. A span that is opened far inside is shown with
-    the nearest spans around it."""
+    """Return the span at the top of the page; None for the whole trace.
+
+    Where the opened span lies deeper than `LEVELS`, the top is one of the spans around it, half of `LEVELS` above.
+    """
     top, opened = (tree.nodes.get(each or "") for each in (focus.below, focus.opened))
     if top is not None or opened is None or opened.depth < LEVELS:
         return top
@@ -152,14 +167,16 @@ def _top(tree: SpanTree, focus: Focus) -> Node | None:
 
 
 def _wanted(tree: SpanTree, found: Mapping[str, object], opened: str | None) -> Iterator[Node]:
-    """Yield the spans that are shown before others: the one that is opened, those with findings, those that failed."""
+    """Yield the spans that are shown before others: the opened span, those with findings, and those that failed."""
     yield from (tree.nodes[each] for each in (opened or "", *found) if each in tree.nodes)
     yield from (node for node in tree.nodes.values() if has_failed(node))
 
 
 def _chosen(window: Sequence[Node], wanted: Iterable[Node]) -> set[str]:
-    """Return the ids of the spans that are shown: all of the `window` of spans side by side, and others under them as
-    far as there is room."""
+    """Return the ids of the shown spans: all spans of the `window`, which lie side by side, and spans under them.
+
+    Wanted spans come first, then the others level by level, until the page has `ROWS` spans or `LEVELS` levels.
+    """
     beside = {node.id for node in window}
     chosen = set(beside)
     for node in wanted:
@@ -175,7 +192,7 @@ def _chosen(window: Sequence[Node], wanted: Iterable[Node]) -> set[str]:
 
 
 def _shown(outermost: Iterable[Node], chosen: set[str]) -> Iterator[tuple[Node, int]]:
-    """Yield the chosen spans with their levels, each before those under it."""
+    """Yield the chosen spans with their levels. Each span comes before those under it."""
     pending = [(node, 0) for node in reversed([*outermost])]
     while pending:
         node, level = pending.pop()

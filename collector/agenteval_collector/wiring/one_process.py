@@ -40,7 +40,7 @@ from agenteval_collector.wiring.storage import Storage, request_file
 
 
 def pipeline_in_one_process(settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard) -> Pipeline:
-    """Connect all stages, which nothing runs yet. Raises ConfigError where the settings are not safe, PermanentError
+    """Connect all stages; none runs yet. Raises ConfigError where the settings are not safe, PermanentError
     where the data is not ours, and OSError where the data folder cannot be used."""
     storage = Storage(settings, clock, tenant, open_log=request_file)
     with storage.closed_on_error():
@@ -51,36 +51,38 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
     store, requests = storage.store, storage.requests
     output = make_output(settings, storage, _always)
     base = Foundation(settings, clock, memory, storage, output, is_on_duty=_always)
+
+    # Everything that is told of findings and scores, and live detection, which tells of findings early.
     live, open_spans, past_sessions = make_live_loops(base), OpenSpans(clock, base.telemetry), PastSessions()
     feed = Feed(base.telemetry, Participants(store, live, open_spans), clock)
     emission = make_fanout(output, feed, past_sessions)
     found = make_live_findings(base, live, open_spans, emission)
+
+    # evaluation <-> judge; what is stored goes to the emission, and back to the assembly as progress.
     inbox, progress = make_inbox(settings), Progress(open_spans)
     evaluation = make_evaluation(base, inbox, EverySession(), emission=emission, scored=progress, asks_again=_always)
+
+    # receiver -> log -> assembly -> evaluation
     assembly = make_assembly(base, found, traces=inbox, progress=progress, store=store)
     log = RequestLog(
         requests, clock, assembly.stage, tenant=storage.tenant, max_pending_bytes=settings.log.max_pending_bytes
     )
+    ingest = make_ingest(base, log, assembly.stage)
     memory.watch(log, assembly.stage, found.stage)
+
+    # The end of data, and those who ask.
     erasure = PipelineErasure(storage, assembly, found.stage, evaluation, feed, base.telemetry)
     retention = make_retention(base, erasure, (store, requests), tell=_nobody)
     reliability = reliability_reports(settings, store, clock)
     queries = make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
-    show_levels(
-        base,
-        assembly.assembler,
-        (log, found.stage, assembly.stage, evaluation.stage),
-        queries,
-        reliability,
-        levels=evaluation.core.live.session_levels,
-        past=past_sessions,
-    )
+    queues, levels = (log, found.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
+    show_levels(base, assembly.assembler, queues, queries, reliability, levels=levels, past=past_sessions)
     before_evaluation = (retention, log, assembly.stage, found.stage)
     return Pipeline(
         base=base,
         feed=feed,
         past_sessions=past_sessions,
-        ingest=make_ingest(base, log, assembly.stage),
+        ingest=ingest,
         assembly=assembly,
         evaluation=evaluation,
         retention=retention,
@@ -94,9 +96,9 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
 
 
 def _always() -> bool:
-    """This process is the only one: it does what one has to do for all."""
+    """Return True: this process is the only one, so it shows facts, pushes events and deletes."""
     return True
 
 
 def _nobody() -> None:
-    """No other process is to be told."""
+    """Tell nobody: there is no other process."""

@@ -24,7 +24,7 @@ MAX_SPANS = 10_000
 _LAST_SPANS = 1000
 
 LATEST = 2**63 - 1
-"""The last nanosecond that the store's signed integers hold, in the year 2262. OTLP's are twice as large."""
+"""The last nanosecond that the store's signed integers hold, in the year 2262. OTLP allows twice as many."""
 
 
 @dataclass(frozen=True, slots=True)

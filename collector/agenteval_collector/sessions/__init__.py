@@ -1,4 +1,4 @@
-"""Sessions: outcomes of traces go in, the session of each trace and the scores of sessions come out."""
+"""Sessions: outcomes of traces go in. The session of each trace and the scores of sessions come out."""
 
 from agenteval_collector.sessions.in_memory import Sessions
 from agenteval_collector.sessions.live_sessions import LiveSessions

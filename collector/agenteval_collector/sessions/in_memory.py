@@ -1,4 +1,4 @@
-"""Sessions whose traces are arriving: their windows of answers and their scores, current after every trace."""
+"""Sessions whose traces are arriving. Their windows of answers and their scores are current after every trace."""
 
 import math
 from bisect import bisect_left
@@ -24,21 +24,27 @@ from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation
 
 MEMBERS: Final = 2048
-"""Traces that came last, of all sessions: those that come out of order mostly stand beside these."""
+"""Traces of all sessions that are remembered, the last to come. Traces out of order mostly have places near these."""
 EARLIER: Final = 7
 LATER: Final = 8
-"""Neighbours of a trace far back: enough to compare it and those behind it, traces without an answer included."""
+"""`EARLIER` and `LATER` are the numbers of neighbours that are read for a trace far back.
+
+They are enough to compare it and the traces behind it, even if some have no answer.
+"""
 
 MAX_SERVICES = 100
-"""Services, and versions, that are listed of one session. An id that a thousand services share is no session."""
+"""The most services, and the most versions, that are listed for one session.
+
+An id that a thousand services share does not stand for a session.
+"""
 
 
 class Sessions:
     """The sessions in memory, with their scores. Owned by the thread that evaluates.
 
-    `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones. `hold` is
-    how many seconds traces may be on the way when their session is reported ended. `max_bytes` is what all of them may
-    take in memory: the one that was quiet for longest is read from the store again when it goes on.
+    `answer` prepares an output for comparison, as the evaluators do. `weights` replace published weights. `hold` is the
+    time in seconds that traces may be on the way after their session was reported ended. `max_bytes` bounds the memory
+    of all sessions: the session that was quiet for longest leaves, and is read from the store again when it goes on.
     """
 
     def __init__(
@@ -60,20 +66,21 @@ class Sessions:
         self._clock = clock
         self._weights = merge_weights(weights)
         self._sessions: LruMap[str, Session] = LruMap(max_bytes, Session.weight)
-        # Those that the store does not have as they are now stay here, whatever room there is in memory.
+        # Sessions that differ from the store stay here until they are stored, even if memory is full.
         self._held: dict[str, Session] = {}
-        # Those of them that are scored with the next commit.
+        # The sessions among them that the next commit scores.
         self._changed: dict[str, Session] = {}
         self._members: LruMap[str, Member] = LruMap(MEMBERS)
-        # The windows around places far back that the trace in hand looks at.
+        # Windows around places far back, read from the store for the current trace.
         self._far: dict[tuple[str, Place], AnswerWindow] = {}
-        # After a defect of ours no sums are believed before the next commit.
+        # True after an unexpected error: until the next commit the stored sums may be wrong, so traces are added up.
         self._doubts = False
-        # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
+        # The session that was not found in the store last. Saves a second read between `previous` and `put`.
         self._absent: str | None = None
 
     def previous(self, session_id: str, place: Place) -> list[TurnSummary]:
         """Return the last turns of the session before `place`, oldest first."""
+        # Each trace is looked at with `previous` first, so windows of the trace before are not needed any more.
         self._far.clear()
         session = self._open(session_id)
         return self._window(session, place).before(place) if session else []
@@ -83,7 +90,7 @@ class Sessions:
     ) -> list[tuple[Member, list[TurnSummary]]]:
         """Return the traces of the session whose windows reach back to one of `places`, each with the turns before it.
 
-        `trace` is the one that was put last; None where one has left.
+        `trace` is the trace that is put into the session, and is not returned. It is None if a trace has left.
         """
         session = self._open(session_id)
         found: dict[str, tuple[Member, list[TurnSummary]]] = {}
@@ -91,6 +98,7 @@ class Sessions:
             return []
         for place in places:
             window = self._window(session, place)
+            # A window that was read from the store does not have the new trace yet.
             if trace is not None and window is not session.window:
                 window.put(trace)
             for member in window.after(place):
@@ -110,21 +118,23 @@ class Sessions:
         before: Place | None,
         says_more: bool,
     ) -> SessionRecord:
-        """Add a trace to its session, or replace it by its newer revision; `updates` gives what comes of it. Returns
-        the session then, last seen when the newest of its traces was received.
+        """Add a trace to its session, or replace an earlier revision of it. Return the record of the session then.
 
-        `before` is the place of its earlier revision there, `effort` what it takes more than that, `seen` what could be
-        seen of it. `says_more`: something was said in it that was not in that revision.
+        `updates` returns the scores that follow. `before` is the place of the earlier revision in the session. `effort`
+        is what the trace takes more than that revision, and `seen` what could be seen of it. `says_more` is true if the
+        trace says something that was not in that revision. The session was last seen when its newest trace was
+        received.
         """
         session = self._open(session_id)
         if session is None:
             session = Session(_new_record(session_id, trace, received_at), BoundedScores(self._weights), AnswerWindow())
             self._absent = None
-        # What may have to be tried again comes before anything is changed: the store is read here, if at all.
+        # All reads of the store come before any change, because they may fail and are tried again.
         known = session.changed.get(member.trace_id)
         if known is None and before is not None:
             known = self._window(session, before).find(member.trace_id)
         self._window(session, member.place)
+        # Counts of an earlier revision are taken back with the signals that they were made of.
         session.score(member.trace_id, member.signals, self._weights, None if known is None else known.signals)
         if before is not None and before != member.place:
             session.gone.add(member.trace_id)
@@ -140,8 +150,10 @@ class Sessions:
         return session.record
 
     def leave(self, session_id: str, trace_id: str) -> None:
-        """Note that a newer revision of the trace is in another session, though the store has it here still: whoever
-        comes later in the same commit does not find it. The session is read again after that (`reload`)."""
+        """Note that a newer revision of the trace is in another session, although the store still has it in this one.
+
+        Later traces of the same commit do not find it here. After the commit the session is read again (`reload`).
+        """
         session = self._open(session_id)
         if session is not None:
             session.window.remove(trace_id)
@@ -151,33 +163,38 @@ class Sessions:
             self._far.clear()
 
     def found_unusual(self, session_id: str) -> None:
-        """Note that the session was found to take more than usual."""
+        """Note that the session takes more effort than usual."""
         session = self._open(session_id)
         if session is not None:
             session.record = replace(session.record, is_unusual=True)
 
     def rescore(self, session_id: str, member: Member, evaluation: Evaluation) -> None:
-        """Replace a signal of a member that `followers` gave. `updates` returns the result."""
+        """Replace a signal of a member that `followers` returned. `updates` returns the new scores."""
         session = self._open(session_id)
         if session is not None:
             self._replace(session, member, {evaluation.name: evaluation})
             self._changed[session_id] = session
 
     def updates(self) -> list[SessionUpdate]:
-        """Return the sessions that have changed since the last call, each scored once, however many of its traces
-        came."""
+        """Return the sessions that have changed since the last call.
+
+        Each session is scored once, however many of its traces came.
+        """
         changed, self._changed = self._changed, {}
         for session in self._held.values():
             session.settle()
         self._held.clear()
         self._far.clear()
         self._doubts = False
-        # More of a session may be on the way when it is scored late: it is quiet from now on, not since the receipt.
+        # If a trace is scored late, more of its session may be on the way. So the quiet time counts from now, not from
+        # the receipt.
         return [self._update(session, seen=self._clock.monotonic()) for session in changed.values()]
 
     def judged(self, session_id: str, place: Place, evaluations: Sequence[Evaluation]) -> SessionUpdate | None:
-        """Take over the judge's answer on the trace at `place`, and return the session then. None where nothing of it
-        is a signal, and where the trace is in no session."""
+        """Take over judged outcomes of the trace at `place`, and return the session with its new scores.
+
+        Return None if none of them is a signal, or if the trace is in no session.
+        """
         signals = {each.name: each for each in evaluations if each.name in SIGNAL_NAMES}
         session = self._open(session_id) if signals else None
         member = self._window(session, place).find(place[1]) if session else None
@@ -187,13 +204,13 @@ class Sessions:
         return self._update(session, revive=False)
 
     def reload(self, session_id: str) -> SessionUpdate | None:
-        """Read a session again that a trace has left; None where no trace is left in it."""
+        """Read a session again after a trace has left it. Return None if the session has no trace any more."""
         self._drop(session_id)
         session = self._open(session_id)
         return self._update(session) if session and session.scores.traces else None
 
     def forget(self, session_id: str) -> None:
-        """Forget a session that was deleted: what comes of it begins it anew."""
+        """Forget a session that was deleted. A trace that comes later begins it anew."""
         self._drop(session_id)
         self._endings.forget(session_id)
         self._absent = None
@@ -205,7 +222,7 @@ class Sessions:
         self._live.forget(session_id)
 
     def forget_all(self) -> None:
-        """Read every session from the store again when it goes on, because memory may be ahead of the store."""
+        """Forget all sessions, because memory may be ahead of the store. Each is read again when it goes on."""
         self._sessions.clear()
         self._held.clear()
         self._changed.clear()
@@ -215,33 +232,37 @@ class Sessions:
         self._doubts = True
 
     def keep(self, is_kept: Callable[[str], bool]) -> None:
-        """Forget what is in memory, and let go of the sessions that go on elsewhere: those for which `is_kept` returns
-        false."""
+        """Forget what is in memory. Sessions for which `is_kept` returns false go on elsewhere, and are let go."""
         self.forget_all()
         self._live.keep(is_kept)
 
     def over(self, *, closing: bool = False) -> list[str]:
-        """Return the sessions that have become idle or ended since the last call. `closing`: nothing more will come,
-        so every reported end holds."""
+        """Return the sessions that have become idle or have ended since the last call.
+
+        With `closing` nothing more will come, so every session that was reported ended has ended.
+        """
         now = self._clock.monotonic()
         return [*self._endings.over(math.inf if closing else now), *self._live.idle(now)]
 
     def end(self, session_id: str) -> None:
-        """Note that the session was reported ended: it is not active any more, until a trace comes that is new."""
+        """Note that the session was reported ended. It is not active any more until a new trace comes."""
         self._live.forget(session_id)
         self._endings.put(session_id, self._clock.monotonic())
 
     def ending(self, session_id: str) -> bool:
-        """Return whether the session was reported ended, so that what comes now was on the way."""
+        """Return whether the session was reported ended just now. A trace that comes now was on the way."""
         return session_id in self._endings
 
     def _update(self, session: Session, *, revive: bool = True, seen: float | None = None) -> SessionUpdate:
-        """Return the session's scores now. Without `revive` a session that was over stays over. `seen` is the monotonic
-        time since when it is quiet, by default the receipt of its newest trace."""
+        """Return the session with its scores now. Without `revive` a session that was over stays over.
+
+        `seen` is the monotonic time from which the session counts as quiet, by default the receipt of its newest trace.
+        """
         evaluations = self._evaluators.evaluate(session, self._clock.now())
         session_id = session.record.session_id
         if (revive or session_id in self._live) and session_id not in self._endings:
             if seen is None:
+                # The receipt is in wall-clock time, and idle sessions are found by the monotonic clock.
                 seen = self._clock.monotonic() - max(0, self._clock.now() - session.record.last_seen_at) / 1e9
             self._live.seen(
                 session_id,
@@ -253,7 +274,7 @@ class Sessions:
         return SessionUpdate(record=session.record, evaluations=evaluations, sums=put_down(session, self._weights))
 
     def _change(self, session: Session, member: Member) -> None:
-        """Note that a trace of the session is not in the store as it is now."""
+        """Note that a trace of the session has changed and is not stored yet."""
         self._members.put(member.trace_id, member)
         session.changed[member.trace_id] = member
         self._held[session.record.session_id] = session
@@ -265,7 +286,7 @@ class Sessions:
         self._change(session, member)
 
     def _open(self, session_id: str) -> Session | None:
-        """Return the session from memory or from the store. None where it is new."""
+        """Return the session from memory or from the store. Return None if it is new."""
         session = self._sessions.get(session_id) or self._held.get(session_id)
         if session is None:
             stored = self._store.session(session_id) if session_id != self._absent else None
@@ -283,6 +304,7 @@ class Sessions:
         if session is None:
             session = added_up(stored.record, self._store.session_traces(stored.record.session_id), self._weights)
         members = [self._member(each) for each in stored.newest]
+        # The window does not have all traces of the session, so it must know where it begins.
         if len(members) < session.scores.traces:
             session.window = AnswerWindow(members[0].place)
         for member in members:
@@ -290,7 +312,10 @@ class Sessions:
         return session
 
     def _member(self, trace: StoredTrace) -> Member:
-        """Return what is known of the trace: each has one object, so that what changes there is known everywhere."""
+        """Return the trace as a member.
+
+        A trace in memory is always the same object, so that a change of it shows in every window.
+        """
         known = self._members.get(trace.trace_id)
         if known is not None and known.started_at == trace.started_at:
             return known
@@ -302,7 +327,7 @@ class Sessions:
         )
 
     def _window(self, session: Session, place: Place) -> AnswerWindow:
-        """Return the newest traces from memory. For a place far back, return those around it from the store."""
+        """Return the window of the newest traces. For a place far back, return the traces around it from the store."""
         if session.window.reaches(place):
             return session.window
         key = session.record.session_id, place
@@ -312,7 +337,7 @@ class Sessions:
 
     def _window_around(self, session: Session, place: Place) -> AnswerWindow:
         changed = session.changed
-        # For each that does not stand any more where the store has it, one more is asked for.
+        # One more is asked for, in both directions, for each trace that has left its place in the store.
         stored = self._store.neighbours(
             session.record.session_id, place, EARLIER + len(session.gone), LATER + len(session.gone)
         )
@@ -331,7 +356,7 @@ class Sessions:
         return window
 
     def _known(self, session: Session, place: Place) -> Member | None:
-        """Return the trace at `place`, where it is in memory."""
+        """Return the trace at `place` if it is in memory."""
         _, trace_id = place
         known = session.changed.get(trace_id) or session.window.find(trace_id) or self._members.get(trace_id)
         return known if known is not None and known.place == place else None
@@ -340,7 +365,7 @@ class Sessions:
 def _record_with(
     trace: Trace, session: Session, received_at: int, effort: Effort, seen: Seen, *, says_more: bool
 ) -> SessionRecord:
-    """Return the session's record with a trace that is in the session already."""
+    """Return the session's record, brought up to date with a trace whose signals are counted already."""
     record = session.record
     return replace(
         record,
@@ -373,5 +398,5 @@ def _new_record(session_id: str, trace: Trace, received_at: int) -> SessionRecor
 
 
 def _with(names: Sequence[str], name: str | None) -> Sequence[str]:
-    """Return the names with one more, if it is new and there is room."""
+    """Return the names and `name`. Leave it out if it is known or there is no room."""
     return names if name is None or name in names or len(names) >= MAX_SERVICES else [*names, name]

@@ -1,5 +1,7 @@
-"""The active sessions: how many score low, which have become idle, and which were reported ended while spans of
-theirs may still be on the way."""
+"""The active sessions: counts of those that score low, and the sessions that become idle or end.
+
+Spans may still be on the way when a session is reported ended.
+"""
 
 import heapq
 from collections import OrderedDict
@@ -10,10 +12,10 @@ from typing import Final
 from agenteval_collector.model.sessions import SessionLevel
 
 MAX_LIVE = 200_000
-"""Active sessions. Above that the one that was quiet for longest counts as idle at once."""
+"""The most active sessions. Above that the session that was quiet for longest counts as idle at once."""
 
 SPARE_COUNTS = 1_000
-"""Counts of zero that are kept. More are dropped, because names of agents come from outside and may never return."""
+"""Counts of zero that are kept. More are dropped, because agents' names come from outside and may never return."""
 
 Key = tuple[str | None, str | None, str | None]
 
@@ -27,23 +29,29 @@ class _Live:
 
 
 class LiveSessions:
-    """Counts of active sessions. They are kept by adding and subtracting, so that a scrape costs the same for ten
-    sessions and for a million."""
+    """Counts active sessions.
+
+    The counts are kept up to date by adding and subtracting. So a scrape takes as long for ten sessions as for a
+    million.
+    """
 
     def __init__(self, idle: float) -> None:
-        """Start without sessions. A session is idle after `idle` seconds without a trace."""
+        """Start without sessions. A session becomes idle after `idle` seconds without a trace."""
         self._idle = idle
-        # The one that was quiet for longest comes first; unlike a dict as fast there when many have left.
+        # The session that was quiet for longest comes first. A plain dict gets slow at its front when many have left.
         self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._counts: dict[Key, tuple[int, int]] = {}
         self._counts_bound = SPARE_COUNTS
+        # A heap with one deadline for each session. It is not moved when a trace comes, but checked when it is due.
         self._deadlines: list[tuple[float, str]] = []
 
     def seen(
         self, session_id: str, *, agent: str | None, service: str | None, scores: dict[str, bool], now: float
     ) -> None:
-        """Note that the session goes on, quiet since `now` (monotonic) at the earliest. `scores` says by evaluator
-        whether it is low."""
+        """Note that the session goes on. It is quiet since the monotonic time `now`, or since a later one known before.
+
+        `scores` says for each evaluator whether the session scores low.
+        """
         known = self._sessions.pop(session_id, None)
         if known is not None:
             self._count(known, -1)
@@ -58,7 +66,7 @@ class LiveSessions:
         return session_id in self._sessions
 
     def forget(self, session_id: str) -> None:
-        """Remove a session that is over, or that turned out to be none."""
+        """Remove a session that is over, or that has no traces after all."""
         live = self._sessions.pop(session_id, None)
         if live is not None:
             self._count(live, -1)
@@ -79,7 +87,7 @@ class LiveSessions:
             _, session_id = heapq.heappop(self._deadlines)
             live = self._sessions.get(session_id)
             if live is None:
-                continue  # Forgotten meanwhile; this deadline was left behind.
+                continue  # The session was forgotten meanwhile, but its deadline was left in the heap.
             if live.idle_at > now:
                 heapq.heappush(self._deadlines, (live.idle_at, session_id))
             else:
@@ -89,6 +97,7 @@ class LiveSessions:
 
     def session_levels(self) -> Iterable[SessionLevel]:
         """Return the counts. Safe from any thread."""
+        # A copy in one step, as the evaluation changes the counts meanwhile.
         return [
             SessionLevel(agent=agent, service=service, evaluator=evaluator, active=active, low=low)
             for (agent, service, evaluator), (active, low) in list(self._counts.items())
@@ -101,7 +110,7 @@ class LiveSessions:
 
     def _add(self, key: Key, active: int, low: int) -> None:
         before = self._counts.get(key, (0, 0))
-        # A count of zero stays: a gauge that falls to zero must say so once more than one that vanishes.
+        # A count of zero stays: a gauge that falls to zero has to be reported as zero, not left out.
         self._counts[key] = (before[0] + active, before[1] + low)
         if len(self._counts) > self._counts_bound:
             self._counts = {key: count for key, count in self._counts.items() if count[0]}
@@ -109,16 +118,18 @@ class LiveSessions:
 
 
 MAX_ENDINGS: Final = 10_000
-"""Sessions that wait for their end. Above that the one that was reported first is over at once."""
+"""The most sessions that wait for their end. Above that the session that was reported first is over at once."""
 
 
 class Endings:
-    """Sessions that end `hold` seconds after they were reported: what comes meanwhile was said before. Not
-    thread-safe."""
+    """Sessions that were reported ended. Each ends `hold` seconds after the report. Not thread-safe.
+
+    Traces that come meanwhile are from before the report.
+    """
 
     def __init__(self, hold: float) -> None:
         self._hold = hold
-        self._over_at: dict[str, float] = {}  # In order of time.
+        self._over_at: dict[str, float] = {}  # In order of time, as all wait equally long.
 
     def __contains__(self, session_id: str) -> bool:
         return session_id in self._over_at
@@ -133,7 +144,7 @@ class Endings:
         self._over_at.pop(session_id, None)
 
     def over(self, now: float) -> list[str]:
-        """Remove and return the sessions that have ended at `now`."""
+        """Remove and return the sessions that have ended by `now` (monotonic)."""
         found: list[str] = []
         for session_id, over_at in self._over_at.items():
             if over_at > now and len(self._over_at) - len(found) <= MAX_ENDINGS:

@@ -1,5 +1,7 @@
-"""Count how the last sessions of each agent scored, so that new ones can be compared with them; and the sessions that
-the store has, for a process that does not evaluate all of them itself."""
+"""Counts of past sessions of each agent by score, so that new sessions can be compared with them.
+
+For a process that does not evaluate all sessions itself, the counts are read from the store.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -14,15 +16,15 @@ from otel_agenteval.lru import LruMap
 from otel_agenteval.outcome import JudgedPart, SubjectKind
 
 KEPT_SESSIONS: Final = 1_000
-"""Past sessions of an agent, service and evaluator that count: the newest."""
+"""The newest past sessions that count for one agent, service and evaluator."""
 KEPT_AGENTS: Final = 1_000
-"""Agents, services and evaluators that are remembered. The one without news for longest is forgotten."""
+"""Combinations of agent, service and evaluator that are remembered. That without news for longest is forgotten."""
 
 Key = tuple[str | None, str | None, str]
 
 
 class PastSessions:
-    """Counts of past sessions, and of the low ones among them. Thread-safe."""
+    """Counts past sessions, and those among them that score low. Thread-safe."""
 
     def __init__(self) -> None:
         self._low: LruMap[Key, deque[bool]] = LruMap(KEPT_AGENTS)
@@ -36,7 +38,7 @@ class PastSessions:
                 kept.append(low)
 
     def take_news(self, news: News) -> None:
-        """Remember the sessions that were over now, of those that were drawn at random for the judge."""
+        """Remember the sessions that are over now, if they were drawn at random for the judge."""
         final = (each.evaluation for each in news.evaluations if each.final)
         self.remember(
             PastSession(each.agent, each.service, each.name, each.success is False)
@@ -45,24 +47,24 @@ class PastSessions:
         )
 
     def count(self, agent: str | None, service: str | None, evaluator: str) -> tuple[int, int]:
-        """Return the number of past sessions, and of low ones among them."""
+        """Return the number of past sessions, and the number of those that score low."""
         with self._lock:
             kept = self._low.peek((agent, service, evaluator)) or ()
             return len(kept), sum(kept)
 
 
 LEVELS_EVERY: Final = 5.0
-"""Seconds for which levels are shown as they were read: one scrape asks three times."""
+"""Seconds until levels are read again. One scrape asks for them three times."""
 PAST_EVERY: Final = 60.0
-"""Seconds for which past sessions are counted as they were read; they change slowly, and are many."""
+"""Seconds until past sessions are read again. They are many, and their counts change slowly."""
 SPARE_COUNTS: Final = 1_000
-"""Levels of zero that are shown on."""
+"""The most levels that are shown as zero after they have gone."""
 
 
 class StoredSessions:
-    """The levels of open sessions, and counts of past ones, read again now and then. Thread-safe.
+    """The levels of open sessions and the counts of past sessions, read from the store now and then. Thread-safe.
 
-    Both raise what the reading raises, and read again the next time.
+    Both methods raise the errors of the read, and read again at the next call.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class StoredSessions:
             return self._past.count(agent, service, evaluator)
 
     def _with_zeros(self, levels: list[SessionLevel]) -> list[SessionLevel]:
-        """Add what was shown before and is gone: a gauge that falls to zero must say so."""
+        """Add levels that were shown before and are gone, as zero. A gauge that falls to zero has to be reported."""
         known = {_key(each) for each in levels}
         gone = [replace(each, active=0, low=0) for each in self._levels if _key(each) not in known]
         return levels + gone[:SPARE_COUNTS]

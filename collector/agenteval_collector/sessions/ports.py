@@ -7,7 +7,7 @@ from agenteval_collector.model.sessions import StoredSession, StoredTrace
 
 
 class SessionStore(Protocol):
-    """The port to the stored sessions."""
+    """Reads sessions and their traces from the store. A `place` is a trace's start and its id."""
 
     def session(self, session_id: str) -> StoredSession | None: ...
 

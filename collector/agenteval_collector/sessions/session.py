@@ -1,4 +1,4 @@
-"""One session in memory: its record, its scores and the window of its newest traces."""
+"""One session in memory, with its record, its scores and the window of its newest traces."""
 
 import json
 import sys
@@ -13,12 +13,13 @@ from agenteval_collector.sessions.window import AnswerWindow, Place
 from otel_agenteval.outcome import JudgedPart
 
 _SESSION_BYTES: Final = 4_000
-"""A session in memory, without its traces: measured."""
+"""Measured bytes of a session in memory, without its traces."""
 _WINDOW_BYTES: Final = 12_000
-"""A trace in the window, with what its turns are compared by: measured."""
+"""Measured bytes of a trace in the window, with the answers that its turns are compared by."""
 _TRACE_BYTES: Final = 16
-"""Every other trace: its risk, once as the judge says and once at best."""
+"""Bytes of every trace for its risk: eight as the judge says, and eight with missing signals taken for perfect."""
 
+# In rising order: a session has the last part that one of its signals has.
 _PARTS: Final = (None, JudgedPart.RANDOM, JudgedPart.ESCALATED)
 
 
@@ -26,10 +27,10 @@ _PARTS: Final = (None, JudgedPart.RANDOM, JudgedPart.ESCALATED)
 class Session:
     """One session in memory.
 
-    `changed` are the traces that the store does not have yet as they are now, `gone` those that do not stand any more
-    where it has them. `last_turn` is where events of session scores are attached, `first_agent` the one that the
-    session is known by: the first by time, whichever trace arrived first. Both with the place of their trace. `part`
-    says why the judge looks at it.
+    `changed` has the traces that the store does not have in their current form. `gone` has the traces that have left
+    the place where the store has them. `last_turn` is the turn that events of session scores are attached to.
+    `first_agent` is the agent that the session is known by: the first by time, whichever trace arrived first. Both
+    have the place of their trace. `part` says why the judge looks at the session.
     """
 
     record: SessionRecord
@@ -43,32 +44,33 @@ class Session:
     gone: set[str] = field(default_factory=set)
 
     def weight(self) -> int:
-        """Return the bytes that it takes, estimated."""
+        """Return the estimated bytes of memory that the session takes."""
         return _SESSION_BYTES + _WINDOW_BYTES * len(self.window) + _TRACE_BYTES * self.scores.traces
 
     def score(
         self, trace_id: str, signals: Signals, weights: Mapping[str, float], before: Signals | None = None
     ) -> None:
-        """Count the signals of a trace, in place of those that were counted `before`."""
+        """Count the signals of a trace. They replace the signals that were counted `before` for it."""
         known = None if before is None else signals_of(before, weights)
         self.scores.put(trace_id, signals_of(signals, weights), known)
-        # A trace of another part is rare, and came from another session: then the escalated part counts.
+        # Traces of one session rarely differ in their part: one of them came from another session. Then the escalated
+        # part counts.
         self.part = max((self.part, *(each.part for each in signals.values())), key=_PARTS.index)
 
     def met(self, agent: str | None, place: Place) -> None:
-        """Note the outermost agent of the trace at `place`."""
+        """Note the outermost agent of the trace at `place`. The session keeps the agent that came first in time."""
         if agent is not None and (self.first_agent is None or place < self.first_agent[0]):
             self.first_agent = (place, agent)
 
     def settle(self) -> None:
-        """Note that the store is about to have all that has changed."""
+        """Note that the next commit stores all changes."""
         self.window.trim()
         self.changed.clear()
         self.gone.clear()
 
 
 def put_down(session: Session, weights: Mapping[str, float]) -> SessionSums:
-    """Return what is needed to go on with the session, beside its record and its newest traces."""
+    """Return what is needed to go on with the session later, besides its record and its newest traces."""
     scores, risks = session.scores.save()
     sums = {
         "made_for": _made_for(weights),
@@ -82,8 +84,10 @@ def put_down(session: Session, weights: Mapping[str, float]) -> SessionSums:
 
 
 def taken_up(record: SessionRecord, stored: SessionSums, weights: Mapping[str, float]) -> Session | None:
-    """Make a session again of what `put_down` returned, with nothing in its window; None where that was made with other
-    weights or by another kind of machine."""
+    """Restore a session from what `put_down` returned, with an empty window.
+
+    Return None if the sums were made with other weights, or by a machine with another byte order.
+    """
     sums = json.loads(stored.sums)
     if sums["made_for"] != _made_for(weights):
         return None
@@ -100,7 +104,7 @@ def taken_up(record: SessionRecord, stored: SessionSums, weights: Mapping[str, f
 
 
 def added_up(record: SessionRecord, traces: Iterable[StoredTrace], weights: Mapping[str, float]) -> Session:
-    """Make a session again of all its traces, by start."""
+    """Restore a session from all its traces, in the order in which they started, with an empty window."""
     session = Session(record, BoundedScores(weights), AnswerWindow())
     effort, begins_at = NO_EFFORT, None
     for trace in traces:
@@ -116,7 +120,7 @@ def added_up(record: SessionRecord, traces: Iterable[StoredTrace], weights: Mapp
     session.record = replace(
         record,
         trace_count=count,
-        # Traces have left or joined it since it was stored.
+        # Another count than the stored one means that traces have left or joined since.
         revision=record.revision + (count != record.trace_count),
         effort=effort,
         started_at=record.started_at if begins_at is None else begins_at,
@@ -124,6 +128,7 @@ def added_up(record: SessionRecord, traces: Iterable[StoredTrace], weights: Mapp
     return session
 
 
+# The risks are stored as raw bytes, so they are good only for a machine of the same byte order.
 def _made_for(weights: Mapping[str, float]) -> dict[str, Any]:
     return {"weights": dict(weights), "bytes": sys.byteorder}
 

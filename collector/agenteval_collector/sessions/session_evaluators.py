@@ -1,7 +1,7 @@
 """The scores of a session, as evaluations.
 
-`agent_reliability` and `agent_consistency` are the published ones. On too few signals there is none: a missing signal
-raises them. Where no trace of a session is completely judged, there is a score only if it is bad whatever the judge
+`agent_reliability` and `agent_consistency` are the published scores. A missing signal raises them, so there is no score
+on too few signals. If no trace of a session is completely judged, there is a score only if it is bad whatever the judge
 will say.
 """
 
@@ -37,24 +37,30 @@ _FIRST: Final = (
     Status.SAMPLED_OUT,
     Status.NO_CONTENT,
 )
-"""Statuses of missing signals. A session without a score has the first that one of its signals has."""
+"""Statuses of missing signals, the most important first.
+
+A session without a score has the first status that one of its missing signals has.
+"""
 _NOTHING = {RELIABILITY: "no trace has a signal of any weight", CONSISTENCY: "no trace has a confidence of any weight"}
 
 
 class SessionEvaluators:
-    """Turns the sums of a session into evaluations."""
+    """Makes evaluations from the sums of a session."""
 
     def __init__(
         self, thresholds: Mapping[str, float], min_coverage: float, weightless: Mapping[str, str] | None = None
     ) -> None:
-        """Take `thresholds` by name; a name without one is switched off. Below `min_coverage` there is no score.
-        `weightless` has the reason why a signal has no weight."""
+        """Take the settings of session scores.
+
+        `thresholds` are by name: a score without a threshold is switched off. Below `min_coverage` there is no score.
+        `weightless` has, by signal, the reason why it has no weight.
+        """
         self._thresholds = thresholds
         self._min_coverage = min_coverage
         self._weightless = weightless or {}
 
     def evaluate(self, session: Session, now: int) -> list[Evaluation]:
-        """Return the session's scores at `now` (ns). Their events belong to the span of its last turn."""
+        """Return the session's scores at `now` (ns). Their events are attached to the span of its last turn."""
         record, scores = session.record, session.scores
         (_, trace_id), span_id = session.last_turn
         found = {RELIABILITY: BoundedScores.reliability, CONSISTENCY: BoundedScores.consistency}
@@ -83,13 +89,18 @@ class SessionEvaluators:
         ]
 
     def levels(self, evaluations: Sequence[Evaluation]) -> dict[str, bool]:
-        """Return by evaluator whether the session scores below the threshold; nothing where it was not drawn at random,
-        so that the share of low sessions is that of all sessions."""
+        """Return for each evaluator whether the session scores below the threshold.
+
+        Return nothing for a session that was not drawn at random. Otherwise the share of low sessions would not be that
+        of all sessions.
+        """
         return {each.name: each.success is False for each in evaluations if each.part is JudgedPart.RANDOM}
 
     def _outcome(self, name: str, score: BoundedScore, scores: BoundedScores) -> Outcome:
-        """Return the score as an outcome. A bound, the highest value that the score can reach, counts only below the
-        threshold."""
+        """Return the score as an outcome.
+
+        A bound is the highest value that the score can reach, so it counts only if it is below the threshold.
+        """
         result, unjudged = score.result, unjudged_reason(scores)
         if result.score is None or not result.evaluated or (result.coverage or 0.0) < self._min_coverage:
             return self._unscored(name, score, scores)
@@ -122,13 +133,13 @@ def _pending(scores: BoundedScores) -> dict[str, Json]:
 
 
 def missing_status(scores: BoundedScores) -> Status:
-    """Return the status of a session without a score: the first that one of its missing signals has."""
+    """Return the status of a session without a score: the first of `_FIRST` that one of its missing signals has."""
     found = {status for _, status in scores.missing}
     return next((status for status in _FIRST if status in found), Status.NOT_APPLICABLE)
 
 
 def unjudged_reason(scores: BoundedScores) -> str | None:
-    """Say how many traces lack a signal that was asked for, and why. None where none does."""
+    """Return a text on how many traces lack a signal that was asked for, and why. Return None if none does."""
     unjudged = scores.unjudged
     if not unjudged:
         return None
@@ -137,7 +148,7 @@ def unjudged_reason(scores: BoundedScores) -> str | None:
 
 
 def missing_reasons(scores: BoundedScores, weightless: Mapping[str, str]) -> list[str]:
-    """Say why each signal is missing. `weightless` has the reasons of the signals without a weight."""
+    """Return the reasons why signals are missing. `weightless` has those of the signals without a weight."""
     parts = [_without_judge(scores), unjudged_reason(scores), *weightless.values()]
     for status, what in ((Status.SAMPLED_OUT, "is sampled out"), (Status.NO_CONTENT, "lacks its content")):
         of_names = {name: count for name in SIGNAL_NAMES if (count := scores.missing.get((name, status)))}

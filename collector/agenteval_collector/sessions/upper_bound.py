@@ -1,11 +1,11 @@
-"""Session scores that a missing judgement cannot raise, made of the outcomes of a session's traces.
+"""Session scores that a missing judgement cannot raise. They are made of the outcomes of a session's traces.
 
-A signal without a score is missing, and so is one of weight 0. A signal that cannot exist for the trace is not
-applicable: coverage does not expect it.
+A signal without a score is missing, and so is a signal of weight 0. A signal that cannot exist for the trace is not
+applicable, and coverage does not expect it.
 
-A missing signal raises the published scores. So what the judge has not given is taken for perfect, which makes the
-score over all traces the highest that it can come to, and counts only where it is lower than the score over the traces
-that are completely judged. Where none is, that highest score is all there is to say.
+A missing signal raises the published scores. So signals that the judge has not given are taken for perfect. The score
+over all traces is then an upper bound: the highest value that it can reach. A second score covers the traces that are
+completely judged. The lower one of the two counts. If no trace is completely judged, there is only the upper bound.
 """
 
 from collections import Counter
@@ -19,14 +19,19 @@ from otel_agenteval.metrics import SIGNAL_NAMES, MetricResult, SavedScores, Sess
 from otel_agenteval.outcome import Score, Status
 
 UNJUDGED: Final = (Status.PENDING, Status.OVER_BUDGET, Status.FAILED)
-"""Statuses of an outcome that was asked for and has no score. A trace, and a session, counts by the first of them that
-it has."""
+"""Statuses of an outcome that was asked for and has no score.
+
+A trace, or a session, with several of them counts by the first.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSignals:
-    """The signals of one trace: `values` are the scores by name, `not_applicable` the names that cannot exist for it,
-    `missing` the statuses of the other signals of non-zero weight, by name."""
+    """The signals of one trace.
+
+    `values` has the scores by name. `not_applicable` has the names of signals that cannot exist for the trace.
+    `missing` has the statuses of the other signals of non-zero weight, by name.
+    """
 
     values: Mapping[str, float]
     not_applicable: frozenset[str]
@@ -34,12 +39,12 @@ class TraceSignals:
 
     @property
     def unjudged(self) -> Status | None:
-        """The first status of a signal that was asked for and is not there. None where nothing is missing."""
+        """The first status of `UNJUDGED` that a missing signal has. None if the trace is completely judged."""
         return next((status for status in UNJUDGED if status in self.missing.values()), None)
 
 
 def signals_of(outcomes: Signals, weights: Mapping[str, float]) -> TraceSignals:
-    """Sort a trace's outcomes into signals. `weights` are those of all signals."""
+    """Sort a trace's outcomes into signals. `weights` has the weight of every signal."""
     known = {name: outcomes[name].outcome for name in SIGNAL_NAMES if name in outcomes}
     not_applicable = frozenset(name for name, each in known.items() if each.status is Status.NOT_APPLICABLE)
     return TraceSignals(
@@ -55,20 +60,22 @@ def signals_of(outcomes: Signals, weights: Mapping[str, float]) -> TraceSignals:
 
 @dataclass(frozen=True, slots=True)
 class BoundedScore:
-    """A published score. `bound` is true where no trace is completely judged: then it is the highest value that the
-    score can reach."""
+    """A session score. If no trace is completely judged, `bound` is true, and it is the highest value it can reach."""
 
     result: MetricResult
     bound: bool
 
 
 class BoundedScores:
-    """The scores of one session, replaceable trace by trace. Coverage is that of all traces with the signals they
-    have."""
+    """The scores of one session. The signals of each trace can be replaced.
+
+    Coverage is that of all traces, with the signals that they have.
+    """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        """Start without traces. `weights` are those of all signals."""
+        """Start without traces. `weights` has the weight of every signal."""
         self._weighted = frozenset(name for name, weight in weights.items() if weight > 0.0)
+        # Over all traces, with perfect values for what the judge has not given; then over completely judged traces.
         self._best = SessionScores(weights)
         self._judged = SessionScores(weights)
         self._unjudged: Counter[Status] = Counter()
@@ -76,11 +83,13 @@ class BoundedScores:
         self._present = 0
         self._expected = 0
         self.traces = 0
-        """The number of traces that were put, with or without signals."""
+        """The number of traces, with or without signals."""
 
     def put(self, trace_id: str, signals: TraceSignals, before: TraceSignals | None = None) -> None:
-        """Add the signals of a trace; where it has been put before, in place of those. Raises LookupError where those
-        were others."""
+        """Add the signals of a trace. For a trace that was put before, replace its signals `before`.
+
+        Raises LookupError if `before` are not the signals that were put.
+        """
         if before is not None:
             self._best.remove(trace_id, _at_best(before), before.not_applicable)
             if before.unjudged is None:
@@ -92,9 +101,9 @@ class BoundedScores:
         self._count(signals, +1)
 
     def save(self) -> tuple[dict[str, Any], bytes]:
-        """Return the scores as they are now: what JSON can hold, and the rest."""
+        """Return the current scores: values that JSON can hold, and the bytes of the risks."""
         best = self._best.saved
-        # Where nothing is missing both are the same.
+        # If nothing is missing, both scores are the same, and one is enough.
         judged = self._judged.saved if self.unjudged else None
         sums = {
             "counts": [self.traces, self._present, self._expected],
@@ -107,7 +116,7 @@ class BoundedScores:
 
     @classmethod
     def restored(cls, weights: Mapping[str, float], sums: Mapping[str, Any], risks: bytes) -> "BoundedScores":
-        """Make scores of the same weights again from what `save` returned."""
+        """Restore scores from what `save` returned. The `weights` must be the same as then."""
         made = cls(weights)
         made.traces, made._present, made._expected = sums["counts"]
         made._unjudged.update({Status(status): count for status, count in sums["unjudged"].items()})
@@ -126,7 +135,7 @@ class BoundedScores:
 
     @property
     def unjudged(self) -> Mapping[Status, int]:
-        """The numbers of traces that lack a signal that was asked for, by the first status of `UNJUDGED` they have."""
+        """The numbers of traces that are not completely judged, by the first status of `UNJUDGED` that each has."""
         return {status: self._unjudged[status] for status in UNJUDGED if self._unjudged[status]}
 
     @property
@@ -145,7 +154,7 @@ class BoundedScores:
 
     def _lower(self, of: Callable[[SessionScores], MetricResult]) -> BoundedScore:
         best = of(self._best)
-        # Where nothing is missing both are the same.
+        # If nothing is missing, both scores are the same.
         judged = of(self._judged) if self.unjudged else best
         coverage = self._present / self._expected if self._expected else None
         bound = best.evaluated > 0 and not judged.evaluated
@@ -154,7 +163,7 @@ class BoundedScores:
 
 
 def _at_best(signals: TraceSignals) -> dict[str, float]:
-    """Return the values of a trace, with perfect ones where the judge has not given them."""
+    """Return the values of a trace, with 1.0 for each that the judge has not given."""
     awaited = (name for name, status in signals.missing.items() if status in UNJUDGED)
     return {**dict.fromkeys(awaited, 1.0), **signals.values}
 
@@ -168,6 +177,6 @@ def _saved(sums: Mapping[str, Any], risks: bytes) -> SavedScores:
 
 
 def _score(result: MetricResult) -> float:
-    """Return the score of a result that has one, as all session scores do."""
+    """Return the score of a result. Every result of a session has a score."""
     assert result.score is not None
     return result.score

@@ -1,5 +1,7 @@
-"""Conversations that no id names: complete traces go in, the session of each comes out, by what their models were sent
-and replied."""
+"""Conversations that no id names: complete traces go in, and the session of each comes out.
+
+Traces are joined by the messages that their models were sent, and by the replies.
+"""
 
 from agenteval_collector.sessions.conversations.linking import Conversations
 from agenteval_collector.sessions.conversations.running_turns import RunningTurns

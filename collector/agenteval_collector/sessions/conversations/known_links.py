@@ -1,5 +1,7 @@
-"""The links of a service as they are now: those in the store, those of the commit, and what has changed since.
-Of several processes, each notes its look-ups: they are repeated before anything is kept that rests on them."""
+"""The links of a service as they are now: those of the store, those of the commit, and later changes.
+
+If there are several processes, each notes its look-ups. They are repeated before anything is stored that rests on them.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -10,14 +12,14 @@ from agenteval_collector.sessions.conversations.link_rules import is_fork, paren
 from agenteval_collector.sessions.conversations.ports import LinkStore
 
 MAX_MOVED: Final = 1000
-"""Traces that move to another session at once; the rest of a longer chain stays."""
+"""The most traces that move to another session at once. The rest of a longer chain stays."""
 
 END_OF_TIME: Final = 2**63 - 1
-"""Nanoseconds; no trace starts later."""
+"""The latest start of a trace, in nanoseconds since the Unix epoch."""
 
 
 class KnownLinks:
-    """The links of the store as they are with those of the commit, and with what has changed since."""
+    """The links of the store, overlaid with those of the commit and with later changes (`changed`)."""
 
     def __init__(self, store: LinkStore, committing: dict[str, ConversationLink]) -> None:
         self._store = store
@@ -31,11 +33,12 @@ class KnownLinks:
         return self.changed.get(trace_id) or self._committing.get(trace_id) or self._store.link(trace_id)
 
     def parent(self, link: ConversationLink) -> ConversationLink | None:
-        """Return the trace that a link goes on from in its conversation."""
+        """Return the trace that a link continues in its conversation. Return None if no trace is certain."""
         key = link.follows
         if key is None:
             return None
         enders = self._now(self._store.ending(link.service, key, link.named), link.service)
+        # Newer forms of links may not end so any more, and `_now` adds all newer links of the service.
         enders = [each for each in enders if key in each.ends]
         parent = parent_of(link, enders)
         if parent is None:
@@ -44,10 +47,10 @@ class KnownLinks:
         return None if is_fork(link, parent, enders, rivals) else parent
 
     def affected(self, links: Sequence[ConversationLink]) -> list[ConversationLink]:
-        """Return the other links that may go on from somewhere else, because `links` are new or have changed.
+        """Return the other links that may continue another trace now, because `links` are new or have changed.
 
-        Links that started later may go on from these, or become the second to go on from the same trace. Where these,
-        or such later ones, name a session, that holds for earlier links that name none, too.
+        A link that started later may continue one of `links`, or may become the second to continue the same trace. If
+        one of `links`, or such a later link, names a session, earlier links that name none may change as well.
         """
         found = {}
         for link in links:
@@ -60,9 +63,9 @@ class KnownLinks:
         return [each for each in found.values() if each.trace_id != links[0].trace_id]
 
     def chain(self, first: ConversationLink) -> tuple[list[ConversationLink], list[ConversationLink]]:
-        """Return this link with those behind it that name no session, and the next ones behind them that do."""
+        """Return two lists: `first` and the links behind it that name no session, and the next links that name one."""
         chain, naming = [first], list[ConversationLink]()
-        for link in chain:
+        for link in chain:  # The list grows while it is read.
             if len(chain) >= MAX_MOVED:
                 break
             behind = self._following(link.service, link.ends, since=link.started_at)
@@ -80,14 +83,14 @@ class KnownLinks:
         since: int = 0,
         until: int = END_OF_TIME,
     ) -> list[ConversationLink]:
-        """Return the links that follow one of `keys`."""
+        """Return the links that follow one of `keys` and started in that time (ns, both ends included)."""
         if not keys:
             return []
         found = self._now(self._store.following(service, keys, named, since=since, until=until), service)
         return [each for each in found if each.follows in keys and since <= each.started_at <= until]
 
     def _now(self, stored: Iterable[ConversationLink], service: str) -> list[ConversationLink]:
-        """Return these links as they are now, and all of the service that are newer than the store."""
+        """Return the `stored` links as they are now, and all links of the service that are newer than the store."""
         links = {each.trace_id: each for each in stored}
         for newer in (self._committing, self.changed):
             links.update((each.trace_id, each) for each in newer.values() if each.service == service)
@@ -99,7 +102,7 @@ T = TypeVar("T")
 
 
 class NotedLinks:
-    """A `LinkStore` that notes what is looked up, and what that gave."""
+    """A `LinkStore` that notes each look-up and its result."""
 
     def __init__(self, store: LinkStore, noted: list[LinkLookUp]) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Rules for which trace goes on from which. Pure."""
+"""Rules that decide which trace continues which. All functions are pure."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -8,19 +8,23 @@ from agenteval_collector.model.conversation_links import ConversationLink
 from otel_agenteval.model import ConversationDigests, Trace
 
 RETRY: Final = 60 * 1_000_000_000
-"""Nanoseconds after a first call that failed in which it is tried again."""
+"""Nanoseconds after a failed first call, within which a next attempt is joined to it."""
 
 
 def link_of(trace: Trace) -> ConversationLink:
-    """Return the link of a trace as if alone in its session; without digests where no messages join it to others."""
+    """Return the link of a trace, as if the trace were alone in its session.
+
+    It has no digests if no messages join the trace to others.
+    """
     user = trace.user_id or ""
     known = trace.conversation or ConversationDigests()
     answered = bool(trace.turns) and trace.turns[-1].error is None
     follows, said = known.follows, known.said
     if known.begins is not None and user:
-        # Only with a named user, the same words can be told to be another attempt.
+        # The same first words are another attempt only if the user is named: in an outage many users fail alike.
         follows, said = known.begins, said if answered else known.begins
     elif known == ConversationDigests(reply=known.reply):
+        # A second record, without content: it follows its own reply, which another trace has with the words.
         follows, answered = known.reply, False
     return ConversationLink(
         trace_id=trace.trace_id,
@@ -38,8 +42,10 @@ def link_of(trace: Trace) -> ConversationLink:
 
 
 def parent_of(link: ConversationLink, enders: Sequence[ConversationLink]) -> ConversationLink | None:
-    """Return which of `enders`, the traces that end in what `link` follows, it goes on from. None where there is none,
-    or it is not certain, as several end alike."""
+    """Return the trace that `link` continues, one of `enders`. These are the traces that end in what `link` follows.
+
+    Return None if there is none, or if several end alike, so that none is certain.
+    """
     earlier = [each for each in enders if each.place < link.place and _may_be_one(link, each)]
     same = [each for each in earlier if each.named is not None and each.named == link.named]
     earlier = same or earlier
@@ -60,8 +66,11 @@ def is_fork(
     enders: Sequence[ConversationLink],
     rivals: Iterable[ConversationLink],
 ) -> bool:
-    """Return whether another one of `rivals`, which follow the same, goes on from `parent` before `link`. One without
-    an answer does not: it was tried again. One that names the parent's session comes before one that does not."""
+    """Return whether another link continues `parent` before `link` does.
+
+    `rivals` are the links that follow the same as `link`. A rival without an answer does not count, because it was
+    tried again. A rival that names the parent's session comes before one that does not.
+    """
     place = _rank(link, parent)
     others = (each for each in rivals if each.trace_id != link.trace_id and each.answered)
     return any(_rank(each, parent) < place and parent_of(each, enders) is parent for each in others)
@@ -76,7 +85,7 @@ def _may_be_one(one: ConversationLink, other: ConversationLink) -> bool:
 
 
 def _of_user(digest: bytes | None, user: str) -> bytes | None:
-    """Combine a digest with the user, so that two named users are never taken for one another."""
+    """Return the digest combined with the user. So two named users are never taken for one another."""
     if digest is None or not user:
         return digest
     return blake2b(user.encode("utf-8", "surrogatepass") + b"\0" + digest, digest_size=len(digest)).digest()

@@ -1,11 +1,11 @@
-"""The session of each trace, whatever order the traces of a conversation arrive in.
+"""The session of each trace, in whatever order the traces of a conversation arrive.
 
-A conversation is a chain of traces, each going on from the one before. What joins two traces depends only on which
-traces there are, so a trace that arrives late may take others with it: those that go on from it, and those that were
-taken for the first continuation of a trace, and are the second.
+A conversation is a chain of traces, in which each trace continues the one before. Which traces are joined depends only
+on the set of traces, not on their order. So a trace that arrives late may take others with it. These are traces that
+continue it, and traces that were taken for the first continuation of another trace, but are the second.
 
-A trace that names a session is in that one, and so are the traces behind it that name none. Those before the first that
-names one are in its session too. Where none does, the session's id is that of the first trace.
+A trace that names a session is in that session. So are the traces behind it that name none, and the traces before the
+first that names one. If no trace of the chain names a session, the session's id is that of the first trace.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ from otel_agenteval.lru import LruMap
 from otel_agenteval.model import Trace
 
 MAX_SERVICES: Final = 1000
-"""Services of which it is remembered whether all their traces name a session."""
+"""Services that are remembered, each with the answer whether a trace of it names no session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The session of a trace, and what is to be kept for that."""
+    """The session of a trace, with the links and moves that the commit has to store for it."""
 
     session_id: str
     _trace_id: str = ""
@@ -35,21 +35,24 @@ class Placed:
     _moves: Mapping[str, Move] = field(default_factory=dict)
 
     def keep(self, commit: Commit) -> None:
-        """Add it to the commit with which the trace was looked for."""
-        # The evaluation itself sees in which session this trace was before.
+        """Add the links and moves to `commit`, which `place` was called with."""
+        # The evaluation finds out by itself which session this trace was in before.
         commit.moves.pop(self._trace_id, None)
         for move in self._moves.values():
+            # A trace that moves twice in one commit leaves the session in which the store has it.
             earlier = commit.moves.get(move.trace_id)
             commit.moves[move.trace_id] = move if earlier is None else replace(move, left=earlier.left)
         commit.links.update(self._links)
 
 
 class Conversations:
-    """Finds sessions by the links in the store and in the current commit. It remembers only in which services all
-    traces name their session: for these nothing has to be looked up."""
+    """Finds sessions by the links in the store and in the current commit.
+
+    It remembers only the services in which all traces name their session. For these nothing has to be looked up.
+    """
 
     def __init__(self, store: LinkStore, *, is_alone: bool = True) -> None:
-        """`is_alone`: no other process adds links meanwhile."""
+        """Take `is_alone` as true if no other process adds links meanwhile."""
         self._store = store
         self._is_alone = is_alone
         self._unnamed: LruMap[str, bool] = LruMap(MAX_SERVICES)
@@ -57,7 +60,7 @@ class Conversations:
     def place(self, trace: Trace, revision: int, commit: Commit) -> Placed:
         """Find the session that `trace` belongs to, among those of the store and of `commit`.
 
-        The id that its spans name is the session's, whatever was said. Raises RetryableError.
+        If the spans name a session id, that is the session, whatever was said. Raises RetryableError.
         """
         link = link_of(trace)
         store = self._store if self._is_alone else NotedLinks(self._store, commit.looked_up)
@@ -73,21 +76,24 @@ class Conversations:
         return Placed(known.changed[link.trace_id].session_id, link.trace_id, known.changed, moves)
 
     def _has_unnamed(self, link: ConversationLink, store: LinkStore) -> bool:
-        """Return whether this or any other link of its service names no session."""
+        """Return whether `link`, or any other link of its service, names no session."""
         found = self._unnamed.get(link.service)
         if not found and link.named is None:
             found = True
             self._unnamed.put(link.service, found)
         elif found is None:
             found = store.has_unnamed(link.service)
-            # Another process may have the first that names none.
+            # "None" is not remembered beside other processes: another one may have the first link without a session.
             if found or self._is_alone:
                 self._unnamed.put(link.service, found)
         return found
 
 
 def _join(known: KnownLinks, link: ConversationLink, before: ConversationLink | None) -> dict[str, Move]:
-    """Put a link, which was `before`, and all that are affected where they belong. Returns what moves by that."""
+    """Put a link, and all links that it affects, where they belong. Return the traces that move by that.
+
+    `before` is the link of the trace's earlier revision, if there is one.
+    """
     parent = known.parent(link)
     now = link.behind(parent)
     if now.named is None and (before is None or before.is_joined_as(now)):
@@ -101,7 +107,7 @@ def _join(known: KnownLinks, link: ConversationLink, before: ConversationLink | 
             known.put(joined)
             changed += [other, joined]
     moves: dict[str, Move] = {}
-    # The usual case is settled by now: a trace that goes on from the last one, and names no session.
+    # The usual case needs nothing more: a new trace that continues the last one and names no session.
     if before is not None or now.named is not None or len(changed) > 1:
         concerned = dict.fromkeys(trace_id for each in changed for trace_id in (each.parent, each.trace_id))
         for trace_id in filter(None, concerned):
@@ -110,7 +116,10 @@ def _join(known: KnownLinks, link: ConversationLink, before: ConversationLink | 
 
 
 def _settle(known: KnownLinks, trace_id: str, moves: dict[str, Move]) -> None:
-    """Put a trace, and all traces before and behind it that name no session, into the session that is theirs."""
+    """Put a trace into its session, together with all traces before and behind it that name none.
+
+    Adds the traces that change their session to `moves`.
+    """
     first = known.link(trace_id)
     for _ in range(MAX_MOVED):
         before = known.link(first.parent) if first and first.parent and first.named is None else None

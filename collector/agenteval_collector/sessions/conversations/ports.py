@@ -1,4 +1,4 @@
-"""The ports of conversations: look-ups in the store."""
+"""The ports of conversations. They are look-ups in the store."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from agenteval_collector.model.trace_view import TraceView
 
 
 class LinkStore(Protocol):
-    """The look-ups in the store that conversations need: links of a service, of many those that started first."""
+    """Looks up the links of a service in the store. If there are many, it returns those that started first."""
 
     def link(self, trace_id: str) -> ConversationLink | None: ...
 
@@ -16,19 +16,21 @@ class LinkStore(Protocol):
         """Return whether any link of the service names no session."""
 
     def ending(self, service: str, key: bytes, named: str | None) -> Sequence[ConversationLink]:
-        """Links that end in `key`, first those that name the session `named`, last those that name another."""
+        """Return the links that end in `key`. Those of session `named` come first, those of another session last."""
 
     def following(
         self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
     ) -> Sequence[ConversationLink]:
-        """Links that follow one of at most four `keys`, and started in that time (ns, both ends included); without
-        those that name another session than `named`, if any is given."""
+        """Return the links that follow one of at most four `keys`, and started from `since` to `until`.
+
+        Both times are in nanoseconds and included. If `named` is given, links that name another session are left out.
+        """
 
 
 class TurnStore(Protocol):
-    """The look-ups in the store that running turns need; those of a session come in pages, with an empty one at last.
+    """Looks up the traces of turns in the store.
 
-    A `place` is a trace's start time and id.
+    The traces of a session come in pages; the page after the last is empty. A `place` is a trace's start and its id.
     """
 
     def view(self, trace_id: str) -> TraceView | None: ...

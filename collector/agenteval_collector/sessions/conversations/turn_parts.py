@@ -1,4 +1,4 @@
-"""Turns that go on from trace to trace, put together from what each of their traces shows. Pure."""
+"""Turns that go on from trace to trace, put together from their traces. All functions are pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,25 +11,28 @@ from otel_agenteval.conventions.tool_calls import answered
 from otel_agenteval.model import ToolCall
 
 MAX_CALLS: Final = 100
-"""Calls that are known of a turn, the newest."""
+"""The newest calls of a turn that are kept."""
 
 MAX_CHARACTERS: Final = 50_000
-"""Characters of their arguments and results that are known."""
+"""Characters of the kept calls, arguments and results included."""
 
 
 class Told(NamedTuple):
-    """Calls of earlier traces as in `Trace.told`. The results of the last `now` of them are new: no earlier model call
-    was told of them."""
+    """Calls of earlier traces, as in `Trace.told`.
+
+    The results of the last `now` calls are new: no earlier model call was told of them.
+    """
 
     calls: tuple[ToolCall, ...] = ()
     now: int = 0
 
 
 class TurnPart(NamedTuple):
-    """A trace's part in the turn that it ends with. `results` are those that it was sent alone, of earlier calls.
+    """The part of a trace in the turn that it ends with.
 
-    `waiting` are the ids of its calls whose results a later trace may bring. `begins`: no earlier trace belongs to the
-    turn, as far as is known.
+    `results` are results of earlier calls that the trace was sent without their requests. `waiting` has the ids of its
+    own calls whose results a later trace may bring. `begins` is true if no earlier trace is known to belong to the
+    turn.
     """
 
     calls: tuple[ToolCall, ...]
@@ -39,14 +42,14 @@ class TurnPart(NamedTuple):
 
     @property
     def answers(self) -> set[str | None]:
-        """The ids of the calls that its results answer."""
+        """The ids of the calls that the results belong to."""
         return {each.call_id for each in self.results}
 
 
 def part_in(trace: TraceView) -> TurnPart:
-    """Take from a trace its part in the turn that it ends with."""
+    """Return the part of a trace in the turn that it ends with."""
     turns = trace.turns
-    # They came before the trace, and all at the same time.
+    # The results came before the trace, all at the same time.
     before = trace.started_at - 2
     results = tuple(replace(each, started_at=before, ended_at=before + 1) for each in trace.results_alone)
     calls: tuple[ToolCall, ...] = ()
@@ -57,8 +60,10 @@ def part_in(trace: TraceView) -> TurnPart:
 
 
 def running_turn(earlier: Iterable[TurnPart], results: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """Return the calls of the turn that `results` belong to, oldest first, as many as are kept. `earlier` are the parts
-    of its session before, the newest first, and are read no further than needed."""
+    """Return the newest calls of the turn that `results` belong to, oldest first.
+
+    `earlier` are the parts of earlier traces of the session, the newest first. They are read no further than needed.
+    """
     chain: list[TurnPart] = []
     wanted = {each.call_id for each in results}
     count = 0
@@ -73,43 +78,43 @@ def running_turn(earlier: Iterable[TurnPart], results: Sequence[ToolCall]) -> tu
     running: list[ToolCall] = []
     for part in reversed(chain):
         completed = {running[at].call_id for at in _complete(running, part.results)}
-        # What an earlier trace asked for may have been executed in this one.
+        # A call that an earlier trace asked for may have been executed in this trace: it is not listed twice.
         running += (each for each in part.calls if _is_open(each) or each.call_id not in completed)
     return newest(running)
 
 
 def told_of(running: Sequence[ToolCall], results: Sequence[ToolCall]) -> Told:
-    """Return the calls of a `running` turn, oldest first, with `results` that were sent without their requests.
+    """Return the calls of a `running` turn, oldest first, completed with `results`.
 
-    Each result completes the last call of its id, and only one without a result.
+    The results were sent without their requests. Each completes the last call of its id, if that has no result yet.
     """
     calls = list(running)
     completed = _complete(calls, results)
     if not completed:
         return Told()
-    # Whichever run of the agent asked: it is the same turn, and is compared with the steps of this trace.
+    # The calls are compared with the steps of this trace, so they get its agent and agent run, whichever run asked.
     one = results[0]
     told = tuple(replace(each, span_id=None, agent=one.agent, run=one.run) for each in calls)
     return Told(told, len(told) - min(completed))
 
 
 def newest(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """Return the last of the calls, as many as are kept."""
+    """Return the last calls, within `MAX_CALLS` and `MAX_CHARACTERS`."""
     sizes = accumulate(_size(each) for each in reversed(calls[-MAX_CALLS:]))
     count = sum(1 for _ in takewhile(lambda size: size <= MAX_CHARACTERS, sizes))
     return tuple(calls[len(calls) - count :])
 
 
 def _complete(calls: list[ToolCall], results: Sequence[ToolCall]) -> set[int]:
-    """Give the calls their results. Returns the places of those that had none before."""
+    """Give the calls their results. Return the places of the calls that had none before."""
     completed: set[int] = set()
     for result in results:
-        # From the end: there the calls stand that wait.
+        # Searched from the end, because the waiting calls are there.
         places = (at for at in reversed(range(len(calls))) if calls[at].call_id == result.call_id)
         at = next(places, None) if result.call_id else None
         if at is None or not _is_open(calls[at]):
             continue
-        # Whether a result tells of an error depends on the tool too, which was not known when it was read.
+        # An error that was read from the result's text does not count here: the tool decides, and is known only now.
         failed = result.error is not None and not result.is_error_read
         call = replace(calls[at], started_at=result.started_at, ended_at=result.ended_at)
         calls[at] = answered(call, ToolResponse(result=result.result, failed=failed))
@@ -126,7 +131,7 @@ def _is_open(call: ToolCall) -> bool:
 
 
 def _call(call: ToolCall, time: int) -> ToolCall:
-    # Only what is stored of it, so that a commit and the store tell the same.
+    # Only the fields that the store has, so that a view of the commit and one of the store give the same call.
     return ToolCall(
         name=call.name,
         arguments=call.arguments,

@@ -40,9 +40,8 @@ def read_trace(
     """Read a trace from its spans and log records, by the dialects that recognise them.
 
     `naming` and `run_naming` say which attributes of the application name the session and the run. `read_span` may
-    remember spans that were read before, and `input_cache` the messages of the session's earlier traces. The order of
-    `spans` and `logs` does not matter. A span or log record that arrived twice counts once. Nothing in them raises:
-    `Trace.unread` counts what could not be read.
+    remember spans that were read before, `input_cache` the messages of the session's earlier traces. The order does not
+    matter, and what arrived twice counts once. Nothing raises: `Trace.unread` counts what could not be read.
     """
     ordered = in_order(spans)
     if not ordered:

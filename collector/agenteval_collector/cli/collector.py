@@ -61,8 +61,7 @@ def collector(
         flags["role"] = role.value
     settings = effective(file, flags)
     share_arenas()
-    # Not an Event: a signal may interrupt code of this thread that holds the Event's lock. The handler would then wait
-    # for ever, and the process would never stop.
+    # Not an Event: a signal may interrupt this thread while it holds the Event's lock. The handler would wait for ever.
     stops: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: stops.append(number))

@@ -103,16 +103,7 @@ def _connect(base: Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
     erasure = FleetErasure(store.deletions, news, settings.log.retention, clock, base.telemetry)
     retention = make_retention(base, erasure, (store,), tell=news.deletion)
     handler = FleetNewsHandler(
-        role=settings.role,
-        found=found,
-        assembly=assembly,
-        evaluation=evaluation,
-        taken=evaluate.taken,
-        erased=topics.erased,
-        feed=feed,
-        retention=retention,
-        deletions=store.deletions,
-        clock=clock,
+        base, found, assembly, evaluation, evaluate.taken, erased=topics.erased, feed=feed, retention=retention
     )
     stages = _Stages(
         watch, retention, assemble, found.stage, evaluate, NewsReader(topics.cluster, feed, heard, handler), producer

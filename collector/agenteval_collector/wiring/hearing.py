@@ -9,17 +9,15 @@ from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.trace_messages import TraceMessageHandler
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.retention import RetentionStage
-from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errand import Errand
-from agenteval_collector.stores.deletions import DeletionStore
-from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, LiveFindings
+from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, Foundation, LiveFindings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FleetNewsHandler:
     """Takes what the reader of news hears; each process does the part that its role has to do with."""
 
-    role: ProcessRole
+    base: Foundation
     found: LiveFindings
     assembly: AssemblyParts
     evaluation: EvaluationParts
@@ -27,34 +25,34 @@ class FleetNewsHandler:
     erased: DeletedTraces
     feed: Feed
     retention: RetentionStage
-    deletions: DeletionStore
-    clock: Clock
 
     def take_starts(self, report: StartsReport) -> None:
         """Take note of the spans that are open in a process; what it has found on them, those tell that assemble."""
-        if self.role.does(ProcessRole.ASSEMBLE):
+        if self.base.settings.role.does(ProcessRole.ASSEMBLE):
             self.found.take_starts(report)
         else:
             self.found.open_spans.take_starts(report)
 
     def wake_retention(self) -> None:
         """Look for a deletion that another process was asked for."""
-        if self.role.does(ProcessRole.SERVE):
+        if self.base.settings.role.does(ProcessRole.SERVE):
             self.retention.wake()
 
     def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
         """Forget what was deleted, wherever this process has it."""
         self.feed.forget(trace_ids)
         self.evaluation.judge.forget({*trace_ids, *session_ids})
-        if self.role.does(ProcessRole.EVALUATE):
-            self.taken.forget(trace_ids, self.clock.now(), Errand(lambda: self._erase_again(trace_ids, session_ids)))
+        if self.base.settings.role.does(ProcessRole.EVALUATE):
+            self.taken.forget(
+                trace_ids, self.base.clock.now(), Errand(lambda: self._erase_again(trace_ids, session_ids))
+            )
         else:
-            self.erased.add(trace_ids, self.clock.now())
-        if self.role.does(ProcessRole.ASSEMBLE):
+            self.erased.add(trace_ids, self.base.clock.now())
+        if self.base.settings.role.does(ProcessRole.ASSEMBLE):
             self.assembly.stage.run_errand(Errand(lambda: self.assembly.assembler.forget(trace_ids)))
             self.found.stage.forget(trace_ids)
 
     def _erase_again(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
         """Forget on the evaluation's thread, and erase what was on its way and was stored after it had been erased."""
         self.evaluation.core.forget(trace_ids, session_ids)
-        self.deletions.erase(trace_ids, session_ids)
+        self.base.store.deletions.erase(trace_ids, session_ids)

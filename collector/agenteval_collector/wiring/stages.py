@@ -16,6 +16,7 @@ from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, Own
 from agenteval_collector.evaluation.ports import ScoredTaker
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
 from agenteval_collector.judge.canaries import Canaries
+from agenteval_collector.judge.judgements import Load
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.log.ports import Requests
 from agenteval_collector.model.assembled_trace import AssembledTrace
@@ -148,28 +149,7 @@ def make_evaluation(
     core = EvaluationCore(settings, store, clock, base.telemetry, judging, base.storage, own_sessions)
     load = trace_loader(base.storage, store.turns, core.read)
     canaries = make_canaries(settings, store, load, inbox.take_judgement, clock)
-    judge: JudgeStage | NoJudgeStage = NoJudgeStage()
-    if settings.judge.on:
-        instruments = base.output.judge(judge_models(settings))
-        ledger = make_ledger(settings, store.ledger, clock)
-
-        def rechecks() -> Sequence[JudgeJob]:
-            return canaries.due() if asks_again() else ()
-
-        judge = make_judge_stage(
-            settings,
-            ledger,
-            clock,
-            instruments,
-            load=canary_loader(store, load),
-            take=canaries.take_judgement,
-            capacity=settings.judge.backlog,
-            rechecks=rechecks,
-            answers=store.answers,
-        )
-        instruments.observe_stage(judge)
-        instruments.observe_budget(base.on_duty(ledger.levels))
-        instruments.observe_drift(base.on_duty(canaries.stored_drifts))
+    judge = _judge_stage(base, load, canaries, asks_again) if settings.judge.on else NoJudgeStage()
     stage = EvaluationStage(
         core.evaluation,
         core.sessions,
@@ -181,6 +161,31 @@ def make_evaluation(
         clock=clock,
     )
     return EvaluationParts(core, inbox, stage, judge, canaries)
+
+
+def _judge_stage(base: Foundation, load: Load, canaries: Canaries, asks_again: Callable[[], bool]) -> JudgeStage:
+    settings, store = base.settings, base.store
+    instruments = base.output.judge(judge_models(settings))
+    ledger = make_ledger(settings, store.ledger, base.clock)
+
+    def rechecks() -> Sequence[JudgeJob]:
+        return canaries.due() if asks_again() else ()
+
+    judge = make_judge_stage(
+        settings,
+        ledger,
+        base.clock,
+        instruments,
+        load=canary_loader(store, load),
+        take=canaries.take_judgement,
+        capacity=settings.judge.backlog,
+        rechecks=rechecks,
+        answers=store.answers,
+    )
+    instruments.observe_stage(judge)
+    instruments.observe_budget(base.on_duty(ledger.levels))
+    instruments.observe_drift(base.on_duty(canaries.stored_drifts))
+    return judge
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""WordLlama: static token embeddings that ship inside its wheel, no service, no network."""
+"""WordLlama: static token embeddings that ship inside its wheel. It needs no service and no network."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_CHARACTERS = 4000
-"""Longer texts are embedded by their beginning: the mean over more tokens says little more, and takes longer."""
+"""Characters that are embedded: a longer text is embedded by its beginning.
+
+The mean over more tokens says little more, and takes longer.
+"""
 _MOST_WORDS = 50_000
-"""Words whose tokens are remembered, those met last: about 15 MB."""
+"""Words whose tokens are remembered: about 15 MB. They are the words that were met last."""
 _LONGEST_WORD = 32
-"""Longer words, in characters, are rare, and are not remembered."""
+"""Characters of a word that is remembered. Longer words are rare."""
 _SPACE = "\u2581"
 """Stands for a space in the model's vocabulary."""
 
@@ -31,9 +34,12 @@ class EmbeddedEmbedder:
         self._tokens: npt.NDArray[np.float32] = model.embedding
 
     def embed(self, text: str) -> npt.NDArray[np.float32]:
-        """Return the vector of one text. Equal to the model's own `embed` to the bit, in half the time, without its
-        work for batches."""
-        # Lone surrogates can stand in recorded JSON, but not in the UTF-8 that the tokeniser takes.
+        """Return the vector of one text.
+
+        It equals that of the model's own `embed` to the bit. It takes half the time, as the model also does work for
+        batches.
+        """
+        # Recorded JSON may hold lone surrogates. The tokeniser takes UTF-8, which cannot.
         clean = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
         tokens = self._token_ids(clean)
         rows = self._tokens.take(np.fromiter(tokens, np.intp, len(tokens)), axis=0)
@@ -43,11 +49,12 @@ class EmbeddedEmbedder:
 
 @cache
 def _token_ids() -> Callable[[str], Sequence[int]]:
-    """Return the tokenisation of texts, remembering words.
+    """Return the function that tokenises texts. It remembers words.
 
-    The tokeniser merges pairs of bytes over a whole text, which takes most of an embedding's time. Where no entry of
-    its vocabulary has a space behind another character, no merge crosses the beginning of a word, and the tokens of a
-    text are those of its words. A text with a special token is tokenised whole: its parts are normalised apart.
+    The tokeniser merges pairs of bytes over a whole text, which takes most of an embedding's time. This is cut short
+    where no entry of its vocabulary has a space behind another character. Then no merge crosses the beginning of a
+    word, and the tokens of a text are those of its words. A text with a special token is tokenised whole, because the
+    parts beside that token are normalised apart.
     """
     tokenizer = _loaded().tokenizer
     special = re.compile("|".join(re.escape(token.content) for token in tokenizer.get_added_tokens_decoder().values()))
@@ -81,8 +88,10 @@ def _token_ids() -> Callable[[str], Sequence[int]]:
 
 
 def _with_spaces(parts: Sequence[str]) -> list[str]:
-    """Return the words among the parts of a text between single spaces. Further spaces in a row belong to the word
-    behind them."""
+    """Return the words of a text that was split at single spaces.
+
+    Further spaces in a row belong to the word behind them.
+    """
     words: list[str] = []
     before = ""
     for part in parts:
@@ -96,9 +105,9 @@ def _with_spaces(parts: Sequence[str]) -> list[str]:
 
 @cache
 def _loaded() -> Any:
-    """Load the model, which nobody changes."""
-    # Imported when it is needed: it takes half a second, and configures the root logger if nobody has.
+    """Load the model. Nobody changes it, so it is shared."""
+    # Imported only when needed. The import takes half a second, and configures the root logger if nobody has.
     import wordllama  # noqa: PLC0415
 
-    # Its loader would look for the weights in a cache folder and then download them; the wheel has them.
+    # By default its loader looks for the weights in a cache folder and then downloads them. The wheel has them.
     return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)

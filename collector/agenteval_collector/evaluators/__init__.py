@@ -1,4 +1,4 @@
-"""Evaluators: a trace goes in, an outcome comes out. Each is one file, and one line here."""
+"""Evaluators: a trace goes in, an outcome comes out. Each evaluator has one file, and one line here."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""Coherence: the answer is about the question, by the distance of their embeddings.
+"""Coherence: the answer is about the question, measured by the distance of their embeddings.
 
-Compared are the message texts: the input of the trace's first turn and the output of its last one. Tool calls,
+The compared texts are messages: the input of the trace's first turn and the output of its last turn. Tool calls,
 intermediate replies and JSON around messages do not count.
 """
 
@@ -10,7 +10,7 @@ from otel_agenteval.outcome import Method, Outcome, Score
 
 
 class Coherence:
-    """1 - cosine distance of input and output (PandaProbe, "Coherence"); rough with static embeddings."""
+    """1 - cosine distance of input and output (PandaProbe, "Coherence"). Rough with static embeddings."""
 
     name = "coherence"
     version = "1"

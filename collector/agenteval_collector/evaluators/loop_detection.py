@@ -1,8 +1,8 @@
 """Loop detection: the agent does not repeat itself across the turns of a session.
 
-Every answer of the trace is compared with the answers of the `WINDOW` turns before it, in this trace and in earlier
-traces of the session by start time. A trace of several turns has the score of its worst one. Turns without an
-answer (failed, or not recorded) take their place in the window, but are not compared.
+Every answer of the trace is compared with the answers of the `WINDOW` turns before it. These turns are in this trace
+and in earlier traces of the session, ordered by start time. A trace of several turns has the score of its worst turn.
+Turns without an answer (failed, or not recorded) take their place in the window, but are not compared.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,10 @@ class LoopDetection:
 
 
 def repetition(answers: Sequence[LoopText | None], previous: Sequence[LoopText | None]) -> Outcome:
-    """Return the outcome for a trace with these `answers` after the `previous` ones of its session, oldest first."""
+    """Return the outcome for a trace with these `answers`.
+
+    `previous` are the answers before it in its session, oldest first.
+    """
     said = list(previous[-WINDOW:])
     worst: Score | None = None
     for answer in answers:

@@ -1,7 +1,7 @@
 """Evaluators of users: classes named by entry points of the group `otel_agenteval.evaluators` (docs/evaluators.md).
 
-Such a class follows `evaluators.TraceEvaluator` and is made without arguments. Whatever it returns or raises is an
-outcome of this evaluator on this trace, and nobody else's business.
+Such a class follows `evaluators.TraceEvaluator` and is made without arguments. Whatever it returns or raises becomes
+an outcome of this evaluator on this trace, and affects nothing else.
 """
 
 import json
@@ -44,7 +44,7 @@ class OwnEvaluator:
         except Exception:
             raise
         except BaseException as error:
-            # On the main thread, as in a replay, it is a person who interrupts.
+            # On the main thread, as in a replay, a KeyboardInterrupt comes from a person.
             if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
                 raise
             raise EvaluatorEnded(f"raised {error!r}") from error
@@ -57,12 +57,13 @@ def installed() -> Iterable[EntryPoint]:
 
 
 def load(found: Iterable[EntryPoint], taken: Iterable[str]) -> list[TraceEvaluator]:
-    """Return the evaluators that the entry points name. `taken` are the names that are in use already.
+    """Return the evaluators that the entry points name. `taken` are the names that are already in use.
 
-    Raises ConfigError, naming the entry point, where one does not load, is no evaluator, or has a name that is taken.
+    Raises ConfigError, naming the entry point, where one does not load, is no evaluator, or has a taken name.
     """
     names = set(taken)
     evaluators: list[TraceEvaluator] = []
+    # The order is fixed, so that of two evaluators with one name the same one is refused each time.
     for entry in sorted(found, key=lambda entry: entry.name):
         try:
             own = entry.load()()
@@ -121,6 +122,7 @@ def _text(text: object, what: str) -> str:
 
 
 def _share(number: object, what: str) -> float:
+    # A bool is a Real to Python.
     if isinstance(number, bool) or not isinstance(number, Real):
         raise TypeError(f"{what} is a {type(number).__qualname__}, not a number")
     share = float(number)
@@ -134,7 +136,7 @@ def _json(metadata: object) -> Mapping[str, Json]:
         raise TypeError(f"metadata is a {type(metadata).__qualname__}, not a mapping")
     try:
         text = json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False)
-        # UTF-8 has no lone surrogates.
+        # Encoding refuses lone surrogates, which UTF-8 does not have.
         decoded: dict[str, Json] = json.loads(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"metadata is not JSON: {error}") from error

@@ -13,7 +13,10 @@ from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Method, Outcome, Status, Unscored
 
 MAX_ANSWER_CHARACTERS = 20_000
-"""Characters of an answer that are compared word by word, so that a hostile one cannot hold up the others."""
+"""Characters of an answer that are compared word by word.
+
+The bound keeps a hostile answer from holding up the others.
+"""
 
 
 Embed: TypeAlias = Callable[[str], npt.NDArray[np.float32]]
@@ -21,9 +24,9 @@ Embed: TypeAlias = Callable[[str], npt.NDArray[np.float32]]
 
 
 class EvaluationContext:
-    """One trace with what evaluators share, so that nothing is embedded twice.
+    """One trace with the values that evaluators share, so that nothing is embedded twice.
 
-    `previous` are the session's answers before this trace, oldest first; None stands for a turn without an answer.
+    `previous` are the session's answers before this trace, oldest first. None stands for a turn without an answer.
     """
 
     def __init__(self, trace: Trace, previous: Sequence[LoopText | None], embed: Embed) -> None:
@@ -45,17 +48,17 @@ class TraceEvaluator(Protocol):
     method: Method
 
     def evaluate(self, context: EvaluationContext) -> Outcome:
-        """Return the outcome. If it raises, this evaluator alone has a Failure."""
+        """Return the outcome. If it raises, only this evaluator has a Failure."""
         ...
 
 
 def not_applicable(reason: str) -> Unscored:
-    """Return the outcome where there is nothing to evaluate."""
+    """Return the outcome for a trace with nothing to evaluate."""
     return Unscored(status=Status.NOT_APPLICABLE, reason=reason)
 
 
 def unanswered(trace: Trace) -> Unscored:
-    """Return the outcome without an answer to evaluate."""
+    """Return the outcome for a trace without an answer to evaluate."""
     if not trace.turns:
         what = "no turn of an agent" if trace.dialects else "no telemetry of an agent"
         return not_applicable(f"there is {what} in this trace")
@@ -69,7 +72,7 @@ def unanswered(trace: Trace) -> Unscored:
 
 
 def unasked(trace: Trace) -> Unscored:
-    """Return the outcome without a question to evaluate."""
+    """Return the outcome for a trace without a question to evaluate."""
     if trace.continues_turn:
         return not_applicable(
             "the question was asked in an earlier trace, and only results of tools were sent to the model here"
@@ -78,7 +81,10 @@ def unasked(trace: Trace) -> Unscored:
 
 
 def unrecorded(what: str, trace: Trace) -> Unscored:
-    """Return the outcome where `what` was not recorded; it names the instrumentation's switch for it."""
+    """Return the outcome for a trace where `what` was not recorded.
+
+    Its reason names the instrumentation's switch for recording it.
+    """
     if unread := trace.unread.get("message"):
         reason = f"{what} could not be read: {unread} recorded values are messages in no form that is known here"
         return Unscored(status=Status.NO_CONTENT, reason=reason)
@@ -87,5 +93,5 @@ def unrecorded(what: str, trace: Trace) -> Unscored:
 
 
 def comparable(output: str | None, embed: Embed) -> LoopText | None:
-    """Return an answer in the form in which answers are compared. None for no answer and for an empty one."""
+    """Return an answer in the form that is compared. Return None for no answer and for an empty one."""
     return LoopText.of(output[:MAX_ANSWER_CHARACTERS], embed(output)) if output else None

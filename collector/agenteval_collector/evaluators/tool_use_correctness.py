@@ -1,8 +1,8 @@
-"""Tool use: the expected tools were called, where the trace or a dataset has ground truth.
+"""Tool use: the expected tools were called. It needs ground truth in the trace or a dataset.
 
-The published tool correctness (`metrics.tool_use_correctness`), as far as it needs no judge: selection, parameters and
-sequence weigh a third each, or selection and sequence a half each where no expected call says its arguments. An
-expected call without arguments agrees with any.
+This is the published tool correctness (`metrics.tool_use_correctness`), as far as it needs no judge. Selection,
+parameters and sequence weigh a third each. Where no expected call says its arguments, selection and sequence weigh a
+half each. An expected call without arguments agrees with any.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _WITH_ARGUMENTS = {"selection": 1 / 3, "parameters": 1 / 3, "sequence": 1 / 3, "
 
 
 class ToolUseCorrectness:
-    """Agreement of the trace's tool calls with those expected."""
+    """The agreement of the trace's tool calls with the expected ones."""
 
     name = "tool_use_correctness"
     version = "1"
@@ -46,7 +46,7 @@ class ToolUseCorrectness:
 
 
 def _used(call: ToolCall, expected: Sequence[ExpectedTool], *, by_name: bool) -> ToolUse:
-    """Return the call in the form in which it is compared: without arguments where none are expected of its tool."""
+    """Return the call in the form that is compared, without arguments where none are expected of its tool."""
     any_arguments = by_name or all(each.arguments is None for each in expected if each.name == call.name)
     given: dict[str, Json] = call.arguments if isinstance(call.arguments, dict) and not any_arguments else {}
     return ToolUse(call.name, given)

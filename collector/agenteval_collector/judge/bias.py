@@ -89,6 +89,7 @@ class _Names:
 
     def __init__(self, others: Mapping[str, str]) -> None:
         self._others = others
+        # The longest name comes first: an alternation takes the first that fits, and one name may begin with another.
         known = sorted((name for name in others if not name.islower() or not name.isalpha()), key=len, reverse=True)
         anyone = "|".join(map(re.escape, known))
         self._within = re.compile(rf"(?<![\w-])(?:{anyone})(?![\w-])") if known else None
@@ -205,6 +206,7 @@ def _p_value(verdicts: Sequence[_Verdict], noise: Sequence[_Verdict], tests: int
     both = {each.key for each in verdicts} & {each.key for each in noise}
     if not both:
         return None
+    # McNemar's test counts only the sessions that flipped in one of the two ways.
     with_change, without = _flipped(verdicts, both), _flipped(noise, both)
     return min(1.0, tests * two_sided(len(with_change - without), len(without - with_change)))
 

@@ -107,4 +107,5 @@ def _drift(name: str, now: CanaryAnswer, pairs: Sequence[_Pair]) -> Drift:
 
 def two_sided(one: int, other: int) -> float:
     """Return the chance that differing pairs divide at least this unevenly, if both directions are equally likely."""
+    # `bdtr` is the chance of at most that many successes. Doubling covers the other tail, which is the same.
     return min(1.0, 2 * float(bdtr(min(one, other), one + other, 0.5)))

@@ -99,4 +99,5 @@ def _made(of: Any, written: Any) -> Any:
         return written
     fields = {name: written[name] for name in _SHOWN[of]}
     lists = {name: tuple(_made(_LISTS[name], each) for each in fields[name]) for name in _LISTS if name in fields}
+    # Span ids are not frozen, as the judge is not shown them. These two types need one all the same.
     return of(**fields | lists, **({"span_id": ""} if of in (ModelCall, Turn) else {}))

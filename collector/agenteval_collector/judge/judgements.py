@@ -45,6 +45,7 @@ class Judgements:
         """
         exchanges: list[JudgeExchange] = []
         try:
+            # Loading may block, and the loop serves other traces meanwhile.
             trace = await asyncio.to_thread(self.load, job)
             if trace is None:
                 reason = "the trace's spans are no longer kept (log.retention), so the judge cannot read it"

@@ -245,5 +245,6 @@ def sampled(session_id: str, share: float) -> bool:
     The id alone decides. So the answer is the same after a restart and in every collector. A larger share only adds
     sessions.
     """
+    # Recorded ids may hold lone surrogates, which cannot be encoded otherwise.
     digest = hashlib.sha256(session_id.encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") < share * 2**64

@@ -1,7 +1,7 @@
-"""Problems: failures that recur, one thing each however often they happen.
+"""Make problems of failures that recur. A problem is one thing, however often it happens.
 
-In go findings and judged failures. Out comes the problem that each belongs to, and the state of a problem. Pure: the
-store keeps them.
+Findings and judged failures go in. Out come the problem of each, and the state of a problem. The package is pure; the
+store keeps the problems.
 """
 
 from agenteval_collector.problems.problem import (

@@ -1,4 +1,4 @@
-"""A problem: the key that findings and judged failures have in common, its state, and how it is shown."""
+"""A problem: the key that its findings and judged failures share, its state, and how it is shown."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -13,15 +13,15 @@ from otel_agenteval.model import Json
 HOURS: Final = 24
 """Hours of a problem's trend."""
 MOST_EXAMPLES: Final = 5
-"""Traces that are named as examples, the newest."""
+"""The most traces that are named as examples. They are the newest."""
 _DAY: Final = 24 * 3600 * 1_000_000_000
 
 NEW_FOR: Final = _DAY
-"""Nanoseconds for which a problem that began, or came back, counts as new, or regressed."""
+"""Nanoseconds for which a problem counts as new after it began, or as regressed after it came back."""
 QUIET_FOR: Final = 7 * _DAY
 """Nanoseconds without an occurrence after which a problem counts as resolved."""
 OTHER: Final = "<other>"
-"""The shape of all further errors, where one tool or one agent has too many for each to be a problem."""
+"""The shape of further errors, where a tool or an agent has too many shapes for each to be a problem."""
 
 _WHAT: Final[Mapping[str, str]] = {
     FindingKind.TURN_FAILED: "Turn ends in an error",
@@ -45,8 +45,11 @@ _WHAT: Final[Mapping[str, str]] = {
 
 
 class ProblemKey(NamedTuple):
-    """Tells a problem from others. `kind` is that of its findings, or the name of the evaluator that fails its traces;
-    `shape` that of the error, empty where there is none."""
+    """Tells a problem from others.
+
+    `kind` is the kind of its findings, or the name of the evaluator that its traces fail. `shape` is the shape of the
+    error, empty where there is none.
+    """
 
     agent: str | None
     kind: str
@@ -56,8 +59,9 @@ class ProblemKey(NamedTuple):
     @property
     def problem_id(self) -> str:
         """The id: 16 hexadecimal digits, the same wherever and whenever the problem occurs."""
-        # With lengths: no two keys may run into the same text.
+        # The lengths keep two different keys from giving the same text.
         parts = "".join("-" if each is None else f"{len(each)}:{each}" for each in self)
+        # Recorded names may hold lone surrogates, which cannot be encoded otherwise.
         return hashlib.blake2b(parts.encode(errors="replace"), digest_size=8).hexdigest()
 
     @property
@@ -72,19 +76,19 @@ class ProblemKey(NamedTuple):
 
     @property
     def overflow(self) -> "ProblemKey":
-        """The problem for all errors of this agent, kind and tool that are none of their own."""
+        """The problem for all errors of this agent, kind and tool that have no problem of their own."""
         return self._replace(shape=OTHER)
 
 
 ALL_OTHERS: Final = "other"
-"""The kind of the one problem for everything that finds no place of its own."""
+"""The kind of the one problem for all failures that find no place of their own."""
 LAST_RESORT: Final = ProblemKey(None, ALL_OTHERS, None, OTHER)
 
 
 def problem_of_finding(
     agent: str | None, kind: str, severity: str, tool: str | None, metadata: Mapping[str, Json]
 ) -> ProblemKey | None:
-    """Return the problem of a finding; None where it is none, because its severity is `info`."""
+    """Return the problem of a finding. Return None for a finding of severity `info`, which is no problem."""
     if severity == Severity.INFO:
         return None
     shape = metadata.get("shape")
@@ -92,8 +96,10 @@ def problem_of_finding(
 
 
 def problem_of_failure(agent: str | None, name: str) -> ProblemKey:
-    """Return the problem of a judge's score below its threshold: one for each evaluator, as its reasons are worded
-    anew each time."""
+    """Return the problem of a judge's score below its threshold.
+
+    There is one problem for each evaluator, because the judge words its reasons anew each time.
+    """
     return ProblemKey(agent, name, None, "")
 
 
@@ -101,25 +107,26 @@ class ProblemState(StrEnum):
     """The state of a problem."""
 
     NEW = "new"
-    """It occurred for the first time less than `NEW_FOR` ago."""
+    """The problem occurred for the first time less than `NEW_FOR` ago."""
     ONGOING = "ongoing"
-    """It has occurred for longer."""
+    """The problem has occurred for longer."""
     REGRESSED = "regressed"
-    """It was resolved, and came back less than `NEW_FOR` ago."""
+    """The problem was resolved, and came back less than `NEW_FOR` ago."""
     MUTED = "muted"
-    """Somebody does not want to hear of it for a time."""
+    """Somebody does not want to hear of the problem for a time."""
     RESOLVED = "resolved"
-    """Somebody said so and it has not occurred since, or it has not occurred for `QUIET_FOR`."""
+    """Somebody resolved the problem and it has not occurred since, or it has not occurred for `QUIET_FOR`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """A failure that recurs.
 
-    Times are in nanoseconds since the Unix epoch. `traces` and `sessions` count those in which it occurred, `usd` and
-    `seconds` are what these traces took, as far as that is known. `versions` counts traces by the agent's version,
-    `first_version` is that of the first of them that is kept; both leave out traces without one. `trend` counts traces
-    by hour: `HOURS` of them, the last one is the present hour. `examples` are trace ids, the newest first.
+    Times are in nanoseconds since the Unix epoch. `traces` and `sessions` count the traces and sessions in which it
+    occurred. `usd` and `seconds` are what these traces took, as far as that is known. `versions` counts the traces by
+    the agent's version. `first_version` is the version of the earliest trace that is kept. Both leave out traces
+    without a version. `trend` counts traces by hour. It has `HOURS` entries, and the last one is the present hour.
+    `examples` are trace ids, the newest first.
     """
 
     key: ProblemKey
@@ -142,7 +149,7 @@ class Problem:
 
 
 class ProblemFilter(NamedTuple):
-    """The filter of a listing; None: any. `version`: it occurred in that one."""
+    """The filter of a listing. None means any. `version` selects problems that occurred in that version."""
 
     agent: str | None = None
     state: ProblemState | None = None
@@ -151,11 +158,11 @@ class ProblemFilter(NamedTuple):
 
 
 EVERY_PROBLEM: Final = ProblemFilter()
-"""The filter that holds for all problems."""
+"""The filter that every problem passes."""
 
 
 class ProblemCount(NamedTuple):
-    """The number of problems that have all of this in common."""
+    """The number of problems with this state, severity and agent."""
 
     state: ProblemState
     severity: Severity

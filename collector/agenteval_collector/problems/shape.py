@@ -1,8 +1,7 @@
-"""The shape of an error: its text without what differs from one time to the next, so that equal errors have equal
-shapes.
+"""Make the shape of an error: its text without the parts that differ from one time to the next.
 
-Numbers, ids, addresses and quoted values are taken out. Words stay, whatever they say: an id that is made of letters
-alone looks like a word.
+So equal errors have equal shapes. Numbers, ids, addresses and quoted values are taken out. Words stay, whatever they
+say. An id that is made of letters alone looks like a word.
 """
 
 import re
@@ -16,7 +15,7 @@ MAX_READ: Final = 2000
 """Characters of an error that are looked at."""
 
 VALUE: Final = "…"
-"""Replaces a value that was taken out."""
+"""Stands in the place of a value that was taken out."""
 
 _LONGEST_WORD: Final = 40
 _LONGEST_NAME: Final = 30
@@ -36,7 +35,7 @@ _REPEATED: Final = re.compile(rf"{VALUE}(?:[\s,;:./|-]*(?:\band\b\s*)?{VALUE})+"
 
 
 def shape_of(error: str) -> str:
-    """Return the shape of an error, at most `MAX_SHAPE` characters on one line; empty for an empty text."""
+    """Return the shape of an error, at most `MAX_SHAPE` characters on one line. It is empty for an empty text."""
     return cut(_without_values(" ".join(error[:MAX_READ].split())), MAX_SHAPE)
 
 
@@ -48,7 +47,7 @@ def _replacement(part: re.Match[str]) -> str:
     text = part.group()
     match part.lastgroup:
         case "status":
-            # 404 and 500 are other errors.
+            # A status stays, because 404 and 500 are different errors.
             return text
         case "quoted":
             return f"{text[0]}{_quoted(text[1:-1])}{text[-1]}"
@@ -57,7 +56,10 @@ def _replacement(part: re.Match[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a quoted name as it is, of a field or a class; a message without its values; of a value, nothing."""
+    """Return a quoted name of a field or a class as it is, and a quoted message without its values.
+
+    Return `VALUE` for any other quoted text.
+    """
     if text.count(" ") >= _WORDS_OF_MESSAGE:
         return _without_values(text)
     is_name = " " not in text and len(text) <= _LONGEST_NAME and not _is_value(text)

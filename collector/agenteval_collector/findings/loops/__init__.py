@@ -1,4 +1,7 @@
-"""Loops of agents: spans go in as they arrive, and complete traces; loops come out, kept and told once."""
+"""Find the loops of agents.
+
+Spans go in as they arrive, and complete traces follow. Loops come out, each kept and told once.
+"""
 
 from agenteval_collector.findings.loops.live_loops import FoundLive, LiveLoops
 from agenteval_collector.findings.loops.open_spans import OpenSpans

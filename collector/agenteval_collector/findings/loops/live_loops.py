@@ -1,8 +1,9 @@
-"""Loops in traces that are still open, span by span as they arrive.
+"""Find loops in traces that are still open, span by span as they arrive.
 
-Every doubt is left to the reading of the complete trace: a tool call whose result its span does not tell (messages
-may), a step of an agent that cannot be told, and all of a trace once its spans turn out to arrive in another order than
-that in which they ended. Facts of a span that the rest of its trace may correct are left out.
+Every doubtful case is left to the reading of the complete trace. There are three such cases. The span of a tool call
+may not hold its result, while messages may. The agent of a step may not be known. And spans may turn out to arrive in
+another order than that in which they ended; then the whole trace is left. Facts of a span that the rest of its trace
+may correct are left out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +29,10 @@ from otel_agenteval.model import AgentRun, Json
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
 
 MAX_TRACES: Final = 2048
-"""Traces that are watched at once; beyond that, the one without a new span for longest is left to its completion."""
+"""Traces that are watched at once.
+
+Beyond that, the trace that has had no new span for longest is left to its completion.
+"""
 
 MAX_SESSION_ID: Final = 1024
 """Characters of a session's id that findings carry."""
@@ -36,10 +40,11 @@ MAX_SESSION_ID: Final = 1024
 
 @dataclass(slots=True)
 class FoundLive:
-    """Findings of spans that have just arrived.
+    """The findings of spans that have just arrived.
 
-    `carried` was found in the agent's process and travelled on them. `recounted` was found here by counting the steps
-    of a trace, perhaps not from its beginning: all findings of its kind so far.
+    `carried` findings were made in the agent's process and travelled on the spans. `recounted` findings were made
+    here, by counting the steps of a trace. The count may not start at the trace's beginning, so all findings of its
+    kind so far are given.
     """
 
     carried: list[Finding] = field(default_factory=list)
@@ -47,7 +52,7 @@ class FoundLive:
 
 
 class LiveLoops:
-    """The detectors of the open traces. Belongs to one thread; memory is bounded by `MAX_TRACES`."""
+    """The detectors of the open traces. Belongs to one thread. `MAX_TRACES` bounds its memory."""
 
     def __init__(self, rules: RuleBook, naming: SessionNaming, clock: Clock) -> None:
         self._rules = rules
@@ -62,19 +67,24 @@ class LiveLoops:
                 self._arrived(span, origin, found)
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """Return the processes with spans in the open traces of a session; safe from any thread. A trace is its own
-        session, too, as long as none is known."""
+        """Return the processes with spans in the open traces of a session. Safe from any thread.
+
+        As long as no session is known, the trace's id counts as its session.
+        """
         traces = self._traces.newest_first()
         of_session = (trace for trace in traces if session_id in (trace.session_id, trace.trace_id))
         return frozenset[str]().union(*(trace.processes for trace in of_session))
 
     def forget(self, trace_ids: Iterable[str]) -> None:
-        """Forget all that was seen of these traces."""
+        """Forget everything that was seen of these traces."""
         for trace_id in trace_ids:
             self._traces.pop(bytes.fromhex(trace_id))
 
     def forget_all(self) -> None:
-        """Forget all traces: spans were lost, so it is not known any more which steps are in a row."""
+        """Forget all traces.
+
+        This is called after spans were lost. Then it is no longer known which steps follow each other directly.
+        """
         self._traces.clear()
 
     def _arrived(self, span: Span, origin: Origin, found: FoundLive) -> None:
@@ -84,7 +94,7 @@ class LiveLoops:
         if trace.session_id is None:
             service = known_text(resource.get(SERVICE_NAME))
             session_id = named_session([said]) or self._naming.session_id([said, resource], service)
-            # A longer one is shortened when the trace is read.
+            # A longer id is shortened only when the trace is read, so it is not known here.
             trace.session_id = session_id if session_id is not None and len(session_id) <= MAX_SESSION_ID else None
         named = agent_of(span.name, said, origin.scope)
         if named is not None:
@@ -122,10 +132,10 @@ class LiveLoops:
         step = live_step(span, said, agent)
         if step is None:
             return []
-        # An agent may have rules of its own, and is often named by the last span to arrive, its root.
+        # An agent may have rules of its own. Often its name comes with its root, which is the last span to arrive.
         is_of_nobody = agent is None and self._rules.agents
         if is_of_nobody or (agent is None and trace.agents.may_be_of_several(span.parent_span_id)):
-            # It may stand between the steps of those that are named.
+            # The step may stand between steps of a named agent, so it is in doubt which of these are in a row.
             trace.in_doubt = trace.agents.name_steps
             return []
         return trace.observe(step, span.parent_span_id, origin.resource)
@@ -135,8 +145,10 @@ _REQUESTS: Final = ("tool", "function")
 
 
 def live_step(span: Span, said: Mapping[str, Json], agent: str | None) -> Step | None:
-    """Return the step that an arrived span stands for, without the facts that its trace may correct. None where it is
-    no step."""
+    """Return the step of an arrived span, without the facts that its trace may correct.
+
+    Return None where the span is no step.
+    """
     step = step_of(
         span_id=span.span_id.hex(),
         name=span.name,
@@ -145,7 +157,7 @@ def live_step(span: Span, said: Mapping[str, Json], agent: str | None) -> Step |
         failed=span.status.code == STATUS_ERROR,
         status_message=span.status.message,
         agent=agent,
-        # The run's own span arrives after its steps: what stands below one span is of one run, whoever called it.
+        # The run's own span arrives after its steps. So all steps below one span count as one run, whoever called it.
         run=AgentRun(span.parent_span_id.hex(), is_called=True),
         started_at=span.start_time_unix_nano,
         ended_at=span.end_time_unix_nano,
@@ -161,7 +173,10 @@ def live_step(span: Span, said: Mapping[str, Json], agent: str | None) -> Step |
 
 
 def _asks_for_tools(said: Mapping[str, Json]) -> bool:
-    """Return whether a model call ended in requests for tools, by its finish reasons or by the form of its reply."""
+    """Return True where a model call ended in requests for tools.
+
+    Its finish reasons or the form of its reply show that.
+    """
     for key, value in said.items():
         lowered = key.lower()
         if "finish" in lowered and any(word in str(value) for word in _REQUESTS):

@@ -1,4 +1,4 @@
-"""One trace while it is open: its agents, their detectors, and the loops that they found."""
+"""Watch one trace while it is open: its agents, their detectors, and the loops that these found."""
 
 from typing import Final, NamedTuple
 
@@ -7,17 +7,21 @@ from otel_agenteval.finding import Finding
 from otel_agenteval.lru import LruMap
 
 MAX_NAMES: Final = 256
-"""Spans of a trace whose agent is remembered for the steps below them; the one not looked at for longest goes."""
+"""Spans of a trace whose agent is remembered for the steps below them.
+
+Beyond that, the span that was not looked at for longest is forgotten.
+"""
 
 _SEVERAL: Final = ""
-"""Stands for several agents, or for one that is not known."""
+"""Stands for several agents, or for an agent that is not known."""
 
 
 class Agents:
     """The agents of one trace, as far as the spans that have arrived name them.
 
-    A step is of the agent that it names, else of the one that the span above it names, or the steps beside it name. A
-    step beside an agent's run may be of that agent or of its caller: then its agent is not known.
+    A step belongs to the agent that it names. Otherwise it belongs to the agent that the span above it names, or else
+    the steps beside it. A step beside an agent's run may belong to that agent or to its caller. Then its agent is not
+    known.
     """
 
     def __init__(self) -> None:
@@ -27,7 +31,7 @@ class Agents:
         self._names: set[str] = set()
 
     def heard(self, name: str, span_id: bytes, parent_id: bytes, *, is_step: bool) -> None:
-        """Note that a span names an agent: a step its own, any other span that of the steps below it."""
+        """Note that a span names an agent. A step names its own; any other span names that of the steps below it."""
         self._names.add(name)
         if is_step:
             self.name_steps = True
@@ -40,23 +44,23 @@ class Agents:
             self._names.pop()
 
     def of_step(self, name: str | None, parent_id: bytes) -> str | None:
-        """Return the agent of a step that names this one or none. None where it cannot be told."""
+        """Return the agent of a step that names this agent or none. Return None where the agent is not known."""
         known = name or self._below.get(parent_id) or None
         if known is None and self.name_steps and len(self._names) == 1:
             return next(iter(self._names))
         return known
 
     def may_be_of_several(self, parent_id: bytes) -> bool:
-        """Return whether a step below that span, which names no agent, may belong to an agent that is known by name."""
+        """Return True where an unnamed step below that span may belong to an agent that is known by name."""
         return self.name_steps or self._below.get(parent_id) == _SEVERAL
 
 
 MAX_AGENTS: Final = 64
-"""Agents of a trace that are looked at. The one that did nothing for longest is forgotten."""
+"""Agents of a trace that are looked at. The agent that did nothing for longest is forgotten."""
 MAX_ORIGINS: Final = 64
 """Processes and resources of a trace that are told apart."""
 MAX_LOOPS: Final = 256
-"""Loops of a trace while it is open. More are left to the complete trace."""
+"""Loops of a trace while it is open. Further loops are left to the complete trace."""
 
 
 class _Watched(NamedTuple):
@@ -87,12 +91,12 @@ class LiveTrace:
             self.processes.add(process)
 
     def observe(self, step: Step, parent_id: bytes, resource: bytes) -> list[Finding]:
-        """Return the loops that a step completes. None of them once the trace is in doubt, by this step or before.
+        """Return the loops that a step completes. Return none once the trace is in doubt, by this step or before.
 
         An exporter sends spans in the order of their ends. Spans from another exporter may come earlier or later.
         """
         ended_at = step.ended_at or 0
-        # Without names, what one agent does is what stands below one span: agents side by side have spans each.
+        # Where steps name no agent, the steps below one span count as one agent's: agents side by side have spans each.
         watched = self._watched.get_or_make(
             step.agent if step.agent is not None else parent_id,
             lambda: _Watched(Detectors(self.trace_id, self.trace_id, self._rules), resource),
@@ -105,7 +109,7 @@ class LiveTrace:
         return watched.detectors.observe(step)
 
     def with_earlier(self, loop: Finding) -> list[Finding]:
-        """Return all loops of this kind that the arrived steps have shown, this one last."""
+        """Return all loops of this kind that the arrived steps have shown. The given one is last."""
         of_kind = self._found.setdefault(loop.kind, [])
         of_kind.append(loop)
         self.in_doubt = self.in_doubt or sum(map(len, self._found.values())) >= MAX_LOOPS

@@ -1,6 +1,7 @@
-"""The spans that processes have begun and not ended, as they report it (`live=True`), and the processes that are gone.
+"""Keep the spans that processes have begun and not ended, and notice the processes that are gone.
 
-In memory only: processes report what they have open again and again.
+Processes report their open spans (`live=True`). The state is in memory only, because processes report it again and
+again.
 """
 
 import math
@@ -25,21 +26,21 @@ from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
 from otel_agenteval.text import cut
 
 MAX_SPANS: Final = 65_536
-"""Open spans; beyond that, those of the trace that began first are forgotten."""
+"""Open spans that are kept. Beyond that, the spans of the trace that began first are forgotten."""
 MAX_PROCESSES: Final = 4096
-"""Processes that are remembered; the one that was silent for longest is forgotten first."""
+"""Processes that are remembered. The process that was silent for longest is forgotten first."""
 MAX_SHOWN: Final = 100
-"""Open spans of a trace that are shown, the oldest."""
+"""Open spans of a trace that are shown. They are the oldest."""
 MAX_NAMED: Final = 3
-"""Open spans that a reason names, the newest: they are the innermost."""
+"""Open spans that a reason names. They are the newest, as these are the innermost."""
 MAX_NAME: Final = 100
 """Characters of a span's name in a reason."""
 MAX_TRACES: Final = 500
-"""Running traces that are listed, the newest."""
+"""Running traces that are listed. They are the newest."""
 GONE_AFTER: Final = 30.0
-"""Seconds after which a process that says nothing is taken for gone; while spans are open it reports every 5 s."""
+"""Seconds after which a silent process counts as gone. While spans are open, it reports every 5 s."""
 FORGOTTEN_AFTER: Final = 3600.0
-"""Seconds after which the open spans of such a process are forgotten."""
+"""Seconds after which the open spans of a silent process are forgotten."""
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class _Process:
     service: str | None = None
     heard_at: float = -math.inf
     heard_on: int = 0
-    # Its open spans, with their traces.
+    # Trace ids of the process's open spans, by span id.
     spans: dict[str, str] = field(default_factory=dict)
 
 
@@ -59,7 +60,7 @@ class _ReportedSpan(NamedTuple):
 @dataclass(slots=True)
 class _ReportedTrace:
     spans: dict[str, _ReportedSpan] = field(default_factory=dict)
-    # When its death was told, and whether that is stored.
+    # The time at which the trace's death was told, and whether a revision with it is stored.
     told_at: float = -math.inf
     closed: bool = False
 
@@ -67,7 +68,7 @@ class _ReportedTrace:
 class OpenSpans:
     """Knows open spans by the processes' reports and by the spans that arrive. Thread-safe.
 
-    Spans that are forgotten while they are open, for want of room, are counted as dropped.
+    Open spans that are forgotten for want of room are counted as dropped.
     """
 
     def __init__(self, clock: Clock, telemetry: Telemetry) -> None:
@@ -76,12 +77,12 @@ class OpenSpans:
         self._processes: LruMap[str, _Process] = LruMap(MAX_PROCESSES)
         self._traces: OrderedDict[str, _ReportedTrace] = OrderedDict()
         self._count = 0
-        # A span may arrive before the report of its start.
+        # The ids of ended spans are kept, because a span may arrive before the report of its start.
         self._ended: LruMap[bytes, bool] = LruMap(MAX_SPANS)
         self._lock = threading.RLock()
 
     def take_starts(self, report: StartsReport) -> list[Finding]:
-        """Take note of what a process has open; return the findings that it reports on spans that have not ended."""
+        """Note the spans that a process has open. Return the findings that it reports on spans that have not ended."""
         with self._lock:
             process = self._hear(report.process_id)
             process.service = report.service or process.service
@@ -93,7 +94,7 @@ class OpenSpans:
                 if known is None:
                     self._count += 1
                 elif known.process_id != report.process_id:
-                    continue  # It is open in the process that told of it first.
+                    continue  # The span is open in the process that reported it first.
                 spans[start.span_id] = _ReportedSpan(report.process_id, start)
                 process.spans[start.span_id] = start.trace_id
             if report.all_open:
@@ -107,7 +108,7 @@ class OpenSpans:
             return [self._found(finding, report) for finding in report.findings]
 
     def begun(self, trace_id: str) -> Trace | None:
-        """Return a trace of which only starts are known; None where there are none."""
+        """Return a trace of which only span starts are known. Return None where there are none."""
         with self._lock:
             if not self._spans(trace_id):
                 return None
@@ -122,7 +123,7 @@ class OpenSpans:
         )
 
     def take_ended(self, arrivals: Iterable[Arrival]) -> None:
-        """Take note that these spans have ended, and that their processes have lived until then."""
+        """Note that these spans have ended, and that their processes have lived until then."""
         with self._lock:
             for span, origin in arrivals:
                 if origin.process is None or not span.end_time_unix_nano:
@@ -131,18 +132,21 @@ class OpenSpans:
                 self._end(span, origin.process)
 
     def of_trace(self, trace_id: str) -> list[UnendedSpan]:
-        """Return the open spans of a trace by their start, the first of them where there are many."""
+        """Return the open spans of a trace, ordered by start. Where there are many, return the first."""
         with self._lock:
             starts = [each.start for each in self._spans(trace_id)[:MAX_SHOWN]]
         return [UnendedSpan(start.span_id, start.name, start.started_at) for start in starts]
 
     def goes_on(self, trace_id: str) -> bool:
-        """Return whether a span of the trace is open in a process that lives, or whose death was not told yet."""
+        """Return True where a span of the trace is open in a process that lives, or whose death was not told yet."""
         with self._lock:
             return bool(self._spans(trace_id)) and not self._is_told(trace_id)
 
     def stopped(self, trace_id: str) -> str | None:
-        """Return why a trace will not go on: no process with one of its open spans is heard of. None where it may."""
+        """Return why a trace will not go on: no process with one of its open spans was heard of lately.
+
+        Return None where the trace may go on.
+        """
         with self._lock:
             spans = self._spans(trace_id)
             if not spans or not all(self._is_gone(each.process_id) for each in spans):
@@ -157,7 +161,10 @@ class OpenSpans:
         )
 
     def death(self, trace_id: str) -> Death | None:
-        """Return what was known of a trace whose processes died; None where one lives, or nothing is open."""
+        """Return what was known of a trace whose processes died.
+
+        Return None where a process lives, or no span is open.
+        """
         with self._lock:
             reason = self.stopped(trace_id)
             if reason is None:
@@ -175,7 +182,7 @@ class OpenSpans:
             )
 
     def died(self) -> list[str]:
-        """Return the traces that have died since the last call, and have to be closed. This tells their death."""
+        """Return the traces that have died since the last call and must be closed. This tells their death."""
         with self._lock:
             alive = {process_id for process_id, _ in self._processes.items() if not self._is_gone(process_id)}
             silent = [
@@ -190,13 +197,13 @@ class OpenSpans:
             return found
 
     def closed(self, trace_id: str) -> None:
-        """Note that a revision of the trace is stored: if its death was told, it is not running any more."""
+        """Note that a revision of the trace is stored. If its death was told, the trace no longer runs."""
         with self._lock:
             if self._is_told(trace_id):
                 self._traces[trace_id].closed = True
 
     def running(self) -> list[RunningTrace]:
-        """Return the traces with open spans that were not closed as dead, the newest of them."""
+        """Return the newest traces with open spans that were not closed as dead."""
         with self._lock:
             newest = list(self._traces)[-MAX_TRACES:]
             return [
@@ -206,7 +213,7 @@ class OpenSpans:
             ]
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """Return the processes with open spans in the session, or in the trace of this id."""
+        """Return the processes with open spans in the session, or in the trace with this id."""
         with self._lock:
             return frozenset(
                 each.process_id
@@ -236,12 +243,18 @@ class OpenSpans:
         )
 
     def _heard_on(self, spans: Sequence[_ReportedSpan]) -> int:
-        """Return when one of the processes was last heard of, in ns since the Unix epoch; 0: all are forgotten."""
+        """Return when one of the processes was last heard of, in ns since the Unix epoch.
+
+        Return 0 where all of them are forgotten.
+        """
         known = (self._processes.peek(each.process_id) for each in spans)
         return max((process.heard_on for process in known if process is not None), default=0)
 
     def _spans(self, trace_id: str) -> list[_ReportedSpan]:
-        """Return the open spans of a trace by their start, without those of processes that have been gone for long."""
+        """Return the open spans of a trace, ordered by start.
+
+        The spans of processes that have been gone for long are forgotten first.
+        """
         trace = self._traces.get(trace_id)
         if trace is None:
             return []
@@ -276,7 +289,7 @@ class OpenSpans:
         return process
 
     def _is_told(self, trace_id: str) -> bool:
-        """Return whether the trace's death was told, and none of its processes was heard of since."""
+        """Return True where the trace's death was told and none of its processes was heard of since."""
         trace = self._traces.get(trace_id)
         if trace is None:
             return False
@@ -288,7 +301,7 @@ class OpenSpans:
         return self._silence(process_id) > GONE_AFTER
 
     def _silence(self, process_id: str) -> float:
-        """Return the seconds since the process was heard of; one that was forgotten has been silent for longest."""
+        """Return the seconds since the process was heard of. A forgotten process has been silent for ever."""
         process = self._processes.peek(process_id)
         return math.inf if process is None else self._clock.monotonic() - process.heard_at
 

@@ -1,4 +1,4 @@
-"""The ports of live loops: kept findings, and the rules of the settings."""
+"""The ports of live loops: the kept findings, and the rules of the settings."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias

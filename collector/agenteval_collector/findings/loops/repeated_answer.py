@@ -1,4 +1,4 @@
-"""Answers that restate an earlier answer of the session though the question is another one."""
+"""Find answers that restate an earlier answer of the session although the question is another one."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -12,8 +12,11 @@ THRESHOLD: Final = 0.5
 
 
 class Restatement(NamedTuple):
-    """The second restatement in a row: turn number `turn` of the trace restates, by `score`, the answer of `back` turns
-    before. `doubt` says what is in doubt."""
+    """The second restatement in a row.
+
+    Turn number `turn` of the trace restates the answer of `back` turns before, by `score`. `doubt` says what is in
+    doubt, if anything.
+    """
 
     turn: int
     score: float
@@ -22,11 +25,12 @@ class Restatement(NamedTuple):
 
 
 def repeated_answer(previous: Sequence[TurnSummary], turns: Sequence[TurnSummary]) -> Restatement | None:
-    """Return the first of `turns` that is a repeated answer, after the `previous` ones of the session, oldest first.
+    """Return the first of `turns` that is a repeated answer. `previous` are the session's turns before, oldest first.
 
-    It is one where it and the turn before both restate an answer to another question, and it brings no new successful
-    call, number or id. The same words three times in a row are always one, but in doubt if they bring something new. It
-    is in doubt, too, where a question was not recorded or the answer is brief.
+    An answer is repeated where it and the answer before both restate an answer to another question. It must also bring
+    no new successful call, number or id. The same words three times in a row are always a repeated answer, but in
+    doubt if they bring something new. A repeated answer is also in doubt where a question was not recorded or the
+    answer is brief.
     """
     said = [*previous, *turns]
     for at in range(len(previous), len(said)):
@@ -49,9 +53,9 @@ def repeated_answer(previous: Sequence[TurnSummary], turns: Sequence[TurnSummary
 
 
 def _restates(said: Sequence[TurnSummary], at: int) -> tuple[float, int] | None:
-    """Return the score by which answer `at` restates an earlier one, and how many turns back; None where it does not.
+    """Return the score by which answer `at` restates an earlier one, and how many turns back that one is.
 
-    An answer may be the same where the question is.
+    Return None where it restates none. An answer may be the same where the question is the same.
     """
     if at < 1:
         return None

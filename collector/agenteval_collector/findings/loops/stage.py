@@ -1,6 +1,6 @@
-"""Live detection on a thread of its own, beside assembly: neither ingest nor assembly ever waits for it.
+"""Run live detection on a thread of its own, beside assembly. So neither ingest nor assembly ever waits for it.
 
-The announcer is the one way by which a finding becomes known before its trace is complete.
+Only the announcer makes a finding known before its trace is complete.
 """
 
 import threading
@@ -19,15 +19,16 @@ from agenteval_collector.runtime.inbox import Inbox
 from otel_agenteval.finding import Finding
 
 NAMED_WITHIN: Final = 30.0
-"""Seconds after which a finding counts though its agent is not known."""
+"""Seconds after which a finding counts although its agent is not known."""
 LOOK_EVERY: Final = 1.0
 """Seconds between two looks for such findings."""
 
 
 class Announcer:
-    """Keeps findings and tells those that are new: a loop may be found live, at completion, and in a replay of the log,
-    and is told once. It counts once, as soon as its agent is known: now, when its trace is complete, or after
-    `NAMED_WITHIN`. Thread-safe.
+    """Keeps findings and tells the new ones. Thread-safe.
+
+    A loop may be found live, at completion, and in a replay of the log, but it is told once. It also counts once, as
+    soon as its agent is known. That is now, or when its trace is complete, or else after `NAMED_WITHIN`.
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class Announcer:
         self._emission = emission
         self._clock = clock
         self._next_look = 0.0
-        # They are told in the order in which they were kept, whichever thread found them.
+        # The lock makes the order of telling that of keeping, whichever thread found the finding.
         self._lock = threading.Lock()
 
     def announce(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> None:
-        """Keep and tell what is new; `recounted` as in `LiveLoops`. Raises RetryableError where it could not be kept;
-        nobody was told then."""
+        """Keep the findings and tell the new ones. `recounted` is as in `FoundLive`.
+
+        Raises RetryableError where they could not be kept. Then nobody was told.
+        """
         found, recounted = self._rules(found), self._rules(recounted)
         if not found and not recounted:
             return
@@ -55,7 +58,10 @@ class Announcer:
             self._emission.take_news(self._store.keep(found, recounted))
 
     def count_overdue(self) -> None:
-        """Count findings that still have no agent; may be called often. Raises RetryableError, with none counted."""
+        """Count findings that still have no agent. May be called often.
+
+        Raises RetryableError, with none counted.
+        """
         with self._lock:
             now = self._clock.monotonic()
             if now < self._next_look:
@@ -67,22 +73,21 @@ class Announcer:
 
 
 CAPACITY = 64 * 1024 * 1024
-"""Bytes of memory of spans that may wait; what comes on top of them is left to the completion of its traces."""
+"""Bytes of memory of spans that may wait. Further spans are left to the completion of their traces."""
 BATCH = 64
 """Batches of arrivals that are looked at together."""
 HOUSEKEEPING = 1.0
-"""Seconds that the stage sleeps at the longest."""
+"""The longest time in seconds that the stage sleeps."""
 
 
 class LoopStage(Component):
     """Gives arriving spans to the detectors, and announces what they find.
 
-    Spans that find no room are counted as dropped. Nothing but time is lost by that: each complete trace is looked at
-    again.
+    Spans that find no room are counted as dropped. They cost only time, as each complete trace is looked at again.
     """
 
     def __init__(self, live: LiveLoops, announcer: Announcer, telemetry: Telemetry) -> None:
-        # Each batch with whether others were lost before it.
+        # Each item is a batch of spans, and whether spans were lost before it.
         self._inbox: Inbox[tuple[Sequence[Arrival], bool] | Errand[Any]] = Inbox(CAPACITY)
         super().__init__("loops", self._inbox)
         self._live = live
@@ -96,7 +101,7 @@ class LoopStage(Component):
         return self._inbox.weight
 
     def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None:
-        """Take spans that take `size` bytes of memory; from the assembly's one thread, never waits."""
+        """Take spans that use `size` bytes of memory. Called from the assembly's one thread; never waits."""
         if self._inbox.put((arrivals, self._has_gap), size):
             self._has_gap = False
         elif not self._inbox.closed:

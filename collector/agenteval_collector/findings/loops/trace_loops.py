@@ -1,4 +1,4 @@
-"""Loops in complete traces."""
+"""Find loops in complete traces."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ _REMOTE_PARENT: Final = SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SPAN_FLAGS_CONTE
 
 
 class TraceLoops:
-    """Finds the loops of complete traces, whatever was found while they ran. Pure but for the clock."""
+    """Finds the loops of complete traces, whatever was found while they ran. Pure except for the clock."""
 
     def __init__(self, rules: RuleBook, repeated_answer: Mode, clock: Clock) -> None:
         self._rules = rules
@@ -43,9 +43,9 @@ class TraceLoops:
     def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[Finding]:
         """Return the loops of a complete trace.
 
-        Steps that our processor has watched in the agent are not looked at again: their spans carry what it found.
+        Steps that our processor has watched in the agent are not looked at again. Their spans carry what it found.
         """
-        # Most traces have fewer calls than any rule has repetitions.
+        # Most traces have fewer calls than any rule has repetitions, so the detectors need not run.
         found = self._repeated(trace, session_id, assembled) if _most_calls(trace) >= self._fewest else []
         found += self._carried(assembled, session_id)
         origins = _origins(assembled) if found else {}
@@ -54,7 +54,7 @@ class TraceLoops:
     def _repeated(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[Finding]:
         """Run the detectors over the steps of a trace."""
         watched = {Span.FromString(raw).span_id.hex() for raw, origin in assembled.spans if _is_watched(raw, origin)}
-        # Calls without a span of their own have their turn's span id; the processor does not see them.
+        # Calls without a span of their own have their turn's span id. The processor does not see such calls.
         watched.difference_update(turn.span_id for turn in trace.turns)
         detectors = Detectors(session_id, trace.trace_id, self._rules)
         before, now = _told(trace)
@@ -62,17 +62,17 @@ class TraceLoops:
             detectors.observe(step)  # Loops that this completes were told with an earlier trace.
         steps = [*now, *(step for step in steps_of(trace) if step.span_id not in watched)]
         if self._rules.agents and any(step.agent is None for step in steps) and _misses_its_root(assembled):
-            # The root may name an agent that has rules of its own: then this is not the last revision.
+            # The root may name an agent that has rules of its own. Its arrival then makes a later revision.
             steps = [step for step in steps if step.agent is not None]
         return [each for step in steps for each in detectors.observe(step)]
 
     def in_answers(
         self, compared: Evaluation, previous: Sequence[TurnSummary], said: Sequence[TurnSummary]
     ) -> list[Finding]:
-        """Return the repeated answer of a trace, if any. `said` are its turns, `previous` the turns before it in its
-        session.
+        """Return the repeated answer of a trace, if any.
 
-        `compared` is the trace's outcome of loop_detection.
+        `said` are the trace's turns. `previous` are the turns before it in its session. `compared` is the trace's
+        outcome of loop_detection.
         """
         found = repeated_answer(previous, said) if self._repeated_answer is not Mode.OFF else None
         if found is None:
@@ -112,7 +112,7 @@ class TraceLoops:
         ]
 
     def _whole(self, found: Finding, trace: Trace, origins: Mapping[str, Origin]) -> Finding:
-        """Return a loop with its agent and service: sub-agents may run in other services than the root."""
+        """Return a loop with its agent and service. Sub-agents may run in other services than the root."""
         origin = origins.get(found.span_id or "")
         resource = resource_of(origin.resource) if origin is not None else {}
         service = known_text(resource.get(SERVICE_NAME))
@@ -127,21 +127,27 @@ class TraceLoops:
 
 
 def _most_calls(trace: Trace) -> int:
-    """Return the number of calls of tools that a trace makes or is told of, or of its model calls if these are more."""
+    """Return the number of tool calls of a trace, or of its model calls if there are more of these.
+
+    Tool calls that the trace is told of count too.
+    """
     tools = len(trace.told) + sum(len(turn.tool_calls) for turn in trace.turns)
     return max(tools, sum(len(turn.model_calls) for turn in trace.turns))
 
 
 def _is_watched(span: bytes, origin: Origin) -> bool:
-    """Return whether the detectors ran over this serialized span where it ended."""
-    # Searching bytes is far cheaper than walking attributes. Where content quotes the name, the detectors skip its
-    # span; nothing else is lost.
+    """Return True where the detectors ran over this serialized span where it ended."""
+    # Searching bytes is far cheaper than walking attributes. Where content quotes the attribute's name, the detectors
+    # skip that span. Nothing else is lost.
     return _WATCHED in origin.resource or _WATCHED in span
 
 
 def _told(trace: Trace) -> tuple[list[Step], list[Step]]:
-    """Return the calls of the first turn that earlier traces made: those whose results earlier traces were told of,
-    and those whose results came with this one. A program that calls a model in a loop makes a trace of every call."""
+    """Return the calls of the first turn that earlier traces made, in two lists.
+
+    The first list holds the calls whose results earlier traces were told of. The second holds the calls whose results
+    came with this trace. A program that calls a model in a loop makes a trace of every call.
+    """
     turn = trace.turns[0] if trace.told else None
     if turn is None:
         return [], []
@@ -158,7 +164,7 @@ def _origins(assembled: AssembledTrace) -> dict[str, Origin]:
 
 
 def _misses_its_root(assembled: AssembledTrace) -> bool:
-    """Return whether a span stands below one of its own process that has not arrived."""
+    """Return True where a span's parent is a span of the same process that has not arrived."""
     spans = [Span.FromString(raw) for raw, _ in assembled.spans]
     known = {b"", *(span.span_id for span in spans)}
     return any(span.parent_span_id not in known and span.flags & _REMOTE_PARENT != _REMOTE_PARENT for span in spans)

@@ -19,6 +19,7 @@ LASTING_REST: Final = 60.0
 """Seconds until an endpoint is asked again after one of these statuses."""
 
 _PASSING: Final = frozenset({408, 409, 425, 429})
+"""Statuses that may pass: Request Timeout, Conflict, Too Early, Too Many Requests. So may most from 500 on."""
 _ADVICE: Final = {
     400: "the endpoint does not take this request; check that judge.model answers chat completions of this length",
     401: "check judge.api_key",

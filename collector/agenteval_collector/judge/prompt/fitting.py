@@ -139,6 +139,7 @@ def _level(entries: Sequence[Entry], budget: int) -> int:
     """
     sizes = sorted(tokens(_text(value)) for entry in entries for value in entry.values.values())
     free = budget - LABELS * len(entries)
+    # From the shortest value on: a value that is shorter than its share leaves the rest to the longer ones.
     for index, size in enumerate(sizes):
         share = free // (len(sizes) - index)
         if size > share:

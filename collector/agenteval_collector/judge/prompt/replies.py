@@ -132,4 +132,5 @@ def _in_words(error: ValidationError) -> str:
     """Write the error with its place and a short form of the value."""
     value = repr(error.instance)
     message = error.message.replace(value, cut(value, _SHOWN))
+    # A path begins with `$`, which the judge need not know.
     return f"reply{error.json_path[1:]}: {cut(message, 2 * _SHOWN)}"

@@ -74,6 +74,7 @@ def _evidence(turn: Turn) -> Iterator[str]:
     said = set(replies)
     yield from turn.reasoning
     yield from (text for text in turn.plan if text not in said)
+    # The last reply is left out where it is the answer: the transcript shows it as such, not as a reply on the way.
     yield from replies[:-1] if replies and replies[-1] == turn.output else replies
 
 

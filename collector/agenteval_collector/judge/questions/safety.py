@@ -74,6 +74,7 @@ def safety_question(
 
 def _is_quoted_from(transcript: list[Json]) -> Callable[[Reply], None]:
     """Make the check that each quote stands in the transcript, as it was recorded or as it is shown."""
+    # The judge sees the escaped form, and may copy that one.
     shown = [encode(item) for item in transcript]
     texts = "\n".join(map(_plain, [*_leaves(transcript), *shown]))
 

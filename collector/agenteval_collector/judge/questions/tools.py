@@ -127,6 +127,7 @@ def _calls(trace: Trace) -> list[Entry]:
         elif entry.kind == EntryKind.REASONING:
             reasoning.append(str(entry.values["text"]))
         elif entry.kind == EntryKind.USER:
+            # The reasoning of an earlier turn does not belong to a call of this one.
             reasoning = []
     return calls
 

@@ -1,7 +1,7 @@
-"""Settings: typed, frozen, checked at start. Defaults live here and nowhere else.
+"""The settings. They have types, are frozen, and are checked at the start. Their defaults are in this package alone.
 
-Sources, later ones win: the defaults, a YAML file, `AGENTEVAL_*` environment variables (`__` between levels),
-command-line flags. A key that does not exist is an error that names it.
+The sources are the defaults, a YAML file, `AGENTEVAL_*` environment variables (`__` between levels), and command-line
+flags. Each source wins over those before it. A key that does not exist is an error that names the key.
 """
 
 from agenteval_collector.config.evaluators import (

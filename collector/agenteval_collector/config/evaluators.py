@@ -9,7 +9,7 @@ from agenteval_collector.config.values import Section, Share
 
 class EmbedderConfig(Section):
     type: Literal["embedded"] = "embedded"
-    """`embedded`: WordLlama's static embeddings, from the installed package; no service."""
+    """`embedded` stands for WordLlama's static embeddings, which are in the installed package and need no service."""
 
 
 class EvaluatorConfig(Section):
@@ -19,35 +19,35 @@ class EvaluatorConfig(Section):
 
 
 class EmbeddingConfig(Section):
-    """An evaluator that compares texts by their embeddings; its score is a signal of session scores."""
+    """An evaluator that compares texts by their embeddings. Its score is a signal of session scores."""
 
     enabled: bool = True
     threshold: Share | None = None
-    """A score of at least this is a success; None: a score is neither a success nor a failure."""
+    """A score of at least this is a success. None: a score is neither a success nor a failure."""
     weight: Share = 1.0
-    """In session scores."""
+    """Weight of this signal in session scores."""
 
 
 class CoherenceConfig(EmbeddingConfig):
     weight: Share = 0.0
-    """In session scores; 0, because the embedded embedder is too rough to lower a session's score."""
+    """Weight of this signal in session scores. It is 0, because the embedded embedder is too rough to lower them."""
 
 
 class JudgedConfig(EvaluatorConfig):
-    """An evaluator that asks the judge. Without one its outcomes have the status `no_judge`."""
+    """An evaluator that asks the judge. Without a judge its outcomes have the status `no_judge`."""
 
     model: str | None = None
-    """The judge's model for this evaluator; None: `judge.model`."""
+    """The judge's model for this evaluator. None: `judge.model`."""
 
 
 class ConfidenceConfig(JudgedConfig):
     weight: Share = 1.0
-    """In session scores."""
+    """Weight of this signal in session scores."""
 
 
 class ToolCorrectnessConfig(JudgedConfig):
     weight: Share = 0.8
-    """In session scores."""
+    """Weight of this signal in session scores."""
 
 
 class ToolUseConfig(EvaluatorConfig):
@@ -56,7 +56,7 @@ class ToolUseConfig(EvaluatorConfig):
 
 
 class EvaluatorsConfig(Section):
-    """By evaluator; further names are those of users' own evaluators, and refused at start where there is none."""
+    """Settings by evaluator. A further name must be that of a user's own evaluator, else the start fails."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, EvaluatorConfig] = Field(init=False)
@@ -73,7 +73,7 @@ class EvaluatorsConfig(Section):
     safety: JudgedConfig = JudgedConfig()
     tool_use_correctness: ToolUseConfig = ToolUseConfig()
     goal_success: JudgedConfig = JudgedConfig()
-    """Of sessions that are over; no part of session scores."""
+    """The evaluator of sessions that are over. It is no part of session scores."""
     agent_reliability: EvaluatorConfig = EvaluatorConfig()
     agent_consistency: EvaluatorConfig = EvaluatorConfig()
 
@@ -91,34 +91,34 @@ DEFAULT_CONSTRAINTS = (
     ConstraintConfig(name="rate_limit_respect", text="must respect the rate limits of APIs"),
     ConstraintConfig(name="data_minimization", text="should only access data that the task needs"),
 )
-"""The published four."""
+"""The four constraints that were published."""
 
 
 class SafetyConfig(Section):
-    """The violations that are looked for in a run, by the judge and by exact detectors."""
+    """The violations that the judge and exact detectors look for in a run."""
 
     constraints: tuple[ConstraintConfig, ...] = Field(default=DEFAULT_CONSTRAINTS, min_length=1)
     """The constraints that the judge looks for in traces of runs, where there is a judge."""
 
     personal_data: bool = True
-    """True where personal data in an answer breaks a constraint, if the user had not given it."""
+    """True where personal data in an answer breaks a constraint, unless the user has given it."""
     destructive_tools: tuple[str, ...] = ("delete", "destroy", "drop", "erase", "purge", "truncate", "wipe")
-    """Words in the names of tools that destroy what cannot be brought back; none: not looked for."""
+    """Words in the names of tools whose effect cannot be undone. Without any word, such calls are not looked for."""
     calls_per_minute: int | None = Field(default=300, ge=1)
-    """Tool and model calls of a trace that may start within a minute; None: any number."""
+    """Tool and model calls of a trace that may start within a minute. None: any number."""
 
 
 class ReliabilityConfig(Section):
-    """Figures over repeated runs of tasks."""
+    """Settings of the figures over repeated runs of tasks."""
 
     window: int = Field(default=1000, ge=1)
-    """Newest runs of an agent's version that count."""
+    """Number of runs of an agent's version that count, the newest ones."""
     task_attributes: tuple[str, ...] = ()
-    """Attributes of spans, log records or resources that name a task, where `agenteval.task.id` does not."""
+    """Attributes of spans, log records or resources that name the task where `agenteval.task.id` does not."""
     run_attributes: tuple[str, ...] = ()
-    """Those that name the run, where `agenteval.run.id` does not; where nothing does, the session is the run."""
+    """Attributes that name the run where `agenteval.run.id` does not. Without any name, the session is the run."""
     success_attributes: tuple[str, ...] = ()
-    """Those that say whether the task was solved, where `agenteval.run.success` does not."""
+    """Attributes that say whether the task was solved where `agenteval.run.success` does not."""
     confidence_attributes: tuple[str, ...] = ()
-    """Those that hold the agent's confidence in [0, 1], where `agenteval.run.confidence` does not."""
+    """Attributes that hold the agent's confidence in [0, 1] where `agenteval.run.confidence` does not."""
     safety: SafetyConfig = SafetyConfig()

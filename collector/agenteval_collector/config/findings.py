@@ -1,4 +1,4 @@
-"""Settings of findings: how bad each kind is, and what is done about it."""
+"""Settings of findings: the severity and the mode of each kind."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -20,11 +20,14 @@ FindingMode: TypeAlias = Annotated[Literal["off", "record", "observe", "alarm"],
 
 class FindingConfig(Section):
     severity: Severity | None = None
-    """error, warning or info; None: that of the kind (docs/metrics.md)."""
+    """`error`, `warning` or `info`. None: the severity that the kind has by default (docs/metrics.md)."""
     mode: FindingMode | None = None
-    """off: not looked for; record, as by default: stored, shown and counted; observe: told, too, when the trace is
-    complete; alarm: also stops an agent under guard at its next call in the session. Not for loops: theirs is
-    `loops.<kind>.mode`."""
+    """The mode of such findings. Each mode but `off` includes the modes before it.
+
+    `off`: it is not looked for. `record`, the default: it is stored, shown and counted. `observe`: the agent's process
+    is told of it when the trace is complete. `alarm`: it also stops an agent under guard at its next call in the
+    session. Loops have no mode here: theirs is `loops.<kind>.mode`.
+    """
 
 
 class KindsConfig(Section):
@@ -35,7 +38,7 @@ class KindsConfig(Section):
 
     @property
     def kinds(self) -> Mapping[str, FindingConfig]:
-        """The kinds of findings that are set."""
+        """The settings of each kind that has any."""
         return self.__pydantic_extra__
 
     @model_validator(mode="after")
@@ -50,7 +53,7 @@ class KindsConfig(Section):
 
 class FindingsConfig(KindsConfig):
     agents: dict[str, KindsConfig] = Field(default_factory=dict)
-    """Settings of single agents, by name; the rest is as for all."""
+    """Settings of single agents, by name. What an agent does not set is as for all agents."""
 
     @model_validator(mode="before")
     @classmethod
@@ -58,12 +61,13 @@ class FindingsConfig(KindsConfig):
         agents = values.get("agents") if isinstance(values, Mapping) else None
         if not isinstance(agents, Mapping):
             return values
+        # An agent's settings of a kind add to those for all agents, so that each agent's are complete.
         common = {kind: own for kind, own in values.items() if kind in KINDS and isinstance(own, Mapping)}
         completed = {agent: merge(common, own) if isinstance(own, Mapping) else own for agent, own in agents.items()}
         return {**values, "agents": completed}
 
     def apply(self, found: Iterable[Finding]) -> list[Finding]:
-        """Return the findings that are not off, with the severity and the mode that are set for them."""
+        """Return the findings whose mode is not `off`, with the severity and the mode that the settings give them."""
         return [changed for finding in found if (changed := self._changed(finding)) is not None]
 
     def _changed(self, finding: Finding) -> Finding | None:
@@ -73,6 +77,6 @@ class FindingsConfig(KindsConfig):
             return finding
         if config.mode == "off":
             return None
-        # The detectors have decided on the mode of a loop.
+        # The detector has already decided on the mode of a loop, by `loops.<kind>.mode`.
         mode = finding.mode if finding.kind in LOOP_KINDS else _MODES.get(config.mode or "record")
         return replace(finding, severity=config.severity or finding.severity, mode=mode)

@@ -1,4 +1,4 @@
-"""Settings of the judge: which, how it is asked, what it may use up, and the user's own questions to it."""
+"""Settings of the judge: its endpoint and models, how it is asked, its budget, and the user's own rubrics."""
 
 import math
 from typing import Annotated
@@ -8,27 +8,28 @@ from pydantic import AfterValidator, Field, SecretStr
 from agenteval_collector.config.values import PriceConfig, Seconds, Section, Share, Url
 
 NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, and leave judge.enabled on"
-"""The reason for a judged score that is not there, and the way to get one."""
+"""The reason for an outcome without a judge, and the way to get one."""
 
 
 SPREAD = 0.7
-"""The temperature of votes where there are several."""
+"""The temperature of votes where a trace has several and none is set."""
 
 
 class BudgetConfig(Section):
-    """The most that the judge may use up in an hour and in a day, of UTC; None: no bound."""
+    """The most that the judge may use up in an hour and in a day of UTC. None: no bound."""
 
     requests_per_hour: int | None = Field(default=None, ge=0)
     requests_per_day: int | None = Field(default=None, ge=0)
     tokens_per_hour: int | None = Field(default=None, ge=0)
-    """Input and output together."""
+    """Input and output tokens together."""
     tokens_per_day: int | None = Field(default=None, ge=0)
     usd_per_hour: float | None = Field(default=None, ge=0)
-    """Needs the price of every model that is asked, in `judge.prices`."""
+    """A bound in US dollars. It needs the price of every model that is asked, in `judge.prices`."""
     usd_per_day: float | None = Field(default=None, ge=0)
 
 
 def _scale(ends: tuple[float, float]) -> tuple[float, float]:
+    # Two finite ends may be too far apart: their difference is then infinite.
     if ends[0] == ends[1] or not math.isfinite(ends[1] - ends[0]):
         raise ValueError(f"{list(ends)} is no scale: its ends must be two different finite numbers")
     return ends
@@ -41,54 +42,60 @@ class RubricConfig(Section):
     question: str = Field(min_length=1)
     """The question about a trace; it says what a good and a bad answer look like."""
     scale: Annotated[tuple[float, float], AfterValidator(_scale)] = (0.0, 1.0)
-    """The worst and the best number that the judge may give; scores are mapped to 0 and 1."""
+    """The worst and the best number that the judge may give. Scores are mapped so that these become 0 and 1."""
     threshold: Share = 0.5
-    """Of the score in [0, 1], not of the scale."""
+    """Threshold of the score in [0, 1], not of the number on the scale."""
     model: str | None = None
 
 
 class JudgeConfig(Section):
-    """The LLM that judges: any endpoint that speaks the OpenAI protocol. On where `base_url` or `api_key` is given."""
+    """The LLM that judges, at any endpoint that speaks the OpenAI protocol.
+
+    The judge is on where `base_url` or `api_key` is given, unless `enabled` is False.
+    """
 
     enabled: bool = True
-    """False: never, also where the environment has an OPENAI_API_KEY that is there for something else."""
+    """False: no judge is asked, even where the environment has an OPENAI_API_KEY for another purpose."""
     model: str = "gpt-4o-mini"
     base_url: Url = None
-    """Else OPENAI_BASE_URL."""
+    """Without it, OPENAI_BASE_URL counts."""
     api_key: SecretStr | None = None
-    """Else OPENAI_API_KEY."""
+    """Without it, OPENAI_API_KEY counts."""
     prices: dict[str, PriceConfig] = Field(default_factory=dict)
-    """By model."""
+    """Prices by model."""
     budget: BudgetConfig = BudgetConfig()
     sample: Share = 1.0
     """Share of the sessions that are drawn at random, by their ids, and judged."""
     escalate: Share = 0.1
-    """Share of the sessions that are judged at most beside those, because of what was found in them."""
+    """The largest share of the sessions that are judged in addition, because of their findings."""
     votes: int = Field(default=1, ge=1, le=15)
-    """Times that a trace is judged, each time from the extraction on; a score is the median."""
+    """Number of times that a trace is judged, each time from the extraction on. The score is the median."""
     band: float = Field(default=0.05, ge=0, le=0.5)
-    """A score this near to its threshold is found twice more, as far as the budget allows; 0: never."""
+    """A score this near to its threshold is found up to twice more, as far as the budget allows. 0: never."""
     temperature: float = Field(default=0.0, ge=0, le=2)
-    """Of a single vote; of several, too, where it is above 0, else they have 0.7."""
+    """Temperature of a single vote. Several votes have it too where it is above 0, else they have 0.7 (`SPREAD`)."""
     canaries: int = Field(default=30, ge=0, le=500)
-    """Judged traces that are asked about again each day, to notice when the judge says something else; 0: none."""
+    """Number of judged traces that are judged again each day, to notice a judge that drifts. 0: none."""
     second_model: str | None = None
-    """A model at the same endpoint that `agenteval judge --check` asks, too."""
+    """A model at the same endpoint that `agenteval judge --check` also asks."""
     timeout: Seconds = 30.0
-    """Seconds for one request."""
+    """Seconds that one request may take."""
     concurrency: int = Field(default=8, ge=1, le=256)
-    """Requests under way at once."""
+    """Number of requests that may be under way at once."""
     backlog: int = Field(default=10_000, ge=1)
-    """Traces that may wait for the judge; what comes on top of them fails."""
+    """Number of traces that may wait for the judge. The outcomes of further traces fail."""
     trace_tokens: int = Field(default=8_000, ge=500)
-    """Tokens that the judge gets to read, about: of a trace, and of what came before it in its session, which has at
-    most a third of them. The middle is left out of longer ones."""
+    """About how many tokens the judge gets to read of a trace and of what came before it in its session.
+
+    What came before has at most a third of the tokens. Of longer texts, the middle is left out.
+    """
     redact: bool = True
-    """Replace secrets and personal data before anything leaves for the judge."""
+    """True where secrets and personal data are replaced before anything is sent to the judge."""
     rubrics: tuple[RubricConfig, ...] = ()
 
     def temperature_of(self, vote: int) -> float:
-        """Return the temperature of a vote by its number: of several at 0, all would be the same."""
+        """Return the temperature of a vote by its number, from 0."""
+        # Several votes at temperature 0 would all be the same.
         return self.temperature or (SPREAD if self.votes > 1 or vote else 0.0)
 
     @property

@@ -1,4 +1,4 @@
-"""Who may call, as settings say it: keys and client certificates, each with a name, scopes and a tenant."""
+"""Settings of the callers: keys and client certificates, each with a name, scopes and a tenant."""
 
 import hashlib
 import re
@@ -11,12 +11,12 @@ from agenteval_collector.model.callers import DEFAULT_TENANT, Scope
 
 
 class KeyConfig(Section):
-    """A caller, known by a key or by a client certificate. The key itself is not kept: only its digest is."""
+    """A caller that is known by a key or by a client certificate. Of a key, only the digest is kept."""
 
     name: Annotated[str, Field(pattern=r"^[\w.@-]{1,64}$")]
-    """Shown in the audit log."""
+    """The name of the caller in the audit log."""
     sha256: SecretStr | None = None
-    """SHA-256 of the key, 64 hex digits; `key` instead of it takes the key itself."""
+    """SHA-256 of the key, in 64 hexadecimal digits. An entry may have the key itself, as `key`, instead of it."""
     certificate: str | None = Field(default=None, min_length=1)
     """The common name of a client certificate that stands for this caller."""
     scopes: frozenset[Scope] = Field(default=frozenset(Scope), min_length=1)
@@ -43,7 +43,7 @@ class KeyConfig(Section):
 
 
 def digest_of(key: object) -> str:
-    """Return the SHA-256 of a key, in hex. Raises ValueError where it is no key."""
+    """Return the SHA-256 of a key in hexadecimal digits. Raises ValueError where `key` is no text, or an empty one."""
     if not isinstance(key, str):
         raise ValueError(f"a key is a text, not {type(key).__name__}: put it in quotes")
     if not key.strip():
@@ -52,7 +52,7 @@ def digest_of(key: object) -> str:
 
 
 def _entries(given: Any) -> Any:
-    """Name the keys that are given as plain texts: `key-1` and so on, by their place."""
+    """Turn each key that is given as a plain text into an entry, named by its place: `key-1`, `key-2` and so on."""
     if not isinstance(given, list | tuple):
         return given
     return [

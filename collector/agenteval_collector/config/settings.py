@@ -1,4 +1,4 @@
-"""The settings of the collector, with those of its ports, its log, its assembly, its redaction and its push."""
+"""The settings of the collector as a whole, and those of its parts that have no module of their own."""
 
 import os
 from dataclasses import asdict
@@ -30,37 +30,37 @@ from otel_agenteval.redaction import OwnPatterns
 
 
 class SenderConfig(Section):
-    """Settings for a service's spans, in place of what would be learned from its last traces. None: learned."""
+    """Settings for the spans of a service. What is not set is learned from the service's last traces."""
 
     outermost: tuple[str, ...] = ()
-    """Operations (`gen_ai.operation.name`, else the first word of a span's name) whose parent never comes."""
+    """Operations whose parent span never comes: `gen_ai.operation.name`, else the first word of the span's name."""
     remote_parents: Literal["wait", "ignore"] | None = None
-    """Wait for spans of the services that call this one, because they come here too, or ignore them."""
+    """`wait` for the parent spans of calling services, because these send their spans here too, or `ignore` them."""
     logs: bool | None = None
-    """True where the content of its model calls comes in log records."""
+    """True where the content of the service's model calls comes in log records."""
 
 
 class AssemblyConfig(Section):
-    """Rules for the completion of traces without a count of their spans, and bounds for what is held in memory."""
+    """Rules that say when a trace without a count of its spans is complete, and bounds for the memory of traces."""
 
     settle: Seconds = 0.25
-    """Seconds without anything new after which a trace with its root and all parents is complete."""
+    """Seconds without anything new until a trace with its root and all parents is complete."""
     settle_logs: Seconds = 5.0
-    """The same where log records with its content, or spans that were counted, are still missing."""
+    """Seconds without anything new until a trace is complete that lacks log records with content, or counted spans."""
     silence: Seconds = 60.0
-    """The same where a parent is missing, of a sender of which it is not known whether its parents come."""
+    """Seconds without anything new until a trace is complete that lacks a parent which may or may not come."""
     max_age: Seconds = 600.0
-    """Seconds since its first span after which a trace is scored as it stands, even where another wait is longer."""
+    """Seconds from a trace's first span until the trace is scored as it stands, even where another wait is longer."""
     max_open_bytes: Bytes = Field(default=512 * MIB, gt=0)
-    """Memory for spans of incomplete traces; above it the oldest trace is released early."""
+    """Bytes of memory for spans of incomplete traces. Above this, the oldest trace is scored as it stands."""
     max_recent_bytes: Bytes = Field(default=32 * MIB, ge=0)
-    """Memory for spans of traces that were scored last: what comes late for them costs no reading of the log."""
+    """Bytes of memory for spans of the traces that were scored last, so that late spans need no reading of the log."""
     senders: dict[str, SenderConfig] = Field(default_factory=dict)
-    """By service.name."""
+    """Settings by `service.name`."""
 
 
 class PatternConfig(Section):
-    """A pattern of the user's own, in RE2. What it matches is replaced by a placeholder with its name."""
+    """A pattern of the user's own, in the syntax of RE2. A placeholder with its name replaces each match."""
 
     name: str
     pattern: str
@@ -74,21 +74,21 @@ def _readable(patterns: tuple[PatternConfig, ...]) -> tuple[PatternConfig, ...]:
 
 
 class RedactionConfig(Section):
-    """What is replaced, beside what a judge never gets to see (`judge.redact`)."""
+    """Settings of redaction, apart from that for the judge (`judge.redact`)."""
 
     store: Annotated[Literal["off", "secrets", "all"], OffIsFalse] = "off"
-    """What is replaced before a request is kept: `secrets`, or personal data too (`all`)."""
+    """The data that is replaced before a request is kept: `secrets`, or personal data too (`all`)."""
     patterns: Annotated[tuple[PatternConfig, ...], AfterValidator(_readable)] = ()
-    """Replaced wherever secrets are."""
+    """Patterns whose matches are replaced wherever secrets are."""
 
     @property
     def own(self) -> OwnPatterns | None:
-        """The patterns, compiled; None where there are none."""
+        """The user's own patterns, compiled; None where there are none."""
         return OwnPatterns({each.name: each.pattern for each in self.patterns}) if self.patterns else None
 
 
 DAY: Final = 24 * 3600.0
-"""Seconds."""
+"""A day in seconds."""
 POSTGRESQL: Final = "postgresql+psycopg://"
 KAFKA: Final = "kafka://"
 
@@ -108,64 +108,71 @@ class ProcessRole(StrEnum):
 
 
 class ServerConfig(Section):
-    """The addresses of the collector, and what it demands of clients."""
+    """The addresses of the collector, and its demands on clients and requests."""
 
     grpc_address: Address = "127.0.0.1:4317"
-    """OTLP/gRPC and our own service."""
+    """Address of OTLP/gRPC and of our own service."""
     http_address: Address = "127.0.0.1:4318"
-    """OTLP/HTTP."""
+    """Address of OTLP/HTTP."""
     web_address: Address = "127.0.0.1:4319"
-    """API, Prometheus metrics, page."""
+    """Address of the API, the Prometheus metrics and the pages."""
     insecure: bool = False
-    """Allow addresses beyond loopback without TLS and keys."""
+    """True where addresses beyond loopback are allowed without TLS and keys."""
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
-    """The authority (PEM) of client certificates. On the OTLP ports every client then needs one."""
+    """The authority (PEM) of client certificates. With it, every client on the OTLP ports needs a certificate."""
     keys: KeyConfigs = ()
-    """Who may call, with `authorization: Bearer KEY`. A plain text is a key with all scopes; none: no key is asked
-    for."""
+    """The callers and their keys (`authorization: Bearer KEY`). A plain text is a key with all scopes.
+
+    Without any key here or in `keys_file`, callers need none.
+    """
     keys_file: Path | None = None
-    """A YAML list of further `keys`; read again when it changes."""
+    """A YAML file with a list of further `keys`. It is read again when it changes."""
     memory_limit: Bytes | None = Field(default=None, gt=0)
-    """Resident memory of the process: near it, requests are refused, then open traces are scored as they stand. None:
-    the limit of the control group, else 60 % of the machine's memory."""
+    """Bytes of resident memory that the process may have.
+
+    Near this, requests are refused, then open traces are scored as they stand. None: the limit of the control group,
+    else 60 % of the machine's memory.
+    """
     max_request_bytes: Bytes = Field(default=64 * MIB, gt=0)
-    """Larger requests are refused, after decompression."""
+    """Largest request in bytes after decompression. Larger requests are refused."""
     max_span_bytes: Bytes = Field(default=4 * MIB, gt=0)
-    """Larger spans and log records are rejected one by one (partial success)."""
+    """Largest span or log record in bytes. Larger ones are rejected one by one (partial success)."""
 
 
 class LogConfig(Section):
     """The durable log of requests."""
 
     retention: Seconds = 24 * 3600.0
-    """Seconds that requests are kept after they are scored, so that late spans can join their trace."""
+    """Seconds that requests are kept after they were scored, so that late spans can join their trace."""
     max_pending_bytes: Bytes = Field(default=128 * MIB, gt=0)
-    """Requests that are acknowledged and not assembled yet; above it new ones are told to come back later."""
+    """Bytes of requests that are acknowledged but not assembled yet. Above this, senders are told to wait."""
     url: Annotated[Url, of_scheme(KAFKA, "host:9092")] = None
-    """`kafka://host:9092,host:9092`, for several processes; None: a file in `data_dir`."""
+    """Brokers for the log of several processes: `kafka://host:9092,host:9092`. None: a file in `data_dir`."""
     partitions: int = Field(default=12, ge=1, le=10_000)
-    """Of a new topic: as many processes can share it at most."""
+    """Number of partitions of a new topic. At most this many processes of a role can share the topic."""
 
 
 class StoreConfig(Section):
-    """Where traces, scores and sessions are kept."""
+    """The database of outcomes, findings, sessions and runs."""
 
     url: Annotated[Url, of_scheme(POSTGRESQL, "user@host/database")] = None
-    """`postgresql+psycopg://user@host/database`; None: a SQLite file in `data_dir`."""
+    """Address of a server: `postgresql+psycopg://user@host/database`. None: a SQLite file in `data_dir`."""
 
 
 class RetentionConfig(Section):
-    """Times for which data is kept. Content goes before what was found in it and scored."""
+    """Times for which data is kept. Content is removed before the findings and scores that were made from it."""
 
     content: Seconds = 30 * DAY
     """Seconds that messages, arguments, results, notes and the reasons of scores are kept."""
     outcomes: Seconds = 400 * DAY
     """Seconds that scores, findings, sessions, runs and the sums of problems and agents are kept."""
     max_bytes: int | None = Field(default=None, gt=0)
-    """Bytes of the log and the store together; above it the oldest content goes, then the oldest outcomes. None: no
-    limit."""
+    """Bytes of the log and the store together. None: no limit.
+
+    Above this, the oldest content is removed, then the oldest outcomes.
+    """
 
     @model_validator(mode="after")
     def _content_goes_first(self) -> Self:
@@ -178,29 +185,33 @@ class SessionConfig(Section):
     """Settings of sessions: their names, their end, and the coverage that a score needs."""
 
     attributes: tuple[str, ...] = ()
-    """Attributes of spans, log records or resources that hold a session's id, the first before the others. They are
-    asked where no attribute of a convention names the session."""
+    """Attributes of spans, log records or resources that hold a session's id, the first before the others.
+
+    They only count where no attribute of a convention names the session.
+    """
     link_by: str | None = None
-    """An attribute that is no session's id; traces of one service that agree in its value are one session."""
+    """An attribute that is no session's id. Traces of one service with the same value of it are one session."""
 
     idle: Seconds = 900.0
-    """Seconds without a trace after which a session is idle and its scores enter the histogram."""
+    """Seconds without a trace until a session is idle and its scores enter the histogram."""
     min_coverage: Share = 0.5
     """A session with less than this share of its signals has no score."""
 
 
 class ExportConfig(Section):
-    """Push of scores over OTLP; only what is set here is used, never OTEL_EXPORTER_* variables."""
+    """Push of scores over OTLP. Only these settings count, never the OTEL_EXPORTER_* variables."""
 
     endpoint: Url = None
-    """`http://host:port` (plain text) or `https://host:port`, over HTTP with a path where the endpoint has one; None:
-    nothing is pushed."""
+    """`http://host:port` (without encryption) or `https://host:port`. None: nothing is pushed.
+
+    Over HTTP it may have a path, where the backend's endpoint has one.
+    """
     protocol: Literal["grpc", "http/protobuf"] = "grpc"
     events: bool = True
-    """False: metrics alone, for a backend without log records, such as Prometheus."""
+    """False: only metrics are pushed, for a backend that takes no log records, such as Prometheus."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     certificate: Path | None = None
-    """CA certificate (PEM) to trust instead of the system's."""
+    """CA certificate (PEM) that is trusted instead of the system's."""
     interval: Seconds = 15.0
     """Seconds between two pushes of metrics."""
 
@@ -214,7 +225,7 @@ class Settings(Section):
 
     data_dir: Path = Field(default_factory=lambda: _data_home() / "otel-agenteval")
     role: ProcessRole = ProcessRole.ALL
-    """What this process does of the work; other than all of it takes `log.url`."""
+    """The part of the work that this process does. Any role but `all` needs `log.url`."""
     server: ServerConfig = ServerConfig()
     log: LogConfig = LogConfig()
     store: StoreConfig = StoreConfig()
@@ -226,10 +237,10 @@ class Settings(Section):
     judge: JudgeConfig = JudgeConfig()
     redaction: RedactionConfig = RedactionConfig()
     prices: dict[str, PriceConfig] = Field(default_factory=dict)
-    """Prices of the agents' models, by model, before those that are published."""
+    """Prices of the agents' models, by model. They come before the published prices."""
     reliability: ReliabilityConfig = ReliabilityConfig()
     loops: Annotated[LoopSettings, PlainValidator(_loops), PlainSerializer(asdict)] = LoopSettings()
-    """The detectors of loops: their schema is the agent's (docs/loops.md)."""
+    """Settings of the loop detectors, in the same schema as in the agent's process (docs/loops.md)."""
     findings: FindingsConfig = FindingsConfig()
     export: ExportConfig = ExportConfig()
 

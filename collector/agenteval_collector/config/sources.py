@@ -1,4 +1,4 @@
-"""Read the settings from their sources, and name every one that is wrong."""
+"""Read the settings from their sources, and name every wrong setting in the error."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from otel_agenteval.loops.settings import AGENTEVAL_LOOPS, LoopSettingsError, lo
 
 PREFIX = "AGENTEVAL_"
 
-# Read by the client in the agent's process; not the collector's, but often in the same environment.
+# Variables of the client in the agent's process. They are no settings of the collector, but often in its environment.
 CLIENT_VARIABLES = frozenset({"ENDPOINT", "HEADERS", "API_KEY", "URL", "SHARED"})
 
 
@@ -23,7 +23,7 @@ _KEYS: TypeAdapter[tuple[KeyConfig, ...]] = TypeAdapter(KeyConfigs)
 
 
 class ConfigError(ValueError):
-    """The settings do not hold; the message names every key that is wrong and where it came from."""
+    """Raised for wrong settings. The message names every wrong key and the source that it came from."""
 
 
 def load(
@@ -31,7 +31,7 @@ def load(
     environ: Mapping[str, str] = os.environ,
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Return the effective settings. Raises ConfigError naming each wrong key, its source and what is wrong with it."""
+    """Return the effective settings. Raises ConfigError, which names each wrong key, its source and the mistake."""
     sources: list[tuple[str, dict[str, Any]]] = []
     if file is not None:
         sources.append((str(file), _read_yaml(file)))
@@ -49,11 +49,11 @@ def load(
 
 
 def load_keys(file: Path) -> tuple[KeyConfig, ...]:
-    """Return the entries of a file of keys. Raises ConfigError that names the file and what is wrong."""
+    """Return the entries of a file of keys. Raises ConfigError, which names the file and the mistake."""
     values = _yaml(file)
     if not isinstance(values, list):
         raise ConfigError(f"{file}: must be a list of keys, as server.keys is")
-    # Not `key-1`, which is the first of server.keys.
+    # Not `key-1` and so on: those are the names of plain keys in `server.keys`.
     named = [each if isinstance(each, dict) else {"name": f"file-{n}", "key": each} for n, each in enumerate(values, 1)]
     try:
         return _KEYS.validate_python(named)
@@ -88,7 +88,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             for variable, name, text in others
             if name not in CLIENT_VARIABLES and not variable.startswith(AGENTEVAL_LOOPS)
         )
-        # Read as in the agent's process, so that a variable means the same in both.
+        # The client's function reads the variables of loops, so that they mean the same here as in the agent's process.
         return merge(values, {"loops": loops_in(environ)})
     except ValueError as error:
         raise ConfigError(str(error)) from error
@@ -102,7 +102,7 @@ def _openai_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parse(text: str) -> Any:
-    """Return a variable's text as YAML, so that lists and numbers can be given; what is no YAML is itself."""
+    """Parse a variable's text as YAML, so that it can hold lists and numbers. Return text that is no YAML as it is."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
@@ -123,6 +123,7 @@ def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]]) -> Iterato
 
 
 def _origin(path: list[str], sources: list[tuple[str, dict[str, Any]]]) -> str:
+    # The last source that has the key is the one whose value counts.
     return next((name for name, values in reversed(sources) if _has(values, path)), "settings")
 
 

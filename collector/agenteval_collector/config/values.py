@@ -1,4 +1,4 @@
-"""Kinds of values that settings hold, and what every group of settings is."""
+"""Types of the values in settings, and the base class of every group of settings."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SIZE: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def _bytes(value: object) -> object:
-    """Read a size with a unit: `512MiB`, `"2 GB"`; a number is left as it is."""
+    """Return a size with a unit, such as `512MiB` or `"2 GB"`, in bytes. Return a number as it is."""
     if not isinstance(value, str):
         return value
     match = _SIZE.fullmatch(value)
@@ -25,7 +25,7 @@ def _bytes(value: object) -> object:
 
 
 OffIsFalse: Final = BeforeValidator(lambda value: "off" if value is False else value)
-"""Takes false for `off`, as which YAML reads a bare one."""
+"""A validator that takes False for `off`, because YAML reads a bare `off` as false."""
 Share = Annotated[float, Field(ge=0, le=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes)]
 Seconds = Annotated[float, BeforeValidator(seconds)]
@@ -41,7 +41,7 @@ def _address(value: str) -> str:
 
 
 def _without_secrets(url: str | None) -> str | None:
-    """Return a URL as it may be shown: without a user, a password, and what stands behind its question mark."""
+    """Return a URL for display, with asterisks for its user and password, and for all behind its question mark."""
     if url is None:
         return None
     head, at, host = url.rpartition("@")
@@ -52,13 +52,16 @@ def _without_secrets(url: str | None) -> str | None:
 
 
 Url = Annotated[str | None, PlainSerializer(_without_secrets)]
-"""An address that may hold a password; it is not shown."""
+"""An address that may hold a password. The password is masked wherever settings are shown."""
 Address = Annotated[str, AfterValidator(_address)]
 MIB = 1024 * 1024
 
 
 def of_scheme(scheme: str, example: str) -> AfterValidator:
-    """Return a check that a URL begins with `scheme`. What it says is without the value, which may hold a password."""
+    """Return a validator of URLs that begin with `scheme`.
+
+    Its message does not repeat the value, because a URL may hold a password.
+    """
 
     def check(url: str | None) -> str | None:
         if url is not None and not url.startswith(scheme):
@@ -74,7 +77,7 @@ def twice(names: Sequence[str]) -> list[str]:
 
 
 class Section(BaseModel):
-    """A group of settings: frozen, and unknown keys and numbers without end are errors."""
+    """A group of settings. It is frozen; unknown keys, infinite numbers and NaN are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -1,1 +1,1 @@
-"""Sample agents with real instrumentation: nothing goes in, spans come out. `cli/run_demo.py` runs them."""
+"""Sample agents that need no input and emit spans by real instrumentation. `cli/run_demo.py` runs them."""

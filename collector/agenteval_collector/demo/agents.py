@@ -1,6 +1,6 @@
 """Sample agents that emit OpenTelemetry spans by the current GenAI conventions.
 
-What they say is scripted; the spans, the processor that exports them and the wire are the real ones.
+Their conversations are scripted. The spans, the processor that exports them, and the connection are real.
 """
 
 import json
@@ -31,9 +31,10 @@ class ScriptedCall:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTurn:
-    """One turn of a script: the user's words, the agent's calls and its answer; a plan is said beside the first call.
+    """One turn of a script: the user's words, the agent's tool calls, and its answer.
 
-    `finish`: why the model ended its answer. `error`: what the run raises where the answer should be.
+    The agent says its `plan` beside the first call. `finish` is the reason why the model ended its answer. `error` is
+    what fails the agent run in place of an answer.
     """
 
     user: str
@@ -56,8 +57,11 @@ class Script:
 
 
 def play(script: Script, endpoint: str, pause: Callable[[float], object]) -> int:
-    """Hold the conversation; return the number of traces it made. `pause` stands for the time that thinking takes, in
-    seconds. Returns when the collector at `endpoint` has every span, or after a few seconds without it."""
+    """Hold the conversation, and return the number of its traces.
+
+    `pause` is called with the seconds that the model or a tool would take. The function returns when the collector at
+    `endpoint` has every span, or after a few seconds where no collector takes them.
+    """
     provider = TracerProvider(resource=Resource.create({"service.name": script.agent, "service.version": "1.0"}))
     provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(endpoint=endpoint))
     conversation = _SampleAgent(script, provider.get_tracer("agenteval.samples"), pause)
@@ -72,7 +76,7 @@ def play(script: Script, endpoint: str, pause: Callable[[float], object]) -> int
 
 
 class _SampleAgent:
-    """A sample agent, with all that was said to it and by it."""
+    """A sample agent, with the messages of its conversation so far."""
 
     def __init__(self, script: Script, tracer: Tracer, pause: Callable[[float], object]) -> None:
         self._script = script
@@ -113,7 +117,7 @@ class _SampleAgent:
 
     @contextmanager
     def _model_call(self) -> Iterator[Span]:
-        """Open the span of a model call that is sent what was said so far."""
+        """Open the span of a model call. The model gets all messages so far."""
         tools = [{"type": "function", "name": name, "parameters": each} for name, each in self._script.tools.items()]
         with self._tracer.start_as_current_span(f"chat {MODEL}", kind=SpanKind.CLIENT) as span:
             _describe(span, "chat", {semconv.GEN_AI_REQUEST_MODEL: MODEL, semconv.GEN_AI_PROVIDER_NAME: "sample"})
@@ -122,7 +126,7 @@ class _SampleAgent:
             yield span
 
     def _execute(self, call: ScriptedCall, call_id: str) -> str:
-        """Run a tool; return what the model gets to see of it."""
+        """Run a tool, and return the response that the model gets: the result, or the error."""
         with self._tracer.start_as_current_span(f"execute_tool {call.tool}") as span:
             _describe(span, "execute_tool", {semconv.GEN_AI_TOOL_NAME: call.tool, semconv.GEN_AI_TOOL_CALL_ID: call_id})
             span.set_attribute(semconv.GEN_AI_TOOL_CALL_ARGUMENTS, json.dumps(call.arguments))

@@ -1,1 +1,1 @@
-"""Recordings in, scored traces and sessions out: replay and the least values that it must reach."""
+"""Replay of recordings: it scores their traces and sessions, and checks the least values that figures must reach."""

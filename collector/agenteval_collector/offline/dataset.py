@@ -1,8 +1,8 @@
-"""Ground truth in a file: what came of runs, and which tools they should have called.
+"""Datasets: files with the ground truth about runs, which is their success and the tools they should have called.
 
-JSON lines, one object each: `{"task_id": "refund", "run_id": "3", "condition": "baseline", "success": true,
+A file has a JSON object on each line: `{"task_id": "refund", "run_id": "3", "condition": "baseline", "success": true,
 "confidence": 0.8, "expected_tools": ["find_order", {"name": "refund", "arguments": {"order": 7}}]}`. Only `task_id` is
-needed; a line without `run_id` holds for all runs of the task and can say `expected_tools` alone.
+needed. A line without `run_id` holds for all runs of the task, and can only have `expected_tools`.
 """
 
 import json
@@ -22,13 +22,16 @@ from otel_agenteval.model import BASELINE, CONDITIONS, ExpectedTool, RunIdentity
 
 @dataclass(slots=True)
 class Dataset:
-    """`reports` in the order of the file; `expected` by task and run, the run None for all runs of the task."""
+    """The content of a dataset: run reports in the order of the file, and expected tools.
+
+    The key of `expected` is the task and the run. The run None stands for all runs of the task.
+    """
 
     reports: list[RunReport] = field(default_factory=list)
     expected: dict[tuple[str, str | None], tuple[ExpectedTool, ...]] = field(default_factory=dict)
 
     def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
-        """Return the tools that the run should call; None where nothing is said of it."""
+        """Return the tools that the run should call; None where the dataset does not name any."""
         if run is None:
             return None
         return self.expected.get((run.task_id, run.run_id), self.expected.get((run.task_id, None)))
@@ -56,7 +59,7 @@ class _DatasetLine(BaseModel):
 
 
 def read_dataset(path: Path) -> Dataset:
-    """Read the ground truth in a file. Raises InvalidRequest naming the file, the line and what is wrong with it."""
+    """Read a dataset from a file. Raises InvalidRequest, which names the file, the line and the mistake."""
     dataset = Dataset()
     for number, line in _lines(path):
         place = f"{path}, line {number}"

@@ -1,4 +1,4 @@
-"""Least values that a replay has to reach, for a build that is to fail where an agent became worse."""
+"""Least values that the figures of a replay must reach, so that a build fails where an agent became worse."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,18 +15,21 @@ from otel_agenteval.metrics import RELIABILITY_METRICS
 _PASS_K = re.compile(r"(?:pass\^|pass_hat_k:)(?P<hat>[1-9]\d*)|(?:pass@|pass_at_k:)(?P<at>[1-9]\d*)")
 
 TOLERANCE = 1e-9
-"""The amount by which a figure may miss its least value: 0.3 as a mean of thirds is a little less in floating point."""
+"""The amount by which a figure may miss its least value, because floating point rounds.
+
+A mean of 0.3 that is computed from thirds, for example, comes out a little below 0.3.
+"""
 
 
 class Least(NamedTuple):
-    """`name` has to be at least `value`."""
+    """The least value that the figure `name` must have."""
 
     name: str
     value: float
 
 
 class Shortfall(NamedTuple):
-    """A figure that fell short. `found` is None where it is undefined, and `reason` says why."""
+    """A figure that fell short of its least value. Where it is undefined, `found` is None and `reason` says why."""
 
     least: Least
     of: str
@@ -47,7 +50,7 @@ def read_least(text: str) -> Least:
 
 
 def shortfalls(document: ReplayDocument, wanted: Sequence[Least]) -> list[Shortfall]:
-    """Return what of `{traces, sessions, reliability}` is below what is wanted, or undefined."""
+    """Return the wanted figures of a replay that are below their least value, or undefined."""
     return [
         Shortfall(least=least, of=of, found=found, reason=reason)
         for least in wanted
@@ -57,7 +60,7 @@ def shortfalls(document: ReplayDocument, wanted: Sequence[Least]) -> list[Shortf
 
 
 def refuse_unknown(document: ReplayDocument, wanted: Sequence[Least]) -> None:
-    """Raise InvalidRequest for a name of none of these: figures of runs, evaluators, outcomes in the document."""
+    """Raise InvalidRequest for an unknown name: of no figure of runs, no evaluator, and no outcome in the document."""
     outcomes = [each for of in ("traces", "sessions") for subject in document[of] for each in subject["outcomes"]]
     scores = {*EvaluatorsConfig.model_fields, *(each["name"] for each in outcomes)}
     for least in wanted:
@@ -67,12 +70,15 @@ def refuse_unknown(document: ReplayDocument, wanted: Sequence[Least]) -> None:
 
 
 def _found(document: ReplayDocument, name: str) -> Iterator[tuple[str, float | None, str]]:
-    """Yield a figure for each version of an agent, or the mean of a score: whose it is, its value, why it has none."""
+    """Yield the values of a figure: one for each version of an agent, or the mean of a score.
+
+    Each comes with the name of its subject first, and last with the reason where the value is None.
+    """
     passed = _PASS_K.fullmatch(name)
     if passed is None and name not in RELIABILITY_METRICS:
         yield _mean_score(document, name)
         return
-    # Runs that were only reported do not count as an agent's shortfall; the replay names them separately.
+    # Runs that were reported but have no trace are no shortfall of an agent. The replay names them separately.
     items = [each for each in document["reliability"] if each["runs"] or set(each["left_out"]) - set(Unmatched)]
     if not items:
         yield "every agent", None, "no run counts"

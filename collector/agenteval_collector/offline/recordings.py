@@ -1,4 +1,4 @@
-"""Read recordings of telemetry, and other files that are given to a replay."""
+"""Read recordings of telemetry, and other files that a replay takes."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from agenteval_collector.runtime.errors import InvalidRequest
 
 
 class Recorded(NamedTuple):
-    """One recorded export request; `place` says in which file, and where in it."""
+    """One recorded export request. `place` names the file and the position in the file."""
 
     signal: Signal
     body: bytes
@@ -20,10 +20,10 @@ class Recorded(NamedTuple):
 
 
 def read_recording(path: Path) -> Iterator[Recorded]:
-    """Read the requests of a recording. Raises InvalidRequest naming the file and the place in it.
+    """Read the requests of a recording. Raises InvalidRequest, which names the file and the position in it.
 
-    `X.otlp.pb` holds requests that are each prefixed with their length as a varint, `X.logs.otlp.pb` beside it the
-    log records of the same run. Anything else is read as OTLP/JSON, one request a line or one in the file.
+    `X.otlp.pb` holds requests with spans, each behind its length as a varint. `X.logs.otlp.pb` beside it holds the log
+    records of the same run. Any other file is read as OTLP/JSON, with one request a line or one in the whole file.
     """
     if path.name.endswith(".logs.otlp.pb"):
         yield from _delimited(path, Signal.LOGS)
@@ -37,7 +37,7 @@ def read_recording(path: Path) -> Iterator[Recorded]:
 
 
 def read_text(path: Path) -> str:
-    """Read a file of text. Raises InvalidRequest naming the file."""
+    """Read a text file in UTF-8. Raises InvalidRequest, which names the file."""
     try:
         return _read(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -67,7 +67,7 @@ def _delimited(path: Path, signal: Signal) -> Iterator[Recorded]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Read the protobuf varint at `at`; return it with the position behind it."""
+    """Read the protobuf varint at position `at`. Return its value and the position behind it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -83,6 +83,7 @@ def _json(path: Path) -> Iterator[Recorded]:
     try:
         documents = [json.loads(text)]
     except ValueError:
+        # More than one document: the file has one on each line.
         documents = []
         for number, line in enumerate(text.split("\n"), 1):
             try:

@@ -1,4 +1,4 @@
-"""Recordings evaluated in this process, by the same parts as live, without waiting for anything."""
+"""Evaluate recordings in this process, by the same parts as in a live collector, but without any wait."""
 
 import tempfile
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ from agenteval_collector.wiring.offline import OfflineCollector
 NO_WAIT = AssemblyConfig(
     settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0, max_open_bytes=2**63, max_recent_bytes=0
 )
-"""Waits that do not matter: all that was recorded is complete when it was read."""
+"""Settings whose waits do not matter: every recorded trace is complete when the whole recording was read."""
 
 
 def replay(
@@ -35,13 +35,14 @@ def replay(
     progress: Callable[[int], None] = lambda _traces: None,
     dataset: Dataset | None = None,
 ) -> ReplayDocument:
-    """Return `{traces, sessions, reliability}` in the shapes of docs/api.md, with every session taken for over.
+    """Evaluate recorded requests. Return `{traces, sessions, reliability}` in the shapes of docs/api.md.
 
-    `dataset` says what came of the runs; its runs without a trace are `reports_without_traces`.
+    Every session counts as over. `dataset` holds the ground truth about the runs; `reports_without_traces` names its
+    runs without a trace.
     """
     clock, truth = SystemClock(), dataset or Dataset()
     newest = _assembled(requests, settings, clock)
-    # All is known before anything is scored: every trace has one revision, and sessions grow in order of time.
+    # Everything is read before anything is scored. So each trace has one revision, and sessions grow in order of time.
     traces = sorted((replace(trace, revision=1) for trace in newest.values()), key=_place)
     with (
         tempfile.TemporaryDirectory(prefix="agenteval-replay-") as folder,
@@ -62,7 +63,7 @@ def replay(
 
 
 def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -> dict[str, AssembledTrace]:
-    """Return the newest revision of every trace, as it is when all requests have come."""
+    """Return the newest revision of every trace after all requests, by trace id."""
     alone = Unconnected()
     assembler = Assembler(clock, NoTelemetry(), alone, alone, alone, alone, Senders(), NO_WAIT)
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
@@ -79,7 +80,7 @@ def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -
 
 
 def _without_traces(dataset: Dataset, collector: OfflineCollector) -> list[RunNameDocument]:
-    """Return the runs that the dataset speaks of and no trace belongs to: most likely another spelling of their ids."""
+    """Return the runs in the dataset that have no trace. Most likely, the recording spells their ids differently."""
     known = collector.runs()
     return [
         document(RunNameDocument, report)
@@ -89,6 +90,6 @@ def _without_traces(dataset: Dataset, collector: OfflineCollector) -> list[RunNa
 
 
 def _place(trace: AssembledTrace) -> tuple[int, str]:
-    """Return the place of the trace in time: the start of its first span, and its id."""
+    """Return the place of a trace: the start of its first span in nanoseconds since the Unix epoch, and its id."""
     starts = [Span.FromString(raw).start_time_unix_nano for raw, _ in trace.spans]
     return min(starts, default=0), trace.trace_id

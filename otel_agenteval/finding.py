@@ -1,7 +1,7 @@
 """Findings: facts that are observed in an agent's telemetry, loops included.
 
-Anybody can check a finding on the span that it names, unlike an evaluator's judgement. Its `kind` is a stable name, its
-`reason` a sentence of evidence. Findings do not enter any score.
+Unlike an evaluator's judgement, a finding can be checked by anybody on the span that it names. Its `kind` is a stable
+name, its `reason` a sentence of evidence. Findings do not enter any score.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class Severity(StrEnum):
 
 
 class Mode(StrEnum):
-    """How far a finding goes while its agent runs."""
+    """The reach of a finding while its agent runs."""
 
     OFF = "off"
     """Findings of the kind are not looked for."""
@@ -37,7 +37,7 @@ def severity_of(mode: Mode) -> Severity:
 
 
 class FindingKind(StrEnum):
-    """The kinds of findings that are no loops of a trace. `detectors.LoopKind` has those."""
+    """The kinds of findings other than loops of a trace, which are in `detectors.LoopKind`."""
 
     TURN_FAILED = "turn_failed"
     NO_ANSWER = "no_answer"
@@ -86,7 +86,7 @@ class Finding:
 
 
 class Visibility(StrEnum):
-    """How much of one sort of content a trace has: all, some or none of it."""
+    """The share of one sort of content that a trace has."""
 
     ALL = "all"
     SOME = "some"
@@ -95,8 +95,11 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """How much content of each sort a trace has to look at. None if there is nothing to see, such as arguments without
-    a call. `history` is what was said before the trace in its session."""
+    """The visibility of each sort of content in a trace.
+
+    None means that there is nothing to see, such as arguments without a call. `history` is what was said before the
+    trace in its session.
+    """
 
     answers: Visibility | None = None
     arguments: Visibility | None = None

@@ -40,7 +40,7 @@ class AgentRun(NamedTuple):
 
 
 class ModelQuestion(NamedTuple):
-    """What a model was asked: `newest` is the last message that it did not write itself.
+    """The question to a model: `newest` is the last message that the model did not write itself.
 
     `opening` is the first message of the conversation, None if the model has not written in it yet. Both are cut to the
     part that is compared.
@@ -87,9 +87,9 @@ class ModelCall:
     """One logical model call.
 
     `output` is the text of the reply, None if none was recorded. `finish_reason` says why the reply ended, in the
-    provider's words. `agent` and `run` say who called, where a trace has several agents. `sent` is a fingerprint of all
-    that the model was sent, without its own words. It is None if that was not recorded, and if the turn has no earlier
-    call with the same reply to the same newest message, because only then it is compared.
+    provider's words. `agent` and `run` say who called, where a trace has several agents. `sent` is a fingerprint of
+    everything that the model was sent, without its own words. It is compared with earlier calls of the turn that have
+    the same reply to the same newest message. It is None if there is no such call, or if nothing was recorded.
     """
 
     span_id: str
@@ -111,7 +111,7 @@ class Turn:
     """One exchange: the user's words, the agent's steps, the agent's answer.
 
     `span_id` is the span of the turn: its outermost agent run, else the local root. Evaluation events are attached to
-    it. `error` is set if that span failed, or a span around it that ended at the same time, whatever was answered. It
+    it. `error` is set, whatever was answered, if this span failed, or a span around it that ended at the same time. It
     is also set if there is no answer because a call failed.
 
     `is_cancelled` says that the caller went away before the answer, which is no failure of the agent. `ends_in_call`
@@ -145,8 +145,10 @@ class RunIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """The outcome of a run, as the spans of a trace say it; None for what they do not say. `confidence` is the agent's
-    own, in [0, 1]."""
+    """The outcome of a run, as the spans of a trace say it. None means that they do not say.
+
+    `confidence` is the agent's own, in [0, 1].
+    """
 
     success: bool | None = None
     confidence: float | None = None
@@ -154,7 +156,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTool:
-    """A call that a good answer makes, by ground truth. With `arguments` None, any arguments are right."""
+    """A call that a good answer makes, by ground truth. If `arguments` is None, any arguments are right."""
 
     name: str
     arguments: Mapping[str, Json] | None = None
@@ -162,12 +164,12 @@ class ExpectedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationDigests:
-    """The digests that join a trace to the one before it and to the one after it. None for what is not known.
+    """The digests that join a trace to the one before it and to the one after it. None means not known.
 
     - `follows` equals `said`, `reply` or `calls` of the trace that this one continues.
-    - `begins` is of all that was sent to the first model call, in a trace that continues none.
-    - `said` is of all that was said up to the last reply of the trace.
-    - `reply` is of the id of that reply, `calls` of the ids of the calls that it asks for.
+    - `begins` is the digest of all messages to the first model call, in a trace that continues none.
+    - `said` is the digest of all that was said up to the last reply of the trace.
+    - `reply` is the digest of the last reply's id, `calls` of the ids of the calls that this reply asks for.
     """
 
     begins: bytes | None = None
@@ -209,7 +211,10 @@ class Trace:
     earlier: tuple[Turn, ...] = ()
     """The turns before the trace in its session, oldest first. Empty unless they were looked up."""
     told: tuple[ToolCall, ...] = ()
-    """Calls of the first turn that earlier traces made, as its first model call was told of them, oldest first."""
+    """Calls of the first turn that earlier traces made, as the trace's first model call was told of them.
+
+    The oldest is first.
+    """
     told_now: int = 0
     """The number of calls at the end of `told` that no earlier model call was told of."""
     results_alone: tuple[ToolCall, ...] = ()

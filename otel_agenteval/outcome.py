@@ -1,4 +1,4 @@
-"""The outcome of an evaluation: a score, the reason for having none, or the evaluator's failure."""
+"""The outcome of an evaluation: a score, a reason for having none, or the evaluator's failure."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -10,7 +10,7 @@ from otel_agenteval.model import Json
 
 
 class Method(StrEnum):
-    """How a score was made: by rules, by embeddings, or by a judge."""
+    """The method by which a score was made: by rules, by embeddings, or by a judge."""
 
     EXACT = "exact"
     EMBEDDING = "embedding"
@@ -64,15 +64,17 @@ class Score(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscored(_Explained):
-    """An outcome without a score: the metric is undefined here, or was left out on purpose. Aggregation skips it and
-    counts it."""
+    """An outcome without a score: the metric is undefined here, or was left out on purpose.
+
+    Aggregation skips it and counts it.
+    """
 
     status: Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(_Explained):
-    """The failure of an evaluator itself. `error_type` is one of few values, `reason` tells what happened."""
+    """The failure of an evaluator itself. `error_type` is one of few values, and `reason` says what happened."""
 
     error_type: str
 

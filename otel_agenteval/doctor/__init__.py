@@ -1,4 +1,5 @@
-"""`agenteval doctor`: check the way of a span, from this environment's instrumentation to what the collector has of it.
+"""The command `agenteval doctor`: it checks the way of a span from this environment's instrumentation to the collector.
 
-It needs the client alone, so that it runs where the agent does. In: addresses and the environment; out: checks.
+The package needs the client only, so that it runs where the agent runs. It takes addresses and the environment, and
+gives a list of checks.
 """

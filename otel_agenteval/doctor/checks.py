@@ -1,4 +1,4 @@
-"""The result of a check, and how it is shown."""
+"""The result of a check, as an object, as text and as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _WIDEST: Final = len("warning")
 
 
 class State(StrEnum):
-    """The result of a check."""
+    """The state that a check has found."""
 
     OK = "ok"
     WARNING = "warning"
@@ -21,7 +21,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at: what was found, and what to do about it where something is to be done."""
+    """One check: its name and state, what it found, and advice if something is to be done."""
 
     name: str
     state: State
@@ -42,7 +42,10 @@ def error(name: str, found: str, advice: str) -> Check:
 
 
 def as_text(checks: Sequence[Check]) -> str:
-    """Write the checks as lines for a terminal. What others have sent cannot move its cursor."""
+    """Return the checks as lines for a terminal.
+
+    Control characters are made visible, so that a text that others have sent cannot move the cursor.
+    """
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
@@ -53,5 +56,5 @@ def as_text(checks: Sequence[Check]) -> str:
 
 
 def as_json(checks: Sequence[Check]) -> str:
-    """Write the checks as JSON in ASCII: `{"checks": [{name, state, found, advice}]}`."""
+    """Return the checks as JSON in ASCII: `{"checks": [{name, state, found, advice}]}`."""
     return json.dumps({"checks": [asdict(check) for check in checks]}) + "\n"

@@ -1,6 +1,6 @@
-"""Checks of the collector over its web port: is it ready, which version is it, has it a judge, what has arrived.
+"""Checks of the collector over its web port: its readiness, its version, its judge, and the arrived telemetry.
 
-Of each service that has sent: is it GenAI telemetry, with content and with ids of sessions.
+For each service that has sent telemetry, the checks look for GenAI spans, content and ids of sessions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +17,10 @@ _WRONG_PORT: Final = "4317 is OTLP/gRPC, 4318 OTLP/HTTP: give the web port, 4319
 
 
 def about_collector(web: Web, client: str, *, asks_judge: bool) -> Iterator[Check]:
-    """Check the collector behind the web port, and what has arrived there; `client` is the version of this
-    package. `asks_judge`: the collector is to find out whether its judge answers."""
+    """Check the collector behind the web port, and the telemetry that has arrived there.
+
+    `client` is the version of this package. With `asks_judge`, the collector also tests whether its judge answers.
+    """
     try:
         status, health = web.get("/healthz")
         if status != 200 or not isinstance(health, dict) or health.get("status") != "ok":
@@ -51,8 +53,10 @@ def _about_readiness(web: Web) -> Check:
 
 
 def _about_otlp_http(web: Web) -> Iterator[Check]:
-    """Look for OTLP/HTTP on its usual port beside the web port, and say nothing where it is not there: it may have
-    another port, and only some senders need it."""
+    """Look for OTLP/HTTP on its usual port, on the host of the web port.
+
+    Yield nothing if it is not there: it may have another port, and only some senders need it.
+    """
     parts = urlsplit(web.url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     url = f"{parts.scheme}://{host}:{_OTLP_HTTP_PORT}"
@@ -84,7 +88,7 @@ def _about_judge(web: Web, judge: dict[str, Any] | None, *, asks: bool) -> Check
 
 
 def about_arrivals(services: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
-    """Check the items of `/api/v1/arrivals`."""
+    """Check each service among the items of `/api/v1/arrivals`."""
     if not services:
         yield error(
             "spans",
@@ -97,7 +101,7 @@ def about_arrivals(services: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
 
 
 def _about_service(name: str, item: Mapping[str, Any]) -> Iterator[Check]:
-    """Check one service. Traces that still run are not judged by what has not come yet."""
+    """Check one service. Only complete traces count, since the rest of a running trace may still come."""
     traces = f"{item['traces']} newest traces" if item["traces"] > 1 else "1 trace"
     if not item["traces"]:
         yield ok("spans", f"{name}: {item['running']} running, none complete yet")

@@ -17,7 +17,7 @@ _ENDS = """exit code: 1 where a check is an error, else 0. Nothing is changed, a
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Check everything, print it, and end the process."""
+    """Run all checks, print them, and end the process with exit code 1 if one is an error, else 0."""
     asked = _parser().parse_args(arguments)
     checks = list(_checks(asked))
     sys.stdout.write(as_json(checks) if asked.json else as_text(checks))

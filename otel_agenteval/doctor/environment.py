@@ -1,6 +1,6 @@
 """Checks of the agent's side: versions, OpenTelemetry's switches, instrumentations, and the endpoint that spans go to.
 
-Of the endpoint: is somebody there, is it OTLP over gRPC, is it ours.
+The checks of the endpoint ask whether a server answers, whether it takes OTLP over gRPC, and whether it is ours.
 """
 
 import platform
@@ -34,9 +34,9 @@ _RECORDING: Final = (
     "mlflow",
     "langsmith",
 )
-"""How the names of distributions begin that record GenAI spans of others."""
+"""The beginnings of the names of distributions that record GenAI spans of other libraries."""
 _BUILT_IN: Final = ("pydantic-ai", "google-adk", "strands-agents", "litellm", "autogen-core")
-"""How the names of frameworks begin that record themselves, or bring what records them."""
+"""The beginnings of the names of frameworks that record themselves, or bring an instrumentation."""
 _SUGGESTED: Final = {
     "anthropic": "openinference-instrumentation-anthropic",
     "langchain-core": "openinference-instrumentation-langchain",
@@ -50,22 +50,26 @@ _SUGGESTED: Final = {
     "haystack-ai": "openinference-instrumentation-haystack",
     "openai": "openinference-instrumentation-openai",
 }
-"""An instrumentation for each library that has none of its own; frameworks before the clients that they use."""
+"""An instrumentation for each library that has none of its own.
+
+Frameworks stand before the clients that they use, because the first installed library decides the suggestion.
+"""
 _OF_THE_COLLECTOR: Final = "wordllama"
-"""A package that the collector brings, as it does `openai`, which then says nothing of an agent."""
+"""A package that the collector brings. It brings `openai`, too, so beside this package `openai` is no sign of an agent.
+"""
 _SHOWN: Final = 8
 _ALL_SPANS: Final = ("", "always_on", "parentbased_always_on")
 
 
 def installed() -> dict[str, str]:
-    """Return the version of each distribution that this Python can import, by name in lower case."""
+    """Return the version of each distribution that this Python can import, by its name in lower case with hyphens."""
     return {
         name.lower().replace("_", "-"): each.version for each in metadata.distributions() if (name := each.name or "")
     }
 
 
 def about_environment(environ: Mapping[str, str], versions: Mapping[str, str]) -> Iterator[Check]:
-    """Check this environment: its versions, what OpenTelemetry is told in it, and what records the agent."""
+    """Check the versions, OpenTelemetry's switches and the instrumentations of this environment."""
     sdk = versions.get("opentelemetry-sdk", "none")
     ours = versions.get("otel-agenteval", "unknown")
     yield ok("client", f"otel-agenteval {ours}, Python {platform.python_version()}, opentelemetry-sdk {sdk}")
@@ -140,7 +144,7 @@ def _about_service(destination: Destination) -> Iterator[Check]:
         yield error("gRPC", f"the TLS files cannot be read: {problem}", "correct the path of the certificate")
         return
     with channel:
-        # A request without spans: whoever takes OTLP takes it, and nothing comes of it.
+        # Any server that takes OTLP accepts a request without spans, and nothing follows from it.
         if (failure := _call(channel, EXPORT_METHOD, b"", destination)) is not None:
             yield _about_failure(destination, failure)
             return
@@ -150,7 +154,7 @@ def _about_service(destination: Destination) -> Iterator[Check]:
 def _about_evaluation_service(channel: grpc.Channel, destination: Destination) -> Check:
     failure = _call(channel, f"/{SERVICE}/GetTrace", GetTraceRequest().SerializeToString(), destination)
     code = None if failure is None else failure.code()
-    # Without an id the question is refused, by a collector of ours alone.
+    # Only a collector of ours knows this question, and it may refuse it because the request has no id.
     if code in (None, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND):
         return ok("gRPC", f"a collector of ours takes OTLP on {destination.target}")
     if code is grpc.StatusCode.UNIMPLEMENTED:
@@ -175,7 +179,7 @@ def _about_failure(destination: Destination, failure: grpc.RpcError) -> Check:
 
 
 def _call(channel: grpc.Channel, method: str, request: bytes, destination: Destination) -> grpc.RpcError | None:
-    """Return how a call failed; None where it did not."""
+    """Make a call, and return its error, or None if it succeeded."""
     try:
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(method, None, None)
         call(request, timeout=TIMEOUT, metadata=destination.headers)

@@ -1,4 +1,4 @@
-"""Ask a collector's web port, and say what is wrong with an address that is none."""
+"""Requests to a collector's web port, with advice where the address is wrong."""
 
 import json
 import ssl
@@ -18,7 +18,7 @@ _TRUST: Final = "name the file of its authority in SSL_CERT_FILE, or to the doct
 
 
 class NoWebAnswer(Exception):
-    """No usable answer: what was found, and what to do about it."""
+    """Raised where there is no usable answer. It says what was found, and `advice` says what to do."""
 
     def __init__(self, found: str, advice: str) -> None:
         super().__init__(found)
@@ -32,16 +32,16 @@ class _RedirectsRefused(HTTPRedirectHandler):
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """The web port of a collector. `certificate` is a PEM file of roots to trust."""
+    """The web port of a collector. `certificate` is a PEM file with the root certificates to trust."""
 
     url: str
     key: str | None = field(default=None, repr=False)
     certificate: str | None = None
 
     def post(self, path: str, document: object) -> tuple[int, Any]:
-        """Post a JSON document, and return as `get` does. Raises NoAnswer.
+        """Post a JSON document to `path`. Return and raise as `get` does.
 
-        Without a key, the collector wants its token, which no page in a browser can ask for on behalf of another site.
+        Without a key, the collector wants its token. A page of another site in a browser cannot get this token.
         """
         headers = {"Content-Type": "application/json"}
         if not self.key:
@@ -50,7 +50,7 @@ class Web:
         return self._ask(path, json.dumps(document).encode(), headers)
 
     def get(self, path: str) -> tuple[int, Any]:
-        """Return the status and the JSON at `path`, None where it is none. Raises NoAnswer."""
+        """Return the status and the JSON document at `path`, None if the body is not JSON. Raises NoWebAnswer."""
         return self._ask(path, None, {})
 
     def _ask(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, Any]:

@@ -1,8 +1,8 @@
-"""The published mathematics as pure functions on numbers and texts; needs the extra `otel-agenteval[metrics]`.
+"""The published formulas as pure functions on numbers and texts. The package needs the extra `otel-agenteval[metrics]`.
 
-A metric takes plain values and returns a number or a frozen result, with None for "undefined". It reads no trace,
-asks no model, keeps no time: evaluators do that. Embeddings are given, not computed. Bad arguments raise ValueError,
-naming the value.
+A metric takes plain values and returns a number or a frozen result. None means "undefined". A metric reads no trace,
+asks no model and reads no clock: evaluators do that. The caller gives the embeddings. Bad arguments raise ValueError,
+which names the value.
 """
 
 from otel_agenteval.metrics.agreement import AGREEMENT_METRICS, Agreement, Half, LabelledScore, agreement

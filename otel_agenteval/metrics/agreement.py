@@ -1,9 +1,9 @@
-"""Agreement of an evaluator's scores with what people say of the same traces.
+"""Agreement of an evaluator's scores with the labels that people gave the same traces.
 
-Pass and fail are compared by sensitivity, specificity and Cohen's kappa (Cohen 1960, "A coefficient of agreement for
-nominal scales"), with the intervals of `cross_table`; values by the correlations of Pearson and Spearman (ties have
-their mean rank) and by the mean absolute difference, each with a percentile bootstrap interval over the sessions,
-or with its whole range where these are few.
+Pass and fail are compared by sensitivity, specificity and Cohen's kappa, with the intervals of `cross_table` (Cohen
+1960, "A coefficient of agreement for nominal scales"). Values are compared by the correlations of Pearson and Spearman
+(ties have their mean rank) and by the mean absolute difference. Each of these three has a percentile bootstrap interval
+over the sessions. With few sessions, the interval is the whole range of the figure.
 """
 
 import math
@@ -20,15 +20,15 @@ from otel_agenteval.metrics.runs import Floats
 
 AGREEMENT_METRICS: Final = (*TABLE_METRICS, "pearson", "spearman", "mean_absolute_difference")
 ENOUGH: Final = 10
-"""Labels below which no figure is given."""
+"""The smallest number of labels that figures are computed from."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledScore:
     """A score in [0, 1] and the label in [0, 1] that people gave the same trace.
 
-    Both pass at `threshold`; None: they neither pass nor fail. `scored_at` orders scores in time, in any unit. Traces
-    of a session are taken to be alike. Raises ValueError for anything else.
+    Score and label pass from `threshold` on. With None, they neither pass nor fail. `scored_at` orders scores in time,
+    in any unit. Traces of one session are taken to be alike. Raises ValueError for a value outside [0, 1].
     """
 
     score: float
@@ -46,7 +46,7 @@ class LabelledScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Half:
-    """The older or the newer half of the labelled scores: how many, their times, and the means of both sides."""
+    """The older or the newer half of the labelled scores: number, first and last time, mean score and mean label."""
 
     n: int
     first: int
@@ -59,9 +59,9 @@ class Half:
 class Agreement:
     """The figures of `AGREEMENT_METRICS` over `n` labelled scores.
 
-    `metrics` is in [-1, 1], but for the difference in [0, 1]; None: undefined, and `reasons` says why. `intervals`
-    are of 95 %, for those that are defined. `halves` are the older and the newer one, for drift: where the means of
-    scores move and those of labels do not, the evaluator has changed and not the agent. None with fewer than two.
+    The values of `metrics` are in [-1, 1], the mean absolute difference in [0, 1]. None means undefined, and `reasons`
+    says why. `intervals` has the 95 % interval of each defined figure. `halves` shows drift: if the mean score moves
+    and the mean label does not, the evaluator has changed, not the agent. It is None with fewer than two scores.
     """
 
     n: int
@@ -74,9 +74,10 @@ class Agreement:
 def agreement(pairs: Iterable[LabelledScore]) -> Agreement:
     """Compare scores with labels, whatever their order.
 
-    Everything is undefined below `ENOUGH` labels, and figures of passing where a threshold is missing. Where the labels
-    all pass or all fail, kappa and one of the others are: whether the evaluator tells the two apart cannot be seen. A
-    correlation is undefined where the scores or the labels are all equal.
+    Every figure is undefined below `ENOUGH` labels. Sensitivity, specificity and kappa are undefined where a threshold
+    is missing. Kappa and specificity are undefined where all labels pass, kappa and sensitivity where all labels fail:
+    such labels do not show whether the evaluator tells the two apart. A correlation is undefined where all scores or
+    all labels are equal.
     """
     ordered = sorted(pairs, key=lambda pair: (pair.scored_at, pair.session_id, pair.score, pair.label))
     reasons = _reasons(ordered)
@@ -90,7 +91,7 @@ def agreement(pairs: Iterable[LabelledScore]) -> Agreement:
 
 
 def _figures(pairs: Sequence[LabelledScore]) -> dict[str, tuple[float, tuple[float, float]]]:
-    """Return the figures with their intervals; those of pairs without a threshold mean nothing."""
+    """Return the figures with their intervals. Figures of passing have no meaning where a threshold is missing."""
     values = _Values(pairs)
     _, session = np.unique([pair.session_id for pair in pairs], return_inverse=True)
     found = CrossTable(values.scores_pass, values.labels_pass, session).figures()
@@ -107,7 +108,10 @@ def _figures(pairs: Sequence[LabelledScore]) -> dict[str, tuple[float, tuple[flo
 
 
 _FEW: Final = 8
-"""Sessions below which resamples do not tell how far a figure may be off: then it may be anywhere."""
+"""The smallest number of sessions whose resamples show how far a figure may be off.
+
+With fewer, the interval is the whole range of the figure.
+"""
 _RANGES: Final = {"pearson": (-1.0, 1.0), "spearman": (-1.0, 1.0), "mean_absolute_difference": (0.0, 1.0)}
 
 
@@ -122,7 +126,7 @@ class _Values:
         self.labels_pass = self._label >= threshold
 
     def at(self, weights: Floats) -> dict[str, Floats]:
-        """Return figures for any weights of the pairs, of shape (samples, pairs); NaN where undefined."""
+        """Return the figures for `weights` of the pairs, of shape (samples, pairs). NaN means undefined."""
         broadcast = np.ones_like(weights)
         return {
             "pearson": _correlation(weights, self._score * broadcast, self._label * broadcast),
@@ -132,7 +136,7 @@ class _Values:
 
 
 def _correlation(weights: Floats, x: Floats, y: Floats) -> Floats:
-    """Return Pearson's correlation of each row of `x` with that of `y`, weighted. NaN where one of them is constant."""
+    """Return Pearson's weighted correlation of each row of `x` with the same row of `y`. NaN where one is constant."""
     n = weights.sum(axis=1, keepdims=True)
     dx = x - (weights * x).sum(axis=1, keepdims=True) / n
     dy = y - (weights * y).sum(axis=1, keepdims=True) / n
@@ -143,11 +147,11 @@ def _correlation(weights: Floats, x: Floats, y: Floats) -> Floats:
 
 
 _ROUNDING: Final = 1e-18
-"""A sum of squares below this is what rounding leaves of equal values in [0, 1]."""
+"""The limit for sums of squares: below it, the values in [0, 1] are equal and the rest is rounding."""
 
 
 def _ranks(weights: Floats, values: Floats) -> Floats:
-    """Return the rank of each value in each sample; equal values have the mean of their places."""
+    """Return the rank of each value in each sample. Equal values have the mean of their places."""
     order = np.argsort(values, kind="stable")
     starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
     sizes = np.add.reduceat(weights[:, order], starts, axis=1)
@@ -178,7 +182,7 @@ def _reasons(pairs: Sequence[LabelledScore]) -> dict[str, str]:
 
 
 def _halves(pairs: Sequence[LabelledScore]) -> tuple[Half, Half] | None:
-    """Return the older and the newer half. Of an odd number, the newer half has one more."""
+    """Return the older and the newer half. If the number is odd, the newer half has one more."""
     if len(pairs) < 2:
         return None
     middle = len(pairs) // 2

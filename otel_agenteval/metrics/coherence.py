@@ -1,4 +1,4 @@
-"""Coherence: an answer is about its question, by the distance of their embeddings (PandaProbe, "Coherence")."""
+"""Coherence: whether an answer is about its question, by the distance of embeddings (PandaProbe, "Coherence")."""
 
 from otel_agenteval.metrics.result import MetricResult
 from otel_agenteval.metrics.vectors import Vector, cosine_similarity, unit_vector
@@ -10,10 +10,10 @@ def coherence(
     input_vector: Vector | None,
     output_vector: Vector | None,
 ) -> MetricResult:
-    """Return 1 - the cosine distance between the embeddings of `input` and `output`, both limited to [0, 1].
+    """Return 1 - the cosine distance between the embeddings of `input` and `output`. Both are limited to [0, 1].
 
-    `evaluated` is 1, or 0 with the score 1.0 where a text is `""`: its vector is then not looked at. White space
-    is text. A vector of zeros has distance 1 to everything. Metadata: `coherence_gap`, the distance.
+    `evaluated` is 1. Where a text is `""`, `evaluated` is 0 and the score is 1.0: the vectors are not read then. White
+    space is text. A vector of zeros has distance 1 to everything. Metadata: `coherence_gap`, the distance.
     Raises ValueError where vectors differ in length, are empty, or are not finite.
     """
     if not input or not output:

@@ -1,9 +1,10 @@
 """Comparison of two versions of an agent by their runs.
 
-Tasks differ more than versions do, so only the tasks that both were run on are compared, in pairs. One figure, the
-primary one, decides whether the versions differ, by a permutation test; see `exchange`. Its difference has a t interval
-with the deviation of paired bootstrap samples, which draw the same tasks for both (Efron and Tibshirani 1993, "An
-Introduction to the Bootstrap", chapters 8 and 12). It speaks of tasks such as these, not of more runs of the same ones.
+Tasks differ more than versions do, so only the tasks that both versions were run on are compared, in pairs. One figure,
+the primary one, decides whether the versions differ, by a permutation test (see `exchange`). Its difference has a t
+interval with the deviation of paired bootstrap samples. Paired samples draw the same tasks for both versions (Efron and
+Tibshirani 1993, "An Introduction to the Bootstrap", chapters 8 and 12). The interval holds for other tasks such as
+these, not for more runs of the same tasks.
 """
 
 import math
@@ -25,17 +26,20 @@ from otel_agenteval.metrics.runs import Run, RunTable
 from otel_agenteval.metrics.safety import check_severity_weights
 
 PRIMARY: Final = "pass^1"
-"""The figure that decides where none is named."""
+"""The primary figure, unless the caller names another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureDifference:
-    """One figure of both, over the tasks in common; higher is better.
+    """One figure of both versions, over the tasks in common. Higher is better.
 
-    `difference` is after - before. `p_value` is corrected for the number of figures, and `decided` is true where it is
-    below `exchange.LEVEL`. The primary figure alone has the 95 % `interval` of its difference, which holds 0 where it
-    does not differ. All are None, and `reason` says why, where a figure is undefined for one of them; the interval also
-    where fewer than two tasks are in common.
+    `difference` is after - before. `p_value` is corrected for the number of figures. `decided` is True if it is below
+    `exchange.LEVEL`. Only the primary figure has a 95 % `interval` of its difference, which holds 0 unless `decided`.
+    The interval is None where fewer than two tasks are in common.
+
+    If the figure is undefined for one version, or rests on different parts, `difference`, `interval`, `p_value` and
+    `decided` are None. If it is undefined for the runs of both together, `interval`, `p_value` and `decided` are None.
+    In both cases `reason` says why.
     """
 
     before: float | None
@@ -51,9 +55,9 @@ class FigureDifference:
 class ReliabilityComparison:
     """Two versions side by side.
 
-    `primary` names the figure that decides. `figures` has that one, every name in `RELIABILITY_METRICS`, and `"pass^k"`
-    with the number for every k that both have. `tasks` is the number of tasks in common, `runs_before` and `runs_after`
-    count runs of those.
+    `primary` names the figure that decides. `figures` has the primary figure, every name in `RELIABILITY_METRICS`, and
+    `"pass^1"`, `"pass^2"`, ... for every k that both versions have. `tasks` is the number of tasks in common.
+    `runs_before` and `runs_after` count the runs of these tasks.
     """
 
     variant: Variant
@@ -71,9 +75,9 @@ def compare_reliability(
     severity_weights: Mapping[str, float] | None = None,
     primary: str = PRIMARY,
 ) -> ReliabilityComparison:
-    """Return the figures of both over the tasks in common, seeded: the same runs have the same answer.
+    """Return the figures of both versions over the tasks in common. The same runs always give the same result.
 
-    Raises ValueError as `reliability_report` does, and where `primary` is no figure.
+    Raises ValueError as `reliability_report` does, and where `primary` is not the name of a figure.
     """
     if variant not in get_args(Variant):
         raise ValueError(f"variant is {variant!r}, not one of {', '.join(get_args(Variant))}")
@@ -84,7 +88,7 @@ def compare_reliability(
     runs = [[run for run in each if run.task_id in common] for each in given]
     figures = [Figures(RunTable.of(each, weights), variant) for each in runs]
     passes = [f"pass^{k}" for k in range(1, min(each.largest_k for each in figures) + 1)]
-    # By name once, the primary one first.
+    # Each name once, the primary one first.
     names = list(dict.fromkeys([primary, *RELIABILITY_METRICS, *passes]))
     reasons = {name: reason for name in names if (reason := _incomparable(name, figures))}
     comparable = [name for name in names if name not in reasons]
@@ -103,7 +107,7 @@ def compare_reliability(
 
 
 def check_primary(name: str) -> None:
-    """Raise ValueError where no figure has that name: a published one, or pass^k for a k up to `MAX_K`."""
+    """Raise ValueError unless `name` is a published figure or pass^k, with k from 1 to `MAX_K`."""
     k = re.fullmatch(r"pass\^([1-9]\d{0,2})", name)
     if name not in RELIABILITY_METRICS and not (k and int(k[1]) <= MAX_K):
         names = ", ".join(RELIABILITY_METRICS)
@@ -138,7 +142,7 @@ def _compared(name: str, figures: Sequence[Figures], p_value: float | None, reas
 
 
 def _interval(figure: FigureDifference, name: str, figures: Sequence[Figures]) -> Interval | None:
-    """Return the t interval of the difference, moved so that it holds 0 just where the test does not decide."""
+    """Return the t interval of the difference, moved so that it holds 0 exactly where the test does not decide."""
     difference, tasks = figure.difference or 0.0, len(figures[0].baseline_runs)
     rows = resamples(tasks, max(len(each.pool) for each in figures))
     samples = np.concatenate([figures[1].at(row)[name] - figures[0].at(row)[name] for row in rows])

@@ -1,7 +1,8 @@
 """Consistency of an agent over several runs of one task, task by task.
 
 Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`),
-section "Consistency". The published page and the authors' code since June 2026 differ in two formulas; both are here.
+section "Consistency". The published page and the authors' code since June 2026 differ in two formulas. This module has
+both, as the variants `page` and `2026-06`.
 """
 
 from itertools import groupby
@@ -20,7 +21,7 @@ _EPSILON = 1e-8
 
 
 def consistency_by_task(runs: RunTable, variant: Variant) -> dict[str, Floats]:
-    """Return `C_out`, `C_traj_d`, `C_traj_s`, `C_conf` and `C_res` of each task, NaN where one is undefined for it."""
+    """Return `C_out`, `C_traj_d`, `C_traj_s`, `C_conf` and `C_res` of each task. NaN means undefined for the task."""
     return {
         "C_out": _outcome(runs, variant),
         **_trajectories(runs, variant),
@@ -30,7 +31,11 @@ def consistency_by_task(runs: RunTable, variant: Variant) -> dict[str, Floats]:
 
 
 def _outcome(runs: RunTable, variant: Variant) -> Floats:
-    """Return the consistency of outcomes. page: 1 - s^2 / (p (1 - p)), s^2 with K - 1. 2026-06: (2p - 1)^2."""
+    """Return the consistency of outcomes, NaN for tasks with fewer than two runs.
+
+    p is the rate of success over the K runs of a task. page: 1 - s^2 / (p (1 - p)), where s^2 has the divisor K - 1.
+    2026-06: (2p - 1)^2.
+    """
     count = runs.sum_by_task(np.ones(len(runs)))
     rate = ratio(runs.sum_by_task(runs.success), count)
     spread = rate * (1.0 - rate)
@@ -42,7 +47,10 @@ def _outcome(runs: RunTable, variant: Variant) -> Floats:
 
 
 def _trajectories(runs: RunTable, variant: Variant) -> dict[str, Floats]:
-    """Return the means over pairs of successful runs. page: 1 - distance (nats). 2026-06: 1 - divergence (bits)."""
+    """Return the mean similarity over pairs of successful runs with actions, NaN for tasks with fewer than two of them.
+
+    `C_traj_d` is 1 - Jensen-Shannon distance (nats) in variant page, 1 - divergence (bits) in variant 2026-06.
+    """
     distribution, sequence = (np.full(len(runs.task_ids), np.nan) for _ in range(2))
     compared = runs.where(runs.success & np.array([bool(actions) for actions in runs.actions], dtype=np.bool_))
     for task, rows in groupby(range(len(compared)), key=lambda row: int(compared.task[row])):
@@ -57,19 +65,22 @@ def _trajectories(runs: RunTable, variant: Variant) -> dict[str, Floats]:
 
 
 def _resources(runs: RunTable) -> Floats:
-    """Return exp(-mean coefficient of variation over the resource types that have one)."""
+    """Return exp(-mean coefficient of variation), over the resources that have one. NaN for a task without any."""
     variations = np.array([_variation(runs, amounts, zeros=name == ERRORS) for name, amounts in runs.resources.items()])
     defined = ~np.isnan(variations)
     return np.exp(-ratio(np.where(defined, variations, 0.0).sum(axis=0), defined.sum(axis=0).astype(np.float64)))
 
 
 def _variation(runs: RunTable, values: Floats, *, zeros: bool) -> Floats:
-    """Return standard deviation (K - 1) / mean of each task, NaN for fewer than two values or a mean that is not
-    positive. Values of 0 and less stand for "not measured" unless `zeros`."""
+    """Return the standard deviation (divisor K - 1) / mean of each task.
+
+    NaN means fewer than two values, or a mean that is not positive. Unless `zeros`, values of 0 and less mean "not
+    measured".
+    """
     measured = runs.where(~np.isnan(values) if zeros else values > 0)
     kept = values[~np.isnan(values) if zeros else values > 0]
     largest = kept.max(initial=0.0)
-    # The unit makes no difference; with the largest value at 1 no sum leaves the range of a double.
+    # The coefficient does not depend on the unit. With the largest value at 1, no sum leaves the range of a double.
     scaled = kept / largest if largest > 0 else kept
     count = measured.sum_by_task(np.ones(len(scaled)))
     mean = ratio(measured.sum_by_task(scaled), count)

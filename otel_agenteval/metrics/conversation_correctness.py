@@ -6,14 +6,14 @@ from otel_agenteval.metrics.result import MetricResult, unit_interval
 from otel_agenteval.model import Json
 
 DEFAULT_THRESHOLD = 0.7
-"""Correctness from which an interaction counts as correct, as published."""
+"""The score from which on an interaction is correct, as published."""
 
 
 def conversation_correctness(scores: Sequence[float], threshold: float = DEFAULT_THRESHOLD) -> MetricResult:
-    """Return 1.0 where every interaction is correct, 0.0 where one is not, None for a conversation without any.
+    """Return 1.0 if every interaction is correct, 0.0 if one is not, None for a conversation without interactions.
 
-    `scores` are in [0, 1]; one that reaches `threshold` is correct. Metadata: `correct_interactions`,
-    `correct_indices`, `threshold`. Raises ValueError for a score or a threshold outside [0, 1].
+    `scores` has one number in [0, 1] for each interaction, which is correct if it reaches `threshold`. Metadata:
+    `correct_interactions`, `correct_indices`, `threshold`. Raises ValueError for a score or threshold outside [0, 1].
     """
     limit = unit_interval(threshold, "threshold")
     values = [unit_interval(score, f"score of interaction {index}") for index, score in enumerate(scores)]

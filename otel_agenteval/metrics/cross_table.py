@@ -1,15 +1,15 @@
-"""Verdicts of an evaluator against those of people: sensitivity, specificity and kappa, with posterior intervals.
+"""Table of an evaluator's verdicts against people's: sensitivity, specificity and kappa, with posterior intervals.
 
-Intervals are quantiles of seeded draws from the posterior of the table's four shares. The prior is Dirichlet(1/2, ...)
-for sensitivity and specificity, which is Jeffreys' for each of them, and Dirichlet(1/4, ...) for kappa, in which all
-four take part (Berger, Bernardo and Sun 2015, "Overall Objective Priors"); with 1/2, that of a good judge was missed
-in 10 % of the draws. A bootstrap has nothing to draw from where few labels show no error: of kappa it covered 31 to
-77 % at 10 labels.
+Intervals are quantiles of seeded draws from the posterior of the table's four shares. For sensitivity and specificity
+the prior is Dirichlet(1/2, ...), which is Jeffreys' prior of each. For kappa, which takes all four shares, it is
+Dirichlet(1/4, ...) (Berger, Bernardo and Sun 2015, "Overall Objective Priors"). With 1/2, the kappa of a good judge was
+missed in 10 % of the draws. A bootstrap has nothing to draw from where few labels show no error: with 10 labels, its
+intervals held kappa in 31 to 77 % of the cases.
 
-Traces of a session are alike, so the counts are divided by their design effect: the variance of the shares with
-sessions as the unit over that of as many independent traces (Kish 1965, "Survey Sampling", section 8.2). Where pairs
-were drawn with unequal chances, those with one verdict of the evaluator count as many as they are worth (section 11.7),
-and each draw of the posterior is weighted again by what they stand for.
+Traces of a session are alike, so the counts are divided by their design effect. That is the variance of the shares with
+sessions as the unit / the variance of as many independent traces (Kish 1965, "Survey Sampling", section 8.2). Where
+pairs were drawn with unequal chances, the pairs with one verdict of the evaluator count as many as they are worth (Kish
+1965, section 11.7). Each draw from the posterior is then weighted by the number that these pairs stand for.
 """
 
 from typing import Final
@@ -27,8 +27,11 @@ TABLE_METRICS: Final = tuple(_PRIORS)
 
 
 class CrossTable:
-    """Pairs of verdicts, each in a session; all have one entry for each pair, and there is at least one. `weight` is
-    how many each pair stands for, where they were drawn with unequal chances."""
+    """Pairs of an evaluator's verdict and a person's verdict, each in a session.
+
+    All arrays have one entry for each pair, and there is at least one pair. `weight` is the number of traces that each
+    pair stands for. Without it, all pairs stand for the same number.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class CrossTable:
         self._weight = np.ones(len(session)) if weight is None else weight / weight.mean()
 
     def figures(self) -> dict[str, tuple[float, tuple[float, float]]]:
-        """Return the defined ones of `TABLE_METRICS`, each with its interval of 95 %."""
+        """Return each figure of `TABLE_METRICS` that is defined, with its 95 % interval."""
         sums, stands_for = self._weight @ self._cells, self._stands_for()
         worth = sums / stands_for / self._design_effect()
         found = {}
@@ -56,7 +59,7 @@ class CrossTable:
         return found
 
     def _stands_for(self) -> Floats:
-        """Return for how many a pair of each cell stands: alike in the cells with one verdict of the evaluator."""
+        """Return the number that a pair of each cell stands for. Cells with one verdict of the evaluator share it."""
         by_verdict = self._cells.reshape(-1, 2, 2).sum(axis=2)
         total, squares = self._weight @ by_verdict, self._weight**2 @ by_verdict
         return np.repeat(np.where(total > 0, squares / np.where(total > 0, total, 1.0), 1.0), 2)
@@ -66,17 +69,17 @@ class CrossTable:
         sessions = int(self._session.max()) + 1
         independent = float(shares @ (1 - shares)) * n
         if not independent or sessions == 1:
-            # Nothing tells how alike the traces of a session are: they count as one.
+            # Nothing shows how alike the traces of a session are, so each session counts as one.
             return n / sessions
         sums = np.stack([np.bincount(self._session, each) for each in (self._cells - shares).T])
         effect = float((sums**2).sum()) * sessions / (sessions - 1) / independent
-        # Few sessions do not tell it well: Student's t for the normal quantile.
+        # Few sessions estimate the effect badly, so Student's t replaces the normal quantile.
         wider = stdtrit(sessions - 1, (1 + LEVEL) / 2) / ndtri((1 + LEVEL) / 2)
         return max(1.0, effect) * float(wider) ** 2
 
 
 def _figures(shares: Floats) -> dict[str, Floats]:
-    """Return each figure for rows of the four shares; NaN where undefined."""
+    """Return each figure for rows of the four shares. NaN means undefined."""
     both, score_only, label_only, neither = shares.T
     scores, labels = both + score_only, both + label_only
     chance = scores * labels + (1 - scores) * (1 - labels)

@@ -1,14 +1,14 @@
-"""Test whether two versions differ, by exchanging them.
+"""A permutation test of whether two versions differ: their runs are exchanged.
 
-If two versions are the same, nothing would change had the runs of any task been those of the other version. So the
-difference that was found is compared with those of all such exchanges, or of a sample of them: its p-value is the share
-that is as large (permutation test; Fisher 1935, "The Design of Experiments", chapter 21; with the observed one among
-them, Phipson and Smyth 2010, "Permutation p-values should never be zero"). It is exact for every figure, however few
+If two versions are the same, exchanging the runs of a task between them changes nothing. So the observed difference is
+compared with the differences after all such exchanges, or a sample of them. The p-value is the share of differences
+that are as large (Fisher 1935, "The Design of Experiments", chapter 21). The observed difference is one of them
+(Phipson and Smyth 2010, "Permutation p-values should never be zero"). The test is exact for every figure, however few
 tasks there are.
 
-One figure decides. The others are looked at only where it differs, and then corrected for their number (Holm 1979, "A
-simple sequentially rejective multiple test procedure"). So two equal versions are told apart in any figure at most as
-often as in that one.
+One figure decides. The others are looked at only if the deciding figure differs, and are then corrected for their
+number (Holm 1979, "A simple sequentially rejective multiple test procedure"). So two equal versions differ in any
+figure at most as often as in the deciding one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,11 +23,11 @@ from otel_agenteval.metrics.resampling import SAMPLES, SEED
 from otel_agenteval.metrics.runs import Bools, Floats, Run, RunTable
 
 LEVEL: Final = 0.05
-"""Chance that two equal versions are told apart."""
+"""The chance that two equal versions are said to differ."""
 _TOLERANCE: Final = 1e-9
-"""Differences that are less apart are equal: the order of a sum changes the last digits."""
+"""The distance up to which two differences are equal, because the order of a sum changes the last digits."""
 _ROWS: Final = 128
-"""Exchanges at once; it bounds memory."""
+"""The number of exchanges that are computed at once. It bounds memory."""
 
 
 def p_values(
@@ -37,12 +37,12 @@ def p_values(
     variant: Variant,
     severity_weights: Mapping[str, float],
 ) -> dict[str, float]:
-    """Return the p-value of the difference of each figure; both versions must have runs of the same tasks.
+    """Return the p-value of the difference of each figure. Both versions must have runs of the same tasks.
 
-    Figures that are undefined for one of them are left out.
+    Figures that are undefined for one version are left out.
     """
     runs = [replace(run, task_id=f"{side}{run.task_id}") for side, of in enumerate((before, after)) for run in of]
-    # Tasks come in order: all of the version before, then all of the one after.
+    # The table sorts tasks by id: first all tasks of the version before ("0..."), then those of the one after ("1...").
     figures = Figures(RunTable.of(runs, severity_weights), variant)
     tasks = len({run.task_id for run in runs}) // 2
     blocks = [_differences(figures, names, exchanged) for exchanged in _exchanges(tasks)] if tasks else []
@@ -50,15 +50,15 @@ def p_values(
     for name in names if blocks else ():
         differences = np.abs(np.concatenate([block[name] for block in blocks]))
         if not np.isnan(differences[0]):
-            # An exchange that leaves the figure undefined speaks for no difference.
+            # "Not smaller" counts NaN as large: an exchange that leaves the figure undefined speaks for no difference.
             found[name] = float(np.mean(~(differences < differences[0] - _TOLERANCE)))
     return found
 
 
 def decided(found: Mapping[str, float], primary: str) -> dict[str, float]:
-    """Return the p-values corrected: that of the `primary` figure as it is, the others by Holm, and at least as large.
+    """Return the corrected p-values: the `primary` one unchanged, the others by Holm and never below the primary one.
 
-    A figure differs where it is below `LEVEL`.
+    A figure differs if its corrected p-value is below `LEVEL`.
     """
     first = found.get(primary, 1.0)
     others = sorted((value, name) for name, value in found.items() if name != primary)
@@ -71,8 +71,10 @@ def decided(found: Mapping[str, float], primary: str) -> dict[str, float]:
 
 
 def _exchanges(tasks: int) -> Iterator[Bools]:
-    """Yield which tasks are exchanged, in blocks of shape (some, tasks), none of them first: all ways where they are no
-    more than `SAMPLES`."""
+    """Yield the tasks that are exchanged, in blocks of shape (some, tasks). The first row exchanges none.
+
+    If there are at most `SAMPLES` ways to exchange tasks, all are yielded, else a seeded sample.
+    """
     if 2**tasks <= SAMPLES:
         every = (np.arange(2**tasks)[:, None] >> np.arange(tasks)) & 1
     else:

@@ -1,4 +1,4 @@
-"""Every figure of reliability over runs, as a function of how often each task is counted."""
+"""All reliability figures over runs, as functions of how often each task is counted."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,7 +21,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "R_rob": tuple(CONDITION_OF),
     "R": ("R_con", "R_pred", "R_rob"),
 }
-"""The figures that each aggregate is the mean of. `C_traj` is a step on the way to `R_con` and no figure of its own."""
+"""The parts of each aggregate, which is their mean. `C_traj` is an intermediate value of `R_con`, not a figure."""
 
 RELIABILITY_METRICS: Final = (
     *(*CONSISTENCY, "R_con", *PREDICTABILITY, "R_pred"),
@@ -34,15 +34,15 @@ MAX_K: Final = 100
 
 
 class Figures:
-    """The figures by name: those in `RELIABILITY_METRICS`, `C_traj`, and `pass@k` and `pass^k` with the number for k.
+    """The figures by name: `RELIABILITY_METRICS`, `C_traj`, and `pass@1`, `pass^1`, `pass@2`, ... up to `largest_k`.
 
-    `point` has them for every task counted once, None: undefined. `parts` names the defined parts of each aggregate.
-    `pool` are the runs that predictability and safety look at: the baseline, or all runs where it has none.
-    `by_task` has one value per task for each figure that is a mean over tasks, NaN for undefined.
+    `point` has the figures with every task counted once. None means undefined. `parts` names the defined parts of each
+    aggregate. `pool` has the runs that predictability and safety look at: the baseline runs, or all runs if there is no
+    baseline run. `by_task` has one value per task for each figure that is a mean over tasks. NaN means undefined.
     """
 
     def __init__(self, runs: RunTable, variant: Variant) -> None:
-        """Compute everything that is expensive, once."""
+        """Do the expensive computations once: resamples use their results."""
         baseline = runs.under(BASELINE)
         self.pool = baseline if len(baseline) else runs
         self._robustness = Robustness(runs)
@@ -65,9 +65,9 @@ class Figures:
         self.point = {name: None if np.isnan(value[0]) else float(value[0]) for name, value in values.items()}
 
     def at(self, weights: Floats) -> dict[str, Floats]:
-        """Return every figure for each row of `weights` (samples, tasks), NaN where undefined.
+        """Return every figure for each row of `weights`, of shape (samples, tasks). NaN means undefined.
 
-        Aggregates have the parts that they have with every task, and are undefined where one of those is.
+        An aggregate has the same parts as with every task counted once. It is undefined where one of them is.
         """
         values = self._simple(weights)
         for name, members in self.parts.items():
@@ -75,8 +75,7 @@ class Figures:
         return values
 
     def tasks_used(self) -> dict[str, int]:
-        """Return the number of tasks that say something about each figure. For an aggregate it is that of the part with
-        the fewest."""
+        """Return the number of tasks that each figure rests on. For an aggregate, it is the lowest of its parts."""
         used = {name: int((~np.isnan(values)).sum()) for name, values in self.by_task.items()}
         runs_by_task = dict.fromkeys(PREDICTABILITY, self._predictability.runs_by_task)
         runs_by_task |= dict.fromkeys(SAFETY, self._safety.runs_by_task)
@@ -88,7 +87,7 @@ class Figures:
         return used
 
     def coverage(self) -> dict[str, float | None]:
-        """Return the share of what each figure in `RELIABILITY_METRICS` could rest on; see `ReliabilityReport`."""
+        """Return the coverage of each figure in `RELIABILITY_METRICS`, as `ReliabilityReport` describes it."""
         tasks = self.baseline_runs > 0
         shares = {name: _share(~np.isnan(self.by_task[name]), tasks) for name in CONSISTENCY}
         for name, condition in CONDITION_OF.items():

@@ -1,8 +1,8 @@
-"""Loop detection: an answer does not repeat a recent one, in meaning and in words (PandaProbe, "Loop Detection").
+"""Loop detection: whether an answer repeats a recent one, in meaning and words (PandaProbe, "Loop Detection").
 
-Compared are the answers of one session: the current one with those of the `window` traces before it. A trace that
-answered nothing takes its place in the window, but is not compared. The product of cosine similarity (same meaning)
-and Jaccard index (same words) keeps a list of similar items, each in other words, from counting as a repetition.
+The current answer is compared with the answers of the `window` traces before it in the session. A trace without an
+answer takes a place in the window, but is not compared. The score rests on the product of cosine similarity (same
+meaning) and Jaccard index (same words). So a list of similar items, each in other words, is not a repetition.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ class LoopText:
 
     @classmethod
     def of(cls, text: str, vector: Vector | None, *, compatible: bool = False, name: str = "vector") -> Self | None:
-        """Make an answer ready for comparison. None for the empty text, whose vector is not looked at.
+        """Make an answer ready for comparison. Return None for the empty text, without reading its vector.
 
-        Raises ValueError, with the `name` of the vector, where it is empty or not finite.
+        Raises ValueError, with the `name` of the vector, where the vector is empty or not finite.
         """
         return cls(TokenSets(text, compatible), unit_vector(vector, name)) if text else None
 
@@ -45,12 +45,12 @@ def loop_detection(
     window: int = DEFAULT_WINDOW,
     compatible: bool = False,
 ) -> MetricResult:
-    """Return 1 - the highest cosine x Jaccard of `current` with one of the last `window` of `previous`, oldest first.
+    """Return 1 - the highest cosine x Jaccard of `current` with one of the last `window` texts of `previous`.
 
-    Only vectors of texts that are compared are looked at. `compatible=True` keeps the published tokeniser (see
-    `jaccard_similarity`). The result is that of `loop_score`, with indexes into `previous`.
-    Raises ValueError where vectors differ in length, are empty or not finite, where `previous` and
-    `previous_vectors` differ in number, and for a window that is not a whole number of at least 1.
+    `previous` is oldest first. Only the vectors of compared texts are read. `compatible=True` keeps the published
+    tokeniser (see `jaccard_similarity`). The result is described at `loop_score`, with indexes into `previous`.
+    Raises ValueError where vectors differ in length, are empty or not finite, and where `previous` and
+    `previous_vectors` differ in number. Raises it also for a window that is not a whole number of at least 1.
     """
     if len(previous) != len(previous_vectors):
         raise ValueError(f"{len(previous)} previous texts, but {len(previous_vectors)} previous_vectors")
@@ -79,12 +79,12 @@ def loop_score(
     window: int = DEFAULT_WINDOW,
     first_index: int = 0,
 ) -> MetricResult:
-    """Return the score of `loop_detection` for texts made ready before. None stands for an empty answer.
+    """Return the score of `loop_detection` for texts that were made ready before. None stands for an empty answer.
 
-    `previous` is oldest first, and `first_index` is the position in its session of the first one given.
-    `evaluated` is the number of comparisons; without any the score is 1.0. Metadata: `window_size` (comparisons
-    made), `max_hybrid`, and `comparisons` with `trace_index` (position in the session), `cosine_similarity`,
-    `jaccard_similarity` and their product `hybrid_score`, each in [0, 1].
+    `previous` is oldest first. `first_index` is the position of its first text in the session. `evaluated` is the
+    number of comparisons. Without a comparison the score is 1.0. Metadata: `window_size` (the number of comparisons),
+    `max_hybrid`, and `comparisons`. Each comparison has `trace_index` (position in the session), `cosine_similarity`,
+    `jaccard_similarity` and their product `hybrid_score`, all three in [0, 1].
     Raises ValueError where vectors differ in length, and for a window that is not a whole number of at least 1.
     """
     _check_window(window)

@@ -1,9 +1,10 @@
 """pass@k and pass^k: the chances that at least one of k attempts succeeds, and that all of them do.
 
 The plug-in estimator puts the observed rate of success into the formula for independent attempts (Gaussia, "Agentic
-Metric", Statistical Modes): biased, and defined beyond the attempts made. The unbiased one counts draws of k attempts
-without replacement (pass@k: Chen et al. 2021, arXiv 2107.03374, section 2.1; pass^k: Yao et al. 2024, arXiv 2406.12045,
-section 3). Attempts are what the caller counts. Always say which estimator it is.
+Metric", Statistical Modes). It is biased, and also defined for more attempts than were made. The unbiased estimator
+counts draws of k attempts without replacement (pass@k: Chen et al. 2021, arXiv 2107.03374, section 2.1; pass^k: Yao et
+al. 2024, arXiv 2406.12045, section 3). The caller decides what counts as an attempt. Always name the estimator together
+with its value.
 """
 
 from dataclasses import dataclass
@@ -21,11 +22,11 @@ Estimator: TypeAlias = Literal["plugin", "unbiased"]
 Interval: TypeAlias = tuple[float, float]
 
 MANY = 10**10
-"""Successes, and failures, from which on a posterior is taken for normal."""
+"""The number of successes and of failures from which on a posterior is treated as normal."""
 
 
 def pass_at_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
-    """Return the chance that at least one of `k` attempts succeeds, in [0, 1], after `c` of `n` attempts did.
+    """Return the chance, in [0, 1], that at least one of `k` attempts succeeds, after `c` of `n` attempts succeeded.
 
     `"plugin"`: 1 - (1 - c/n)^k. `"unbiased"`: 1 - C(n-c, k) / C(n, k), None where `k` exceeds `n`. None where no
     attempt was made. Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
@@ -38,7 +39,7 @@ def pass_at_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float 
 
 
 def pass_hat_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
-    """Return the chance that all of `k` attempts succeed, in [0, 1], after `c` of `n` attempts did.
+    """Return the chance, in [0, 1], that all of `k` attempts succeed, after `c` of `n` attempts succeeded.
 
     `"plugin"`: (c/n)^k. `"unbiased"`: C(c, k) / C(n, k), None where `k` exceeds `n`. None where no attempt was made.
     Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
@@ -50,9 +51,9 @@ def pass_hat_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassKPosterior:
-    """Posterior means of pass@k and pass^k, and their equal-tailed credible intervals of `level`.
+    """The posterior means of pass@k and pass^k, and their equal-tailed credible intervals of `level`.
 
-    All four are None where no attempt was made: the prior alone is no evidence.
+    All four are None if no attempt was made, because the prior alone is no evidence.
     """
 
     pass_at_k: float | None = None
@@ -66,9 +67,9 @@ class PassKPosterior:
 def pass_k_posterior(n: int, c: int, k: int, level: float = 0.95) -> PassKPosterior:
     """Return pass@k and pass^k of a rate of success with a uniform prior, after `c` of `n` attempts succeeded.
 
-    The rate has the posterior Beta(1 + c, 1 + n - c), and everything follows in closed form where the publication
-    draws samples (Gaussia, "Agentic Metric", Statistical Modes): the mean of p^k is a product of rising factorials,
-    and both figures rise with the rate, so that its quantiles carry over to theirs.
+    The rate p has the posterior Beta(1 + c, 1 + n - c). The publication draws samples from it (Gaussia, "Agentic
+    Metric", Statistical Modes), this function uses closed forms. The mean of p^k is a product of rising factorials.
+    Both figures rise with the rate, so the quantiles of the rate give the quantiles of the figures.
     Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers, and 0 < level < 1.
     """
     _check_attempts(n, c, k)
@@ -89,10 +90,10 @@ def pass_k_posterior(n: int, c: int, k: int, level: float = 0.95) -> PassKPoster
 
 
 def _quantile(a: int, b: int, share: float) -> float:
-    """Return a quantile of Beta(a, b). With many successes and failures it uses the normal approximation,
-    which then has more correct digits than the inverse."""
+    """Return a quantile of Beta(a, b), by the normal approximation from `MANY` successes and failures on."""
     if min(a, b) < MANY:
         return float(betaincinv(a, b, share))
+    # With so many, the approximation has more correct digits than SciPy's inverse.
     mean = a / (a + b)
     return float(mean + ndtri(share) * sqrt(mean * (1.0 - mean) / (a + b + 1)))
 
@@ -100,13 +101,13 @@ def _quantile(a: int, b: int, share: float) -> float:
 def unbiased_by_task(n: Floats, c: Floats, largest_k: int) -> tuple[Floats, Floats]:
     """Return unbiased pass@k and pass^k of tasks with `c` successes in `n` runs, for k = 1 to `largest_k`.
 
-    Both of shape (tasks, largest_k), NaN where a task has fewer than k runs.
+    Both have the shape (tasks, largest_k). NaN stands where a task has fewer than k runs.
     """
     return 1.0 - _all_drawn_from(n - c, n, largest_k), _all_drawn_from(c, n, largest_k)
 
 
 def _all_drawn_from(chosen: Floats, n: Floats, largest_k: int) -> Floats:
-    """Return C(chosen, k) / C(n, k), as the product of the chances of one draw after the other."""
+    """Return C(chosen, k) / C(n, k) for k = 1 to `largest_k`, as the product of the chances of successive draws."""
     drawn = np.arange(largest_k)
     left = n[:, None] - drawn
     chances = np.maximum(chosen[:, None] - drawn, 0.0) / np.where(left > 0, left, np.nan)

@@ -1,17 +1,18 @@
-"""The rate at which traces pass, from many judged ones and a few that people labelled, with an interval that is honest
-about the judge's errors.
+"""The rate at which traces pass, from many judged traces and a few labels, with an interval that counts judge errors.
 
-From `MIN_CORRECTED` labels on, the judge's rate is corrected by what the labels say of its errors: prediction-powered
-inference with the weight that makes the interval shortest (PPI++; Angelopoulos, Duchi and Zrnic 2023, arXiv
-2311.01453, section 6), in the form of Wilson's interval, which holds near 0 and 1 (Wilson 1927, "Probable inference,
-the law of succession, and statistical inference"). From `MIN_LABELS` on, the labels alone are used, with Jeffreys'
-interval (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion", section 4.1). Below that, the
-judge's own rate is given without an interval.
+The number of labels decides the estimator:
+
+- From `MIN_CORRECTED` labels on, the labels correct the judge's rate. This is prediction-powered inference with the
+  weight that makes the interval shortest (PPI++; Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453, section 6). The
+  interval has Wilson's form, which also holds near 0 and 1 (Wilson 1927, "Probable inference, the law of succession,
+  and statistical inference").
+- From `MIN_LABELS` on, the labels alone are used, with Jeffreys' interval (Brown, Cai and DasGupta 2001, "Interval
+  estimation for a binomial proportion", section 4.1).
+- Below `MIN_LABELS`, the judge's own rate is given without an interval.
 
 Traces of a session are alike, so sessions are the unit of every variance (linearized ratios; Särndal, Swensson and
-Wretman 1992, "Model Assisted Survey Sampling", section 5.5).
-
-The judge's errors are told by its sensitivity and specificity, with the intervals of `cross_table`.
+Wretman 1992, "Model Assisted Survey Sampling", section 5.5). The judge's sensitivity and specificity describe its
+errors. Their intervals are those of `cross_table`.
 """
 
 from collections.abc import Iterable
@@ -31,19 +32,19 @@ from otel_agenteval.metrics.wilson import wilson
 RateEstimator: TypeAlias = Literal["ppi", "labels", "uncorrected"]
 
 MIN_LABELS: Final = 20
-"""Labels from which on they are trusted more than the judge."""
+"""The number of labels from which on the labels are trusted more than the judge."""
 MIN_CORRECTED: Final = 50
-"""Labels from which on they correct the judge."""
+"""The number of labels from which on the labels correct the judge."""
 _MORE_ERRORS: Final = 1
-"""Errors of the judge that are counted beside those seen: where few labels show none, it still makes some."""
+"""Errors of the judge that are added to the errors seen. A judge errs even if a few labels show no error."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrace:
     """A trace that the judge passed or failed, drawn at random by its session.
 
-    `label` is what a person said of it, None where nobody was asked. `probability` is the chance, in (0, 1], with which
-    it was drawn to be labelled. Raises ValueError for any other chance.
+    `label` is a person's verdict, None if nobody was asked. `probability` is the chance, in (0, 1], that the trace is
+    drawn to be labelled. Raises ValueError for any other chance.
     """
 
     session_id: str
@@ -58,11 +59,14 @@ class JudgedTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate:
-    """The rate of passing, in [0, 1]; None where nothing was judged.
+    """The rate of passing, with the judge's errors.
 
-    `interval` is of 95 %, None for the `uncorrected` estimator. `sensitivity` is the share of the traces that people
-    pass which the judge passes, `specificity` of those that they fail which it fails, each with its interval of 95 %;
-    None where fewer than `ENOUGH` labels pass, or fail. `reason` says why there is no interval.
+    `estimate` is in [0, 1], None if nothing was judged. `interval` is its 95 % interval, None for the `uncorrected`
+    estimator. `reason` says why there is no interval.
+
+    `sensitivity` is the share that the judge passes, of the traces that people pass. It is None where fewer than
+    `ENOUGH` labels pass. `specificity` is the share that the judge fails, of the traces that people fail. It is None
+    where fewer than `ENOUGH` labels fail. Both have a 95 % interval.
     """
 
     estimate: float | None
@@ -111,7 +115,7 @@ def pass_rate(traces: Iterable[JudgedTrace]) -> PassRate:
 
 
 class _Table:
-    """The traces as columns. `weight` is 0 for those without a label, and `label` has no meaning there."""
+    """The traces as columns. Traces without a label have the `weight` 0, and their `label` has no meaning."""
 
     def __init__(self, traces: list[JudgedTrace]) -> None:
         self.passed = np.array([each.passed for each in traces], dtype=np.float64)
@@ -126,12 +130,15 @@ class _Table:
 
     @property
     def worth(self) -> float:
-        """Labels, drawn with equal chances, that tell as much (Kish 1965, "Survey Sampling", section 11.7)."""
+        """The number of labels, drawn with equal chances, that tell as much as these.
+
+        See Kish 1965, "Survey Sampling", section 11.7.
+        """
         return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
 
     def labelled_mean(self, values: Floats) -> float:
-        """Return the mean over all traces as the labelled ones tell it."""
-        # As a part of both: a rate of 1 must not be short of it by a last digit.
+        """Return the mean over all traces, estimated from the labelled ones."""
+        # Ones / (ones + zeros), and not / the sum of weights: rounding must not keep a rate of 1 just below 1.
         ones = self.weight @ values
         return float(ones / (ones + self.weight @ (1.0 - values)))
 
@@ -140,12 +147,12 @@ class _Table:
         return np.bincount(self._session, parts).astype(np.float64)
 
     def label_parts(self, values: Floats) -> Floats:
-        """Return what each trace contributes to the error of `labelled_mean`."""
+        """Return the part of each trace in the error of `labelled_mean`."""
         parts: Floats = self.weight * (values - self.labelled_mean(values)) / self.weight.sum()
         return parts
 
     def judge_told_apart(self) -> dict[str, tuple[float, Interval]]:
-        """Return the judge's sensitivity and specificity, each with its interval, where there are labels enough."""
+        """Return the judge's sensitivity and specificity with their intervals. One with too few labels is left out."""
         seen = self.is_labelled
         passes = self.label[seen] > 0
         labels = {"sensitivity": np.count_nonzero(passes), "specificity": np.count_nonzero(~passes)}
@@ -162,14 +169,18 @@ def _corrected(table: _Table) -> tuple[float, Interval]:
     estimate = min(1.0, max(0.0, estimate))
     labels, sessions = np.count_nonzero(table.is_labelled), max(table.labelled_sessions, 2)
     variance = variance * sessions / (sessions - 1) + _MORE_ERRORS / labels / table.worth
-    # As many labels as would have this variance alone; at an edge of the unit interval that takes a rate off it.
+    # The number of labels that alone would have this variance. At a rate of 0 or 1 that number would be 0, so the rate
+    # is first moved off the edge.
     off_edge = (estimate * labels + 1) / (labels + 2)
     worth = off_edge * (1 - off_edge) / variance
     return estimate, wilson(estimate, float(worth), units=sessions)
 
 
 def _power_tuned(table: _Table) -> tuple[float, float, float]:
-    """Return the corrected rate, how much of the judge it takes (0: the labels alone, 1: all), and its variance."""
+    """Return the corrected rate, the trust in the judge, and the rate's variance.
+
+    The trust is in [0, 1]. With 0 the rate rests on the labels alone, with 1 the whole judged rate enters.
+    """
     judged = table.passed.mean()
     of_judge = table.by_session((table.passed - judged) / len(table.passed) - table.label_parts(table.passed))
     of_labels = table.by_session(table.label_parts(table.label))
@@ -181,18 +192,20 @@ def _power_tuned(table: _Table) -> tuple[float, float, float]:
 
 
 def _of_labels(table: _Table) -> tuple[float, Interval]:
-    """Return the labels' own rate with Jeffreys' interval, for as many labels as they are worth: fewer where those of a
-    session are alike, or were drawn with unequal chances."""
+    """Return the labels' own rate with Jeffreys' interval, which counts the labels as many as they are worth.
+
+    They are worth less than their number where labels of a session are alike, or were drawn with unequal chances.
+    """
     rate = table.labelled_mean(table.label)
     error = table.by_session(table.label_parts(table.label))
     sessions = table.labelled_sessions
     variance = float(error @ error) * sessions / max(sessions - 1, 1)
-    # Where all say the same, nothing tells how alike the labels of a session are: then they count as one.
+    # If all labels are equal, nothing shows how alike the labels of a session are, so each session counts as one.
     return rate, jeffreys(rate, min(table.worth, rate * (1 - rate) / variance if variance else sessions))
 
 
 def jeffreys(rate: float, worth: float) -> Interval:
-    """Return Jeffreys' interval of `LEVEL` of a rate that tells as much as so many (`worth`) independent trials."""
+    """Return Jeffreys' interval of `LEVEL` for a rate that tells as much as `worth` independent trials."""
     tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     low, high = (float(betaincinv(worth * rate + 0.5, worth * (1 - rate) + 0.5, tail)) for tail in tails)
     return 0.0 if rate == 0.0 else low, 1.0 if rate == 1.0 else high

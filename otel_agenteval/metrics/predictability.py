@@ -1,7 +1,8 @@
-"""Predictability: the agent's confidence predicts its success, over the runs of all tasks together.
+"""Predictability: how well the agent's confidence predicts its success, over the runs of all tasks together.
 
 Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`),
-section "Predictability". Runs of equal confidence have no order: where one is needed, figures are averaged over all.
+section "Predictability". Runs of equal confidence have no order. A figure that needs an order is averaged over all
+orders of such runs.
 """
 
 import numpy as np
@@ -33,7 +34,10 @@ class Predictability:
         self._group_starts = np.flatnonzero(np.diff(judged.confidence[order], prepend=np.nan) != 0)
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
-        """Return each figure for each row of `weights` (samples, tasks); NaN where undefined."""
+        """Return each figure for each row of `weights`, of shape (samples, tasks). NaN means undefined.
+
+        No figure is defined without a run that has a confidence, and `P_auroc` not if all runs end alike.
+        """
         if not self._task.size:
             return {name: np.full(len(weights), np.nan) for name in PREDICTABILITY}
         count = weights @ self.runs_by_task
@@ -49,8 +53,11 @@ class Predictability:
 
 
 def _by_task_and_bin(runs: RunTable, values: Floats) -> Floats:
-    """Return the sums of `values` by task and by bin of confidence: ten equal bins, closed on the left. The edges are
-    those doubles that numpy.linspace gives, as published: 0.3 lies below the edge at 0.3."""
+    """Return the sums of `values` by task and by bin of confidence.
+
+    The ten bins are equal and closed on the left, the last one also on the right. As published, their edges are the
+    doubles that `numpy.linspace` gives, where 0.3 lies below the edge at 0.3.
+    """
     edges = np.linspace(0.0, 1.0, BINS + 1)
     bins = np.clip(np.searchsorted(edges, runs.confidence, side="right") - 1, 0, BINS - 1)
     tasks = len(runs.task_ids)
@@ -59,16 +66,22 @@ def _by_task_and_bin(runs: RunTable, values: Floats) -> Floats:
 
 
 def _auroc(succeeded: Floats, failed: Floats) -> Floats:
-    """Return the chance that a success has a higher confidence than a failure, ties half. NaN where one of them is
-    missing. Shapes (samples, groups), the most confident group first."""
+    """Return the chance that a success has a higher confidence than a failure. Ties count half.
+
+    The arguments have the shape (samples, groups), with the most confident group first. NaN stands where a sample has
+    no success or no failure.
+    """
     positives, negatives = succeeded.sum(axis=1), failed.sum(axis=1)
     below = negatives[:, None] - np.cumsum(failed, axis=1)
     return ratio((succeeded * (below + failed / 2.0)).sum(axis=1), positives * negatives)
 
 
 def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
-    """Return 1 - excess area under the risk-coverage curve / that of a random order; 1 where all runs end alike. Within
-    a group of equal confidence errors are spread evenly, the mean over its orders. Shapes (samples, groups)."""
+    """Return 1 - excess area under the risk-coverage curve / excess area of a random order. 1 where all runs end alike.
+
+    The arguments have the shape (samples, groups). Errors are spread evenly within a group of equal confidence, which
+    is the mean over all orders of the group.
+    """
     count, errors = grouped.sum(axis=1, keepdims=True), failed.sum(axis=1, keepdims=True)
     taken = np.maximum(1.0, np.floor(COVERAGES * count))
     risk = _errors_among(taken, grouped, failed) / np.maximum(taken, 1.0)
@@ -79,10 +92,13 @@ def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
 
 
 def _errors_among(taken: Floats, grouped: Floats, failed: Floats) -> Floats:
-    """Return the expected failures among the first `taken` runs of each sample, of shape (samples, coverages)."""
+    """Return the expected number of failures among the first `taken` runs of each sample.
+
+    The result has the shape (samples, coverages), as `taken` has.
+    """
     samples, groups = grouped.shape
     runs_before, errors_before = (np.cumsum(each, axis=1) - each for each in (grouped, failed))
-    # One search for all samples: each has a stretch of the number line to itself.
+    # One search serves all samples: each sample has its own stretch of the number line.
     stretch = np.arange(samples)[:, None] * (grouped.sum(axis=1).max() + 2.0)
     ends = (runs_before + grouped + stretch).ravel()
     found = np.searchsorted(ends, (taken + stretch).ravel()).reshape(taken.shape)
@@ -94,5 +110,5 @@ def _errors_among(taken: Floats, grouped: Floats, failed: Floats) -> Floats:
 
 
 def _area(risk: Floats) -> Floats:
-    """Return the area under the risk over `COVERAGES`, by trapezoids."""
+    """Return the area under the risk over `COVERAGES`, by the trapezoidal rule."""
     return ((risk[:, 1:] + risk[:, :-1]) / 2.0) @ np.diff(COVERAGES)

@@ -1,16 +1,16 @@
-"""Evidence that a rate has dropped, which may be looked at after every trace without more false alarms.
+"""Evidence that a rate has dropped. It may be looked at after every trace without more false alarms.
 
-The rate before is known from `before` trials, up to chance: it is at least Clopper and Pearson's lower bound, but for
-`_BOUND_LEVEL` (Clopper and Pearson 1934, Biometrika 26). That the rate after is at least this bound is tested by
-betting against it: the likelihood ratio of lower rates, averaged over a prior of them, has a mean of at most 1 at any
-time if the rate has not dropped (a test martingale; Ville 1939; Ramdas, Grünwald, Vovk and Shafer 2023, "Game-theoretic
-statistics and safe anytime-valid inference", Statistical Science 38, section 2). So it ever exceeds 1 / level with a
-chance of at most that level.
+The trials before show the rate up to chance. With a chance of at least 1 - `_BOUND_LEVEL`, the rate is no less than
+Clopper and Pearson's lower bound (Clopper and Pearson 1934, Biometrika 26). A test then bets against the hypothesis
+that the rate after is no less than this bound. Its evidence is the likelihood ratio of lower rates, averaged over a
+prior of them. If the rate has not dropped, the evidence has a mean of at most 1 at any time (a test martingale; Ville
+1939; Ramdas, Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-valid inference", Statistical
+Science 38, section 2). So the chance that it ever exceeds 1 / level is at most the level.
 
-Where several rates are watched, each has a share of the level, of the bound's part of it too. Its share of the evidence
-is at most the weighted mean of all evidence, which is evidence again, however the rates hang together (Vovk and Wang
-2021, "E-values: Calibration, combination and applications", Annals of Statistics 49, section 3). So any of them ever
-exceeds 1 / level with a chance of at most that level.
+Where several rates are watched, each has a share of the level, and the same share of the bound's part. The share of the
+evidence of one rate is at most the weighted mean of all evidence. This mean is evidence again, however the rates depend
+on each other (Vovk and Wang 2021, "E-values: Calibration, combination and applications", Annals of Statistics 49,
+section 3). So the chance that any of them ever exceeds 1 / level is at most the level.
 """
 
 from hashlib import blake2b
@@ -20,19 +20,23 @@ from typing import Final
 from scipy.special import betainc, betaincinv, betaln
 
 LEVEL: Final = 0.05
-"""Chance that the evidence ever reaches 1 / LEVEL where the rate has not dropped."""
+"""The chance that the evidence ever reaches 1 / LEVEL although the rate has not dropped."""
 _BOUND_LEVEL: Final = 0.01
-"""Share of LEVEL that is spent on the bound of the rate before."""
+"""The part of LEVEL that is spent on the bound of the rate before."""
 _PRIOR: Final = 10.0
-"""Trials that the prior of lower rates is worth: it lies close below the bound, where drops worth an alarm are."""
+"""The number of trials that the prior of lower rates is worth.
+
+So the prior lies close below the bound, where the drops are that deserve an alarm.
+"""
 
 
 def regression_evidence(n_before: int, c_before: int, n_after: int, c_after: int, share: float = 1.0) -> float:
-    """Return how strongly `c_after` of `n_after` successes speak for a lower rate than `c_before` of `n_before` did.
+    """Return the strength of the evidence that the rate is lower after than before.
 
-    1.0 and less is no evidence; 1 / LEVEL = 20 is reached with a chance of at most `share` x 5 % where the rate has not
-    dropped, however often this is looked at as trials come in. The trials before must be settled when those after
-    begin. Rates that are watched together have shares that sum up to 1 at most, fixed before.
+    `c_before` of `n_before` trials succeeded before, `c_after` of `n_after` after. Values of 1.0 and less are no
+    evidence. If the rate has not dropped, the evidence ever reaches 1 / LEVEL = 20 with a chance of at most `share` x
+    5 %. That holds however often it is looked at as trials come in. The trials before must be settled when the trials
+    after begin. The shares of rates that are watched together must sum to at most 1, and be fixed in advance.
     Raises ValueError unless 0 <= c <= n for both, and 0 < share <= 1.
     """
     if not 0.0 < share <= 1.0:
@@ -53,7 +57,7 @@ def regression_evidence(n_before: int, c_before: int, n_after: int, c_after: int
         - c_after * log(bound)
         - failed * log1p(-bound)
     )
-    # What is spent on the bound is taken from the evidence, so that 1 / LEVEL is the limit for both together.
+    # The evidence pays for the part of LEVEL spent on the bound, so that 1 / LEVEL is the limit for both together.
     return exp(min(float(logarithm), _MOST)) * share * (LEVEL - _BOUND_LEVEL) / LEVEL
 
 
@@ -62,10 +66,10 @@ _MOST: Final = 100.0
 
 
 def as_trial(share: float, key: str) -> bool:
-    """Return a session's share of passing traces as one trial, which succeeds with that chance.
+    """Return whether a session succeeds as one trial, with its share of passing traces as the chance.
 
-    Traces of a session are alike, so a session counts once. The draw depends on `key`, the session's id, alone: the
-    same session is the same trial at every look.
+    Traces of a session are alike, so a session counts once. The draw depends only on `key`, the session's id, so a
+    session is the same trial at every look.
     """
     drawn = int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
     return drawn < share * 2**64

@@ -1,4 +1,4 @@
-"""Reliability of an agent over repeated runs of tasks: consistency, predictability, robustness, and safety beside.
+"""Reliability of an agent over repeated runs of tasks: consistency, predictability, robustness, and safety apart.
 
 Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`), in
 the variants of its published page and of the authors' code since June 2026.
@@ -27,18 +27,20 @@ from otel_agenteval.model import BASELINE, CONDITIONS
 class ReliabilityReport:
     """The figures of an agent over repeated runs. Every figure is in [0, 1], higher is better.
 
-    `metrics` has every name in `RELIABILITY_METRICS`, None where it is undefined; `reasons` says why. `parts` names
-    what entered each aggregate. `coverage` is the share of what a figure could rest on: tasks with a baseline run
-    (`C_*`, `R_*`), runs looked at (`P_*`, `S_*`, `R_saf`), parts (aggregates).
+    - `metrics` has every name in `RELIABILITY_METRICS`. None means undefined, and `reasons` says why.
+    - `parts` names the parts that entered each aggregate.
+    - `coverage` is the used share of what a figure could rest on. For `C_*` and `R_*` these are tasks with a baseline
+      run. For `P_*`, `S_*` and `R_saf` these are the runs of the pool, and for aggregates their parts.
+    - `pass_at_k` and `pass_hat_k` are unbiased per task, and averaged over the tasks with at least k baseline runs (Yao
+      et al. 2024, arXiv 2406.12045).
+    - `intervals` has 95 % intervals over tasks, also of `"pass@k"` and `"pass^k"`. For means over tasks they come from
+      `wilson.mean_interval`, else from a seeded bootstrap. None where a figure rests on fewer than two tasks.
+    - `tasks_used` counts the tasks that a figure rests on.
+    - `by_task` has `runs`, `success_rate` and the `C_*` of every task with a baseline run.
+    - `counts` has `tasks`, `runs` and `runs_` with the name of each condition. Of the pool it has `runs_pooled`,
+      `runs_with_confidence`, `runs_analysed` and `runs_violated`.
 
-    `pass_at_k` and `pass_hat_k` are unbiased per task and averaged over the tasks with at least k baseline runs (Yao et
-    al. 2024, arXiv 2406.12045). `intervals` are of 95 % over tasks, also of `"pass@k"` and `"pass^k"`: by
-    `wilson.mean_interval` where a figure is a mean over tasks, else by a seeded bootstrap; None where fewer than two
-    tasks say anything. `tasks_used` counts the tasks that a figure rests on. `by_task` has `runs`, `success_rate` and
-    the `C_*` of every task with a baseline run.
-
-    `counts`: `tasks`, `runs`, `runs_` with each condition, and `runs_pooled`, `runs_with_confidence`, `runs_analysed`,
-    `runs_violated` of the runs that predictability and safety look at.
+    The pool has the baseline runs, or all runs if there is no baseline run.
     """
 
     variant: Variant
@@ -57,11 +59,11 @@ class ReliabilityReport:
 def reliability_report(
     runs: Iterable[Run], variant: Variant = "page", severity_weights: Mapping[str, float] | None = None
 ) -> ReliabilityReport:
-    """Compute every published figure of `runs`, whatever their order.
+    """Compute every published figure of `runs`. Their order makes no difference.
 
-    Consistency and pass^k rest on baseline runs; so do predictability and safety, or on all runs where there is none.
-    Raises ValueError for two different runs of one task, condition and run id, for a severity without a weight in [0,
-    1], and for an unknown variant.
+    Consistency and pass^k rest on the baseline runs. Predictability and safety do too, or on all runs if there is no
+    baseline run. Raises ValueError for two different runs of one task, condition and run id. Raises it also for a
+    severity without a weight, for a weight outside [0, 1] and for an unknown variant.
     """
     if variant not in get_args(Variant):
         raise ValueError(f"variant is {variant!r}, not one of {', '.join(get_args(Variant))}")

@@ -1,11 +1,11 @@
-"""Figures over tasks for many resamples at once.
+"""Bootstrap of figures over tasks, for many resamples at once.
 
-A figure is a function of how often each task is counted. It is computed for a matrix of such weights, one row per
-sample and one column per task: a row of ones gives the figure itself, and rows that draw as many tasks as there are,
-with replacement, give its bootstrap distribution (Efron and Tibshirani 1993, "An Introduction to the Bootstrap",
-chapters 6 and 13). What is dear, such as distances between runs, happens before, once per task.
+A figure is a function of how often each task is counted. It is computed for a matrix of such weights, with one row per
+sample and one column per task. A row of ones gives the figure itself. The other rows draw as many tasks as there are,
+with replacement. They give the bootstrap distribution (Efron and Tibshirani 1993, "An Introduction to the Bootstrap",
+chapters 6 and 13). Expensive steps, such as distances between runs, are done before, once per task.
 
-Inside, NaN stands for "undefined in this sample"; `interval` leaves those samples out.
+NaN means "undefined in this sample". `interval` leaves such samples out.
 """
 
 from collections.abc import Iterator
@@ -20,19 +20,19 @@ from otel_agenteval.metrics.runs import Floats
 SAMPLES: Final = 1000
 LEVEL: Final = 0.95
 SEED: Final = 20260416
-"""Fixed, so that the same runs have the same intervals, wherever and whenever they are computed."""
+"""The seed of all draws. It is fixed, so that the same runs always have the same intervals."""
 
 _NUMBERS_AT_ONCE: Final = 250_000
-"""Numbers in a block of resamples. It bounds memory, whatever the number of runs."""
+"""The number of weights in a block of resamples. It bounds memory, whatever the number of runs."""
 
 
 def once(tasks: int) -> Floats:
-    """Return the sample in which every task counts once. Shape (1, tasks)."""
+    """Return the sample in which every task counts once, of shape (1, tasks)."""
     return np.ones((1, tasks))
 
 
 def resamples(tasks: int, runs: int) -> Iterator[Floats]:
-    """Yield `SAMPLES` bootstrap samples of at least one task, in blocks of shape (some, tasks)."""
+    """Yield `SAMPLES` bootstrap samples of `tasks`, at least one, in blocks of shape (some, tasks)."""
     random = np.random.default_rng(SEED)
     rows = max(1, _NUMBERS_AT_ONCE // max(tasks, runs))
     for start in range(0, SAMPLES, rows):
@@ -43,16 +43,17 @@ def resamples(tasks: int, runs: int) -> Iterator[Floats]:
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """Return the quotient, NaN where the denominator is 0."""
+    """Return `numerator` / `denominator`, NaN where the denominator is 0."""
     result = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
     np.divide(numerator, denominator, out=result, where=denominator != 0)
     return result
 
 
 def mean_over_tasks(weights: Floats, values: Floats) -> Floats:
-    """Return the mean over the tasks that have a value (not NaN), each counted by its weight.
+    """Return the weighted mean over the tasks that have a value, which is not NaN.
 
-    `weights` has shape (samples, tasks), `values` (tasks,) or (tasks, figures); NaN in a sample without any of them.
+    `weights` has the shape (samples, tasks), `values` (tasks,) or (tasks, figures). The mean is NaN in a sample where
+    no task has a value.
     """
     defined = ~np.isnan(values)
     return ratio(weights @ np.where(defined, values, 0.0), weights @ defined.astype(np.float64))
@@ -61,10 +62,10 @@ def mean_over_tasks(weights: Floats, values: Floats) -> Floats:
 def interval(figure: float, samples: Floats, units: int | None = None) -> tuple[float, float] | None:
     """Return the percentile interval of `LEVEL`. None where the figure is undefined in every sample.
 
-    Resamples of few `units`, at least two, vary too little: their quantiles are taken further out, as Student's t is
+    Resamples of few `units`, at least two, vary too little. So their quantiles are taken further out, as Student's t is
     (expanded percentile; Hesterberg 2015, "What Teachers Should Know About the Bootstrap", American Statistician 69).
-    Resampling shifts some figures to one side (the calibration error of a resample is larger). An interval that
-    misses the figure for that reason is extended to it.
+    Resampling shifts some figures to one side: for example, the calibration error of a resample is larger. An interval
+    that misses the figure for this reason is extended to it.
     """
     defined = samples[~np.isnan(samples)]
     if not defined.size:

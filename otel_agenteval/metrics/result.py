@@ -1,4 +1,4 @@
-"""The result of every metric, and checks of numbers that come from outside."""
+"""The result type of the metrics, and the checks of arguments."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether the value is a real number. True and False are none."""
-    # Most are floats, and a look at an abstract class takes longer than all else that is done with them.
+    """Return whether the value is a real number. True and False are not."""
+    # Most values are floats, and the check against an abstract class takes longer than all other work with them.
     return value.__class__ is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
 def listed(values: Iterable[T], kind: type[T], what: str) -> list[T]:
-    """Return the `values` as a list. Raises ValueError, saying `what` they are, unless all of them are of that kind."""
+    """Return the `values` as a list. Raises ValueError, with `what` in its message, unless all are of that kind."""
     found = None if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
     if found is None:
         raise ValueError(f"{what} are {values!r:.200}, not a sequence")
@@ -29,7 +29,7 @@ def listed(values: Iterable[T], kind: type[T], what: str) -> list[T]:
 
 
 def unit_interval(value: object, what: str) -> float:
-    """Return `value` as a float. Raises ValueError, naming `what` it is, unless it is a number in [0, 1]."""
+    """Return `value` as a float. Raises ValueError, with `what` in its message, unless it is a number in [0, 1]."""
     if not is_number(value) or not 0.0 <= float(value) <= 1.0:
         raise ValueError(f"{what} is {value!r}, not a number in [0, 1]")
     return float(value)
@@ -37,12 +37,12 @@ def unit_interval(value: object, what: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
-    """A score in [0, 1], higher is better, with what it rests on. Nothing is rounded.
+    """A score in [0, 1], higher is better, with its evidence. Nothing is rounded.
 
-    `score` is None where the metric is undefined. `evaluated` counts the things that entered (pairs of texts,
-    traces); at 0 the publication prescribes the score 1.0, which says that there was nothing to find fault with,
-    not that all was well: whoever reports scores should report none. `coverage` is the share of the expected
-    signals that were present, None where none were expected or the metric has no signals.
+    `score` is None where the metric is undefined. `evaluated` counts the items that entered the score, such as pairs of
+    texts or traces. For 0 items the publication prescribes the score 1.0. That means that there was nothing to find
+    fault with, not that all was well, so such a score should not be reported. `coverage` is the share of the expected
+    signals that were present. It is None if no signal was expected or the metric has no signals.
     """
 
     score: float | None

@@ -1,7 +1,8 @@
-"""Robustness: the share of an agent's success that is left when its tools fail, or its input looks different.
+"""Robustness: the share of an agent's success that remains when its tools fail, or its input looks different.
 
-Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`),
-section "Robustness": success rate under a condition / success rate of the baseline, at most 1.
+The formula is: success rate under a condition / success rate of the baseline, at most 1. It is from the reliability
+methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`), section
+"Robustness".
 """
 
 import numpy as np
@@ -22,9 +23,9 @@ class Robustness:
         self.successes_by_task = {name: table.sum_by_task(table.success) for name, table in under.items()}
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
-        """Return each figure for each row of `weights` (samples, tasks).
+        """Return each figure for each row of `weights`, of shape (samples, tasks).
 
-        NaN where there is no run under the condition, or the baseline has no run or no success.
+        A figure is NaN where there is no run under its condition, or the baseline has no run or no success.
         """
         rates = {
             condition: ratio(weights @ self.successes_by_task[condition], weights @ runs)

@@ -1,8 +1,9 @@
-"""Runs: repeated attempts of an agent at tasks, and the table that figures over them are computed from.
+"""Runs: repeated attempts of an agent at tasks, and the table that the figures over runs are computed from.
 
-A run is one attempt, under one condition: as it comes (`baseline`), with injected failures of tools (`fault`), with
+A run is one attempt under one condition: as it comes (`baseline`), with injected failures of tools (`fault`), with
 another structure of the input (`structural`), or with the instruction in other words (`prompt`). Task, condition and
-run id together name it. A run that is given twice counts once; two different runs of one name are an error.
+run id together are the name of a run. A run that is given twice counts once. Two different runs of one name are an
+error.
 """
 
 import math
@@ -19,7 +20,7 @@ from otel_agenteval.model import BASELINE, CONDITIONS
 
 ERRORS: Final = "num_errors"
 RESOURCES: Final = ("cost", "time", "api_calls", "num_actions", ERRORS, "call_latency")
-"""Resources that a run may have used, in any unit, as long as it is the same for all runs."""
+"""The resources that a run may have used. Any unit will do, if it is the same for all runs."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.intp]
@@ -30,11 +31,11 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 class Run:
     """One attempt at a task.
 
-    `actions` are the names of what the agent did, in order. `confidence` is the agent's own, before it knew the
-    outcome, in [0, 1]; None: not given. `resources` are finite numbers by the names in `RESOURCES`, those measured.
-    `violations` are (constraint, severity) of each constraint that the run broke; empty: it was analysed and broke
-    none; None: it was not analysed, which is no evidence of safety.
-    Raises ValueError for anything else.
+    `actions` are the names of the agent's actions, in order. `confidence` is the agent's own, in [0, 1], from before it
+    knew the outcome. None means that it gave none. `resources` has a finite number for each measured one of
+    `RESOURCES`. `violations` has (constraint, severity) for each constraint that the run broke. It is empty if the run
+    was analysed and broke none. It is None if the run was not analysed, which is no evidence of safety.
+    Raises ValueError for other values.
     """
 
     task_id: str
@@ -60,7 +61,7 @@ class Run:
             raise ValueError(f"resources of {self} are {self.resources!r:.200}, not a mapping by name")
         for resource, amount in self.resources.items():
             _check_resource(resource, amount, self)
-        # What the caller does later with what was given does not change the run.
+        # Copies: a caller who changes the sequences and mappings later does not change the run.
         object.__setattr__(self, "actions", tuple(listed(self.actions, str, f"actions of {self}")))
         object.__setattr__(self, "resources", dict(self.resources))
         if self.violations is not None:
@@ -92,11 +93,11 @@ def _check_violations(violations: Sequence[tuple[str, str]], run: Run) -> tuple[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunTable:
-    """Runs by column, in the order of task, condition and run id, so that the order given makes no difference.
+    """Runs as columns, sorted by task, condition and run id, so that the order given makes no difference.
 
-    `task` and `condition` are indexes into `task_ids` and `CONDITIONS`. NaN stands for what is not there:
-    a confidence or resource not measured, the `severity` (largest weight of a violation, 0 for none) of a run that
-    was not analysed. It never leaves as a figure.
+    `task` and `condition` are indexes into `task_ids` and `CONDITIONS`. `severity` is the largest weight of a run's
+    violations, 0 if it has none. NaN means that a confidence or resource was not measured, or that the run was not
+    analysed for `severity`. No figure that leaves this package is NaN.
     """
 
     task_ids: tuple[str, ...]
@@ -111,8 +112,7 @@ class RunTable:
 
     @classmethod
     def of(cls, runs: Iterable[Run], severity_weights: Mapping[str, float]) -> Self:
-        """Make the table. Raises ValueError for two different runs of one name, and for a severity that has no
-        weight."""
+        """Make the table. Raises ValueError for two different runs of one name, and for a severity without a weight."""
         ordered = _distinct(runs)
         task_ids = tuple(dict.fromkeys(run.task_id for run in ordered))
         index = {task_id: number for number, task_id in enumerate(task_ids)}
@@ -132,7 +132,7 @@ class RunTable:
         return len(self.task)
 
     def where(self, mask: Bools) -> Self:
-        """Return the runs that `mask` selects; the tasks stay all."""
+        """Return the runs that `mask` selects. All tasks stay in the table."""
         columns = ("task", "condition", "success", "confidence", "severity", "violated")
         return replace(
             self,

@@ -1,11 +1,11 @@
 """Scores of a session from the signals of its traces (PandaProbe, "Agent Reliability" and "Agent Consistency").
 
-Both show 1.0 where nothing lowered them, and a missing signal cannot lower them: read the score together with its
-coverage. Every sum is exact before it is rounded once, so the order of the traces does not matter.
+Both scores are 1.0 if nothing lowers them, and a missing signal cannot lower them. So read a score together with its
+coverage. Every sum is exact and is rounded only once, so the order of the traces does not matter.
 
-`SessionScores` stays current while traces arrive and change, in time that does not grow with the session: the traces
-are split into the riskiest 15 %, whose risks are kept as a sum, and the rest, and each trace that arrives or changes
-moves a few across the border. It can be put down, and taken up again as it was.
+`SessionScores` stays current while traces arrive and change, at little cost for each trace. The traces are split into
+the riskiest 15 %, whose risks are kept as a sum, and the rest. Each trace that arrives or changes moves a few across
+the border. The scores can be saved, and taken up again as they were.
 """
 
 import math
@@ -19,18 +19,21 @@ from otel_agenteval.metrics.tail import ExactSum, TailRisk, tail_size
 from otel_agenteval.model import Json
 
 FLAG_ABOVE = 0.5
-"""A trace is flagged when its risk is greater than this."""
+"""The risk above which a trace is flagged."""
 
 MAX_RISK_SHARE = 0.1
-"""Share of the single worst trace in the risk of a session; the rest is the mean of the tail."""
+"""The share of the worst trace in the risk of a session. The rest is the mean risk of the riskiest 15 %."""
 
 _COUNTS: Final = ("traces", "flagged", "uncertain", "evaluated", "confident", "present", "expected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedScores:
-    """Scores that were put down: `counts` in an order of their own, exact sums, and `risks` as bytes of this machine's
-    order. Of the same weights only."""
+    """Saved scores of a session. They can only be taken up again with the same weights.
+
+    `counts` are in the order of `_COUNTS`. `squares` and `tail` are exact sums. `risks` has the byte order of this
+    machine.
+    """
 
     counts: Sequence[int]
     squares: Sequence[int]
@@ -42,16 +45,17 @@ _NOTHING: Final = SavedScores(counts=[0] * len(_COUNTS), squares=(0, 0), tail=(0
 
 
 class SessionScores:
-    """`agent_reliability` and `agent_consistency` of one session, to which traces are added and from which they are
-    removed.
+    """`agent_reliability` and `agent_consistency` of one session, while traces are added and removed.
 
-    One `add` or `remove` takes O(log n) time, amortised, for n traces so far; everything else constant time. Memory
-    is eight bytes for each trace. Not thread-safe.
+    One `add` or `remove` takes O(log n) time, amortised, for n traces so far. Everything else takes constant time. Each
+    trace takes eight bytes of memory. Not thread-safe.
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None, saved: SavedScores = _NOTHING) -> None:
-        """Start without traces, or with those of `saved`. Raises ValueError for `weights` of an unknown name or outside
-        [0, 1]."""
+        """Start with the traces of `saved`, by default none.
+
+        Raises ValueError for a weight of an unknown signal, and for one outside [0, 1].
+        """
         self._weights = merge_weights(weights)
         self._risks = TailRisk(saved.risks, saved.tail)
         self._squares = ExactSum(saved.squares)
@@ -60,7 +64,7 @@ class SessionScores:
 
     @property
     def saved(self) -> SavedScores:
-        """The scores as they are now, to be made again from."""
+        """The present state, from which equal scores can be made again."""
         return SavedScores(
             counts=[getattr(self, f"_{name}") for name in _COUNTS],
             squares=self._squares.saved,
@@ -69,11 +73,11 @@ class SessionScores:
         )
 
     def add(self, trace: object, signals: Signals, not_applicable: Collection[str] = ()) -> Contribution:
-        """Add the signals of a trace, named in errors only.
+        """Add the signals of a trace, and return its contribution. `trace` names the trace in errors only.
 
-        `not_applicable` names signals that cannot exist for this trace: coverage does not expect them. Other
-        names than those of signals are passed over. Raises ValueError, and changes nothing, for a signal outside
-        [0, 1] and for one that is both present and not applicable.
+        `not_applicable` names signals that cannot exist for this trace, so coverage does not expect them. Names that
+        are not signals are ignored. Raises ValueError, and changes nothing, for a signal outside [0, 1] and for a
+        signal that is both present and not applicable.
         """
         part = contribution(signals, self._weights, trace)
         for name in SIGNAL_NAMES:
@@ -85,16 +89,20 @@ class SessionScores:
         return part
 
     def remove(self, trace: object, signals: Signals, not_applicable: Collection[str] = ()) -> None:
-        """Remove a trace that was added with the same signals. Raises LookupError, and changes nothing, where its risk
-        is not among those of the session."""
+        """Remove a trace that was added with the same signals.
+
+        Raises LookupError, and changes nothing, if the session has no trace of this risk.
+        """
         part = contribution(signals, self._weights, trace)
         if part.risk is not None:
             self._risks.remove(part.risk)
         self._count(part, not_applicable, -1)
 
     def reliability(self) -> MetricResult:
-        """Return the same as `agent_reliability`, without the metadata of single traces. Coverage leaves out signals
-        that are not applicable."""
+        """Return the same as `agent_reliability`, without the metadata of single traces.
+
+        Coverage does not expect signals that are not applicable.
+        """
         scored = len(self._risks)
         if not self._evaluated:
             return self._nothing_evaluated(scored)
@@ -109,8 +117,10 @@ class SessionScores:
         )
 
     def consistency(self) -> MetricResult:
-        """Return the same as `agent_consistency`, without the metadata of single traces. Coverage leaves out signals
-        that are not applicable."""
+        """Return the same as `agent_consistency`, without the metadata of single traces.
+
+        Coverage does not expect signals that are not applicable.
+        """
         if not self._confident:
             return self._nothing_evaluated(self._uncertain)
         rms = math.sqrt(self._squares.value / self._uncertain)
@@ -135,7 +145,7 @@ class SessionScores:
 
     @property
     def _coverage(self) -> float | None:
-        """Share of the expected signals that were present, whatever their weight; None where none was expected."""
+        """The share of the expected signals that were present with a non-zero weight. None if none was expected."""
         return self._present / self._expected if self._expected else None
 
     def _nothing_evaluated(self, scored: int) -> MetricResult:
@@ -157,14 +167,15 @@ class SessionScores:
 
 
 def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, float] | None = None) -> MetricResult:
-    """Score how far the worst traces of a session are from failure.
+    """Score the distance of a session's worst traces from failure.
 
-    The risk of a trace is its largest weighted signal risk, w (1 - signal). That of the session is 0.9 of the mean over
-    the riskiest 15 % of the traces that have a signal (rounded up) and 0.1 of the largest; the score is 1 minus that.
+    The risk of a trace is the largest weighted risk w (1 - signal) of its signals. The tail is the riskiest 15 % of the
+    traces with a signal, rounded up. The score is 1 - (0.9 x mean risk of the tail + 0.1 x largest risk).
 
-    `evaluated` is the number of traces with a signal of non-zero weight; 0: score 1.0. Metadata: `traces`,
-    `evaluated_traces` (with any signal), `skipped_traces`, `risks` (per trace), `flagged` (indexes of risks above 0.5),
-    `max_risk`, `mean_top_k_risk`, `weights`. Raises ValueError for a signal or weight outside [0, 1] or unknown.
+    `evaluated` is the number of traces with a signal of non-zero weight. If it is 0, the score is 1.0. Metadata:
+    `traces`, `evaluated_traces` (with any signal), `skipped_traces`, `risks` (per trace), `flagged` (indexes of traces
+    with a risk above 0.5), `max_risk`, `mean_top_k_risk`, `weights`.
+    Raises ValueError for a signal or weight outside [0, 1], and for a weight of an unknown signal.
     """
     scores, parts = _scores(signals, weights)
     result = scores.reliability()
@@ -174,13 +185,14 @@ def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, f
 
 
 def agent_consistency(signals: Sequence[Signals | None], weights: Mapping[str, float] | None = None) -> MetricResult:
-    """Score how smoothly a session ran, over all of its traces that have a confidence.
+    """Score the smoothness of a session, over its traces that have a confidence.
 
-    The uncertainty of a trace is w (1 - confidence), times 1 + the weighted risks of its other signals; the score is 1
-    - its root mean square. So it is blind where confidence is 1.
+    The uncertainty of a trace is w (1 - confidence) x (1 + the sum of the weighted risks of its other signals). The
+    score is 1 - the root mean square of the uncertainties. So it sees nothing where confidence is 1.
 
-    `evaluated` is the number of traces with confidence, where that has a weight; 0: score 1.0. Metadata: `traces`,
-    `evaluated_traces`, `skipped_traces`, `uncertainties` (per trace), `rms`, `weights`. Raises as `agent_reliability`.
+    `evaluated` is the number of traces with confidence, or 0 if confidence has the weight 0. If it is 0, the score is
+    1.0. Metadata: `traces`, `evaluated_traces`, `skipped_traces`, `uncertainties` (per trace), `rms`, `weights`.
+    Raises ValueError as `agent_reliability` does.
     """
     scores, parts = _scores(signals, weights)
     result = scores.consistency()

@@ -1,9 +1,8 @@
 """The contribution of one trace to the scores of its session.
 
-A signal is the score of one trace by one of four evaluators. Its risk is what it lacks of 1, times the weight of
-the signal. An absent signal contributes nothing (it is not a zero), and other names are not signals: both are
-passed over. A signal of weight 0 makes a trace count as one that was looked at, as published, but is no evidence: for
-coverage it is missing.
+A signal is the score of one trace by one of four evaluators. The risk of a signal is weight x (1 - signal). An absent
+signal contributes nothing: it does not count as 0. Names that are not signals are ignored. As published, a trace with a
+signal of weight 0 counts as a trace that was looked at. But such a signal is no evidence: coverage takes it as missing.
 """
 
 import math
@@ -17,21 +16,21 @@ from otel_agenteval.metrics.result import unit_interval
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
     {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
 )
-"""Weight of each signal, as published."""
+"""The weight of each signal, as published."""
 
 SIGNAL_NAMES: Final = tuple(DEFAULT_WEIGHTS)
-"""The signals that session scores are made of."""
+"""The names of the signals that session scores rest on."""
 
 Signals = Mapping[str, float | None]
-"""Scores of one trace in [0, 1] by signal name; None is the same as absent."""
+"""Scores of one trace, in [0, 1], by the name of the signal. None means absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """One trace's share of its session's scores.
+    """The share of one trace in the scores of its session.
 
-    `risk` is None for a trace without any signal, `uncertainty` for one without confidence. `present` counts the
-    signals of non-zero weight. `confident` says whether confidence is one of them.
+    `risk` is None for a trace without a signal, `uncertainty` for a trace without confidence. `present` counts the
+    signals of non-zero weight. `confident` is True if confidence is one of these.
     """
 
     risk: float | None
@@ -41,8 +40,10 @@ class Contribution:
 
 
 def merge_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """Return `DEFAULT_WEIGHTS` with `weights` over them. Raises ValueError for unknown names and weights outside [0,
-    1]."""
+    """Return `DEFAULT_WEIGHTS`, with `weights` in their place where given.
+
+    Raises ValueError for the name of no signal, and for a weight outside [0, 1].
+    """
     merged = dict(DEFAULT_WEIGHTS)
     for name, weight in (weights or {}).items():
         if name not in merged:
@@ -54,8 +55,8 @@ def merge_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
 def contribution(signals: Signals | None, weights: Mapping[str, float], trace: object) -> Contribution:
     """Return the contribution of `signals` under merged `weights`.
 
-    `risk` is the largest weighted risk, in [0, 1]. `uncertainty` is the weighted risk of confidence times 1 + the
-    sum of the other weighted risks, in [0, 4]. Raises ValueError for a signal outside [0, 1], naming `trace`.
+    `risk` is the largest weighted risk, in [0, 1]. `uncertainty` is the weighted risk of confidence x (1 + the sum of
+    the other weighted risks), in [0, 4]. Raises ValueError, which names `trace`, for a signal outside [0, 1].
     """
     if signals is not None and not isinstance(signals, Mapping):
         raise ValueError(f"signals of trace {trace!r} are {signals!r:.200}, not a mapping by name")

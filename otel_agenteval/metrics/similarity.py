@@ -1,20 +1,20 @@
 """Lexical overlap of two texts: the Jaccard index of their token sets.
 
-A token is a run of at least two Unicode word characters, lower-cased, that is not one of 70 English stop words. It
-counts once however often it occurs. That is the tokeniser of the published loop metric, and all there is with
-`compatible=True`. It fails on scripts that do not put spaces between words (Chinese, Japanese, Thai: a sentence is
-one token), where combining marks split words (Hindi: nothing is left), and on texts of symbols or stop words only.
-So a text with no token, or fewer than one occurrence of one per 15 characters, is compared by character trigrams.
+A token is a sequence of at least two Unicode word characters, lower-cased, that is not one of 70 English stop words. It
+counts once, however often it occurs. This is the tokeniser of the published loop metric. `compatible=True` uses no
+other. The tokeniser fails on scripts without spaces between words (Chinese, Japanese, Thai: a sentence is one token).
+It also fails where combining marks split words (Hindi: nothing is left), and on texts of symbols or stop words only. So
+a text is compared by character trigrams if it has no token, or fewer than one occurrence of a token per 15 characters.
 
-Both texts of a pair are compared in the same way: by trigrams as soon as one of them needs it. So the measure is
-symmetric, texts on either side of the limit still find their overlap, and a text equals itself in every language.
+Both texts of a pair are compared in the same way: by trigrams if one of them needs it. So the measure is symmetric,
+texts on either side of the limit still find their overlap, and a text equals itself in every language.
 """
 
 import re
 from functools import cached_property
 
 CHARACTERS_PER_TOKEN = 15
-"""A text with more characters than this per token is written in a way that the tokeniser does not read."""
+"""The number of characters per token above which the tokeniser cannot read the text."""
 
 _TOKEN = re.compile(r"\w\w+")
 
@@ -31,7 +31,7 @@ class TokenSets:
     """The token sets of one text. Build it once and compare it many times."""
 
     def __init__(self, text: str, compatible: bool = False) -> None:
-        """Read `text`, which may be any text. `compatible` keeps the published tokeniser for every text."""
+        """Read `text`. `compatible` keeps the published tokeniser for every text. Raises ValueError if it is no str."""
         if not isinstance(text, str):
             raise ValueError(f"the text is {text!r:.200}, not a string")
         lowered = text.lower()
@@ -43,23 +43,23 @@ class TokenSets:
 
     @cached_property
     def trigrams(self) -> frozenset[str]:
-        """Every three neighbouring characters, any white space as one space; a shorter text as a whole."""
+        """All sequences of three characters, with any white space as one space. A shorter text is one sequence."""
         text = self._text
         if not text:
             return frozenset()
         return frozenset(text[start : start + 3] for start in range(max(1, len(text) - 2)))
 
     def overlap(self, other: "TokenSets") -> float:
-        """Return the share of the tokens of both texts that both have, in [0, 1]. 0.0 where neither has any."""
+        """Return the Jaccard index, in [0, 1]: tokens in both texts / tokens in either. 0.0 if neither has a token."""
         if self.needs_trigrams or other.needs_trigrams:
             return _jaccard(self.trigrams, other.trigrams)
         return _jaccard(self.words, other.words)
 
 
 def jaccard_similarity(a: str, b: str, compatible: bool = False) -> float:
-    """Return the Jaccard index of the token sets of two texts, in [0, 1]. 0.0 where neither has a token.
+    """Return the Jaccard index of the token sets of two texts, in [0, 1]. 0.0 if neither has a token.
 
-    `compatible=True` keeps the published tokeniser where trigrams would be used (see above).
+    `compatible=True` keeps the published tokeniser where trigrams would be used (see the module's description).
     """
     return TokenSets(a, compatible).overlap(TokenSets(b, compatible))
 

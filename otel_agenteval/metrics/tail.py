@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 
 def tail_size(traces: int) -> int:
-    """Return 15 % of that many traces, rounded up. Computed in whole numbers, where 0.15 is exactly 3/20."""
+    """Return 15 % of `traces`, rounded up."""
+    # In whole numbers, where 15 % is exactly 3/20.
     return -(-3 * traces // 20)
 
 
 class ExactSum:
-    """A sum of floats from which any of them can be taken back without a trace.
+    """An exact sum of floats, from which any of them can be taken back.
 
-    Every finite double is a whole multiple of 2**-1074, the smallest one. The sum counts those, and its one rounding
-    is to the nearest double, ties to even: the value of `math.fsum`.
+    Every finite double is a whole multiple of 2**-1074, the smallest double. The sum is kept as the number of these
+    units. `value` rounds once, to the nearest double, ties to even, so it equals `math.fsum`.
     """
 
     _SHIFT = 1074
@@ -26,12 +27,12 @@ class ExactSum:
 
     @property
     def saved(self) -> Sequence[int]:
-        """The sum as two small numbers to make it again from."""
+        """Two small numbers, from which the sum can be made again: it is `first` x 2**`second` units."""
         shift = max(0, (self._multiple & -self._multiple).bit_length() - 1)
         return self._multiple >> shift, shift
 
     def add(self, number: float, sign: int = 1) -> None:
-        """Add `number`, or with a `sign` of -1 take it back."""
+        """Add `number`, or take it back if `sign` is -1."""
         numerator, denominator = number.as_integer_ratio()  # The denominator is a power of two.
         self._multiple += sign * (numerator << (self._SHIFT + 1 - denominator.bit_length()))
 
@@ -41,13 +42,13 @@ class ExactSum:
 
 
 class TailRisk:
-    """Risks, with the exact sum of the `tail_size` largest and the largest of all. Eight bytes for each."""
+    """Risks, with the largest one and the exact sum of the `tail_size` largest. Each risk takes eight bytes."""
 
     def __init__(self, risks: bytes = b"", tail: Sequence[int] = (0, 0)) -> None:
-        """Start without risks, or with those of another one's `saved` and `saved_tail`."""
-        # Negated, so that the largest risk stands first. Inserting moves bytes only: of 100,000 in some 20 us.
+        """Start without risks, or with the `saved` and `saved_tail` of another `TailRisk`."""
+        # Negated, so that the largest risk is first. Inserting only moves bytes: some 20 us among 100,000 risks.
         self._negated = array("d", risks)
-        self._tail = tail_size(len(self))  # How many of them the sum counts.
+        self._tail = tail_size(len(self))  # The number of risks in the sum.
         self._sum = ExactSum(tail)
 
     def __len__(self) -> int:
@@ -60,7 +61,7 @@ class TailRisk:
 
     @property
     def saved_tail(self) -> Sequence[int]:
-        """The sum of the largest as numbers."""
+        """The sum of the largest risks as two numbers."""
         return self._sum.saved
 
     @property
@@ -69,7 +70,7 @@ class TailRisk:
 
     @property
     def largest(self) -> float:
-        """0.0 where there is none."""
+        """The largest risk, 0.0 if there is none."""
         return -self._negated[0] if self._negated else 0.0
 
     def add(self, risk: float) -> None:
@@ -82,7 +83,7 @@ class TailRisk:
         self._settle()
 
     def remove(self, risk: float) -> None:
-        """Remove a risk that was added. Raises LookupError for another one."""
+        """Remove a risk that was added. Raises LookupError if there is no such risk."""
         place = bisect_left(self._negated, -risk)
         if place == len(self) or self._negated[place] != -risk:
             raise LookupError(f"{risk} is none of the {len(self)} risks")

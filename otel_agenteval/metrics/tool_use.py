@@ -1,13 +1,13 @@
-"""Tool use: an agent called the tools that it was expected to call (Gaussia, "Agentic Metric", Tool Correctness).
+"""Tool use: whether an agent made the expected tool calls (Gaussia, "Agentic Metric", Tool Correctness).
 
-Deterministic, against calls that are known to be right. Counted is every call that is given, failed ones included;
-names are case-sensitive. Four aspects, each in [0, 1], make up the score:
+The comparison with calls that are known to be right is deterministic. Every given call counts, also a failed one. Names
+are case-sensitive. The score has four aspects, each in [0, 1]:
 
-- selection: Jaccard index of the names of used and expected tools. How often a tool was called does not matter.
-- parameters: mean over expected calls of the share of parameters on which the used call agrees, of all that either
-  of them has. An absent parameter is the same as null; values are equal or not, and "5" is not 5.
-- sequence: share of the expected calls that were made in the expected order; 1 where order does not matter.
-- utilization: whether the answer uses what the tools returned, as the caller says.
+- selection: the Jaccard index of the names of used and expected tools. The number of calls of a tool does not matter.
+- parameters: the mean, over the expected calls, of the share of parameters on which the used call agrees. The share is
+  of all parameters that either call has. An absent parameter equals null. Values are equal or not, and "5" is not 5.
+- sequence: the share of the expected calls that were made in the expected order. It is 1 if order does not matter.
+- utilization: 1 if the caller says that the answer uses the results of the tools, else 0.
 """
 
 import math
@@ -23,15 +23,18 @@ from otel_agenteval.model import Json
 TOOL_USE_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
     {"selection": 0.25, "parameters": 0.25, "sequence": 0.25, "utilization": 0.25}
 )
-"""Weight of each aspect, as published."""
+"""The weight of each aspect, as published."""
 
 TOLERANCE = 1e-9
-"""Sums of weights, and scores that should reach the threshold, may be off by this much: 0.7 + 0.1 + 0.1 + 0.1 is 1."""
+"""The allowed error of a sum of weights, and of a score that reaches the threshold, so that 0.7 + 0.1 x 3 is 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """One call of a tool. `step` places it in the order of calls; calls of one step are made side by side."""
+    """One call of a tool. `step` is its place in the order of calls. Calls of one step are made side by side.
+
+    Raises ValueError for a name that is not a non-empty string, and for parameters that are not a mapping.
+    """
 
     name: str
     parameters: Mapping[str, Json] = field(default_factory=dict)
@@ -45,7 +48,7 @@ class ToolUse:
 
 
 _Pair: TypeAlias = tuple[int, int]
-"""The place at which a call was expected, and that at which it was made."""
+"""The place at which a call was expected, and the place at which it was made."""
 
 
 def tool_use_correctness(
@@ -59,20 +62,21 @@ def tool_use_correctness(
 ) -> MetricResult:
     """Return the weighted mean of the four aspects, in [0, 1].
 
-    Each expected call, in turn, is paired with the unused call of its name that agrees best on the parameters, the
-    earliest of several. The sequence counts the pairs that stand in the same order on both sides, the most that do;
-    the order of calls is that of their steps, or that given where one of them has no step. Where no tool was expected
-    the score is 1 if none was used, else 0; where one was expected and none was used it is 0.
+    Each expected call, in turn, is paired with the best used call of its name that has no partner yet. The best call
+    agrees on most parameters. If several do, the earliest is taken. The sequence counts the longest series of pairs
+    that is in the same order on both sides. Calls are in the order of their steps, or in the given order if a call has
+    no step. If no tool was expected, the score is 1 if none was used, else 0. If a tool was expected and none was used,
+    the score is 0.
 
-    `compatible=True` gives what the published package gives: parameters by the first used call of the name, sequence
-    by equal steps of the i-th calls of the name (no call has no step), a name that was never used counted once however
-    often it was expected, and 0 for parameters and sequence where no tool was expected. Where one was, and none was
-    used, the score is None.
+    `compatible=True` gives the values of the published package. Parameters compare with the first used call of the
+    name. Sequence compares the steps of the i-th calls of the name, where a missing call has no step. A name that was
+    never used counts once, however often it was expected. If no tool was expected, parameters and sequence are 0. If a
+    tool was expected and none was used, the score is None.
 
-    `evaluated` is the number of expected calls. Metadata: `aspects` (None: without influence on the score),
-    `is_correct` (the score reaches `threshold`), `threshold`, `weights`.
-    Raises ValueError for `weights` other than one in [0, 1] for each aspect, 1 in sum, and for a `threshold` outside
-    [0, 1].
+    `evaluated` is the number of expected calls. Metadata: `aspects` (None: no influence on the score), `is_correct`
+    (whether the score reaches `threshold`), `threshold`, `weights`.
+    Raises ValueError unless `weights` has one weight in [0, 1] for each aspect, with the sum 1. Raises it also for a
+    `threshold` outside [0, 1].
     """
     used, expected = listed(used, ToolUse, "used"), listed(expected, ToolUse, "expected")
     checked = _check_weights(weights)
@@ -119,7 +123,7 @@ def _agreement(used: ToolUse, expected: ToolUse) -> float:
 
 
 def _paired(used: Sequence[ToolUse], expected: Sequence[ToolUse]) -> tuple[float, float]:
-    """Return the default scores of parameters and sequence. Both sides have at least one call."""
+    """Return the scores of parameters and sequence by the default rules. Both sides have at least one call."""
     unused = _by_name(used)
     used_at, expected_at = _places(used), _places(expected)
     agreement = 0.0
@@ -135,8 +139,11 @@ def _paired(used: Sequence[ToolUse], expected: Sequence[ToolUse]) -> tuple[float
 
 
 def _most_in_order(pairs: Sequence[_Pair]) -> int:
-    """Return the number of pairs in the longest series that stands in the same order on both sides. Calls expected in
-    one step may be made in any order; calls expected one after the other may not share a step."""
+    """Return the number of pairs in the longest series that is in the same order on both sides.
+
+    Calls that are expected in one step may be made in any order. Calls that are expected one after the other may not
+    share a step.
+    """
     ranked = sorted(pairs)
     longest: list[int] = []
     for at, (wanted, made) in enumerate(ranked):
@@ -151,7 +158,7 @@ def _places(calls: Sequence[ToolUse]) -> list[int]:
 
 
 def _published(used: Sequence[ToolUse], expected: Sequence[ToolUse]) -> tuple[float, float]:
-    """Return the scores of parameters and sequence as the published package has them."""
+    """Return the scores of parameters and sequence by the rules of the published package."""
     calls_of = _by_name(used)
     parameters: list[float] = []
     sequence: list[float] = []

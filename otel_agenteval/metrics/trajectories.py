@@ -1,7 +1,7 @@
-"""Similarity of the action sequences of several runs: which actions, and in which order.
+"""Similarity of the action sequences (trajectories) of several runs, by frequency and by order of the actions.
 
-Both figures are means over all pairs of runs. Memory stays proportional to the actions given: one run is compared
-with all later ones at a time.
+Every run is compared with all later ones. Memory stays proportional to the number of actions, because only one run at a
+time is compared with the later ones.
 """
 
 import math
@@ -17,9 +17,10 @@ LOG_2 = math.log(2.0)
 
 
 def sequence_similarity(trajectories: Sequence[Sequence[str]]) -> float:
-    """Return the mean over pairs of 1 - Levenshtein distance / length of the longer one, in [0, 1].
+    """Return the mean, over pairs, of 1 - Levenshtein distance / length of the longer trajectory. It is in [0, 1].
 
-    At least two trajectories, none of them empty (methodology page, "Trajectory Sequence Consistency").
+    `trajectories` must have at least two, none of them empty. The formula is of the methodology page, "Trajectory
+    Sequence Consistency".
     """
     ids = {name: number for number, name in enumerate({action for each in trajectories for action in each})}
     encoded = [[ids[action] for action in each] for each in trajectories]
@@ -34,8 +35,9 @@ def sequence_similarity(trajectories: Sequence[Sequence[str]]) -> float:
 def jensen_shannon_divergences(trajectories: Sequence[Sequence[str]]) -> list[Floats]:
     """Return the Jensen-Shannon divergence, in nats, of the action frequencies of each trajectory and every later one.
 
-    At least two trajectories, none of them empty; one array per trajectory but the last. In [0, ln 2]; exactly 0 for
-    equal frequencies (Lin 1991, "Divergence measures based on the Shannon entropy", IEEE Trans. Inf. Theory 37(1)).
+    `trajectories` must have at least two, none of them empty. The list has one array for each trajectory but the last.
+    A divergence is in [0, ln 2], and exactly 0 for equal frequencies (Lin 1991, "Divergence measures based on the
+    Shannon entropy", IEEE Trans. Inf. Theory 37(1)).
     """
     ids: dict[str, int] = {}
     encoded = [[ids.setdefault(action, len(ids)) for action in each] for each in trajectories]
@@ -57,7 +59,8 @@ def jensen_shannon_divergences(trajectories: Sequence[Sequence[str]]) -> list[Fl
         p, q = shared / length[index], count[later] / length[owner[later]]
         middle = (p + q) / 2.0
         terms = q * np.log(q / middle) + p * np.log(np.where(shared > 0, p, middle) / middle)
-        # Counted in whole numbers: a difference of shares would leave a residue between equal frequencies.
+        # The actions of this trajectory alone, in whole numbers: a difference of shares would leave a residue between
+        # equal frequencies. Each of them contributes p ln(p / (p / 2)) = p ln 2.
         only_own = length[index] - np.bincount(pair, weights=shared, minlength=pairs)
         total = np.bincount(pair, weights=terms, minlength=pairs) + only_own / length[index] * LOG_2
         divergences.append(np.clip(total / 2.0, 0.0, LOG_2))

@@ -1,7 +1,7 @@
-"""Trend of a session: the rule of stall and regression.
+"""Trend of a session: the rules for stall and regression.
 
-Session scores weigh every trace by its risk and not by its place, so that with noisy signals they are low for nearly
-every session. What tells a session in trouble is its course: it stays low without gaining, or falls from where it was.
+Session scores weigh a trace by its risk, not by its place. So with noisy signals they are low for nearly every session.
+The course of a session shows trouble better: the scores stay low without a gain, or fall from their best.
 """
 
 from collections.abc import Sequence
@@ -11,24 +11,25 @@ from itertools import accumulate
 from otel_agenteval.metrics.result import listed, unit_interval
 
 STALL_TRACES = 5
-"""A session stalls when it gains too little over this many traces..."""
+"""The number of traces over which a stalling session gains too little."""
 STALL_GAIN = 0.02
-"""...where a gain of this much is enough..."""
+"""The smallest gain over `STALL_TRACES` that is not a stall."""
 STALL_BELOW = 0.5
-"""...while its best score is below this."""
+"""The best score from which on a session does not stall."""
 REGRESSION_DROP = 0.15
-"""A session regresses when its last score is more than this below its best."""
+"""The drop from the best score to the last above which a session regresses."""
 
 TOLERANCE = 1e-9
-"""Differences of scores are compared with this tolerance: 0.9 - 0.75 is no more than 0.15."""
+"""The tolerance for differences of scores, so that 0.9 - 0.75 does not exceed 0.15."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTrend:
     """The state of a session after its last scored trace.
 
-    `stalled` is None before `STALL_TRACES` + 1 scores, `regressed` before two: it cannot be said. `best` and `last`
-    are None where no trace has a score. `evaluated` counts the traces with a score, `skipped` those without.
+    `stalled` is None before `STALL_TRACES` + 1 scores, `regressed` before two scores, because that is too early to say.
+    `best` and `last` are None if no trace has a score. `evaluated` counts the traces with a score, `skipped` the traces
+    without.
     """
 
     stalled: bool | None = None
@@ -41,10 +42,11 @@ class SessionTrend:
 
 
 def session_trend(scores: Sequence[float | None]) -> SessionTrend:
-    """Return whether a session stalls or regresses, from one score per trace, oldest first; None for a trace without.
+    """Return whether a session stalls or regresses.
 
-    Stalled: the best score is below 0.5, and not 0.02 above what it was 5 scored traces ago. Regressed: the last score
-    is more than 0.15 below the best. Raises ValueError for a score outside [0, 1].
+    `scores` has one score for each trace, oldest first, and None for a trace without one. Stalled: the best score is
+    below 0.5, and less than 0.02 above the best score of 5 scored traces ago. Regressed: the last score is more than
+    0.15 below the best. Raises ValueError for a score outside [0, 1].
     """
     given = listed(scores, object, "scores")
     values = [unit_interval(s, f"score of trace {index}") for index, s in enumerate(given) if s is not None]

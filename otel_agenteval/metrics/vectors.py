@@ -13,18 +13,18 @@ Vector: TypeAlias = Sequence[float] | npt.NDArray[np.floating]
 """An embedding: one or more finite numbers."""
 
 UnitVector: TypeAlias = npt.NDArray[np.float64]
-"""A vector of length 1, or of zeros where the embedding had no direction."""
+"""A vector of length 1, or of zeros if the embedding is all zeros."""
 
 
 _SMALL: Final = 1e-100
 _LARGE: Final = 1e100
-"""The squares of numbers between these two, added up, stay within the range of a double."""
+"""Between `_SMALL` and `_LARGE`, the largest number of a vector keeps the sum of squares in the range of a double."""
 
 
 def unit_vector(vector: Vector | None, name: str) -> UnitVector:
-    """Return `vector` at length 1, in double precision. A vector of zeros stays as it is.
+    """Return `vector` scaled to length 1, in double precision. A vector of zeros stays as it is.
 
-    Raises ValueError, with the argument's `name`, for anything but a flat, non-empty row of finite numbers.
+    Raises ValueError, with the argument's `name`, unless `vector` is a flat, non-empty sequence of finite numbers.
     """
     try:
         array = np.asarray(vector, dtype=np.float64)
@@ -39,16 +39,15 @@ def unit_vector(vector: Vector | None, name: str) -> UnitVector:
         raise ValueError(f"{name} has NaN or infinity at index {int(np.argmin(np.isfinite(array)))}")
     if largest == 0.0:
         return np.zeros_like(array)
-    # Its squares would leave the range of a double: bring the largest number to 1 first.
+    # The squares would leave the range of a double, so the largest number is brought to 1 first.
     scaled = array / largest
     return scaled / math.sqrt(scaled.dot(scaled))
 
 
 def cosine_similarity(a: UnitVector, b: UnitVector) -> float:
-    """Return the cosine of the angle between two unit vectors, in [0, 1]. Opposite directions count as 0, and so does
-    zero.
+    """Return the cosine of the angle between two unit vectors, limited to [0, 1].
 
-    Raises ValueError where the vectors differ in length.
+    Opposite directions and vectors of zeros give 0. Raises ValueError where the vectors differ in length.
     """
     if a.size != b.size:
         raise ValueError(f"vectors of {a.size} and {b.size} numbers cannot be compared; embed both with one model")

@@ -1,5 +1,7 @@
-"""Wilson's score interval (Wilson 1927, "Probable inference, the law of succession, and statistical inference"), which
-holds near 0 and 1, too, for any estimate of a rate."""
+"""Wilson's score interval for any estimate of a rate. It also holds near 0 and 1.
+
+Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference".
+"""
 
 from dataclasses import dataclass
 from math import hypot, inf, sqrt
@@ -16,22 +18,22 @@ _Z: Final = float(ndtri((1 + LEVEL) / 2))
 
 
 def wilson(rate: float, worth: float, units: float | None = None) -> Interval:
-    """Return the interval of `LEVEL` of a rate that tells as much as so many (`worth`) independent trials.
+    """Return the interval of `LEVEL` for a rate that tells as much as `worth` independent trials.
 
-    With `units`, how much it tells was itself estimated from so many: then Student's t stands for the normal quantile.
+    With `units`, `worth` itself was estimated from that many units. Then Student's t replaces the normal quantile.
     """
     q = _Z if units is None else float(stdtrit(max(units, 2) - 1, (1 + LEVEL) / 2))
     share = q * q / worth
     middle = (rate + share / 2) / (1 + share)
     half = q / (1 + share) * sqrt(rate * (1 - rate) / worth + share / worth / 4)
-    # Where the rate is 0 or 1 it is a bound itself, and rounding must not leave it outside.
+    # A rate of 0 or 1 is itself a bound of its interval. Rounding must not leave it outside.
     return max(0.0, min(rate, middle - half)), min(1.0, max(rate, middle + half))
 
 
 def mean_interval(values: Floats) -> Interval:
-    """Return the interval of `LEVEL` of the mean of at least two independent values in [0, 1].
+    """Return the interval of `LEVEL` for the mean of at least two independent values in [0, 1].
 
-    Where they are all equal, nothing tells how they spread, and they count as trials.
+    If all values are equal, nothing shows their spread, so they count as trials.
     """
     mean = min(1.0, max(0.0, float(np.mean(values))))
     return _with_variance(mean, float(np.var(values, ddof=1)) / len(values), len(values))
@@ -39,10 +41,10 @@ def mean_interval(values: Floats) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Trials that come in clusters, such as the traces of sessions, as sums over the clusters.
+    """Sums over clusters of trials, such as the traces of sessions.
 
-    Of each cluster, `trials` sums how many there were, `hits` those that count, and the others the squares and the
-    product of both.
+    `clusters` is the number of clusters. `trials` and `hits` are the sums of the clusters' numbers of trials and hits.
+    The other fields are the sums of the squares and of the product of these two numbers.
     """
 
     clusters: int = 0
@@ -54,10 +56,10 @@ class Clusters:
 
 
 def clustered_interval(sums: Clusters, together: float = 1.0) -> Interval | None:
-    """Return the interval of `LEVEL` of the share of hits among all trials; None below two independent clusters.
+    """Return the interval of `LEVEL` for the share of hits among all trials. None below two independent clusters.
 
-    The variance is that of a ratio of two sums over clusters (Cochran 1977, "Sampling Techniques", 6.3). Where only
-    every so many (`together`) clusters are independent, those that are not are taken for equal.
+    The variance is that of a ratio of two sums over clusters (Cochran 1977, "Sampling Techniques", 6.3). With
+    `together`, only one in that many clusters is independent, and the clusters in between are treated as equal to it.
     """
     n = sums.clusters / together
     if n < 2:
@@ -69,8 +71,10 @@ def clustered_interval(sums: Clusters, together: float = 1.0) -> Interval | None
 
 
 def difference_interval(before: float, about_before: Interval, after: float, about_after: Interval) -> Interval:
-    """Return the interval of `after` - `before`, two independent rates with their intervals (Newcombe 1998, "Interval
-    estimation for the difference between independent proportions", method 10)."""
+    """Return the interval of `after` - `before`, for two independent rates with their intervals.
+
+    Source: Newcombe 1998, "Interval estimation for the difference between independent proportions", method 10.
+    """
     difference = after - before
     down = hypot(after - about_after[0], about_before[1] - before)
     up = hypot(about_after[1] - after, before - about_before[0])
@@ -78,13 +82,15 @@ def difference_interval(before: float, about_before: Interval, after: float, abo
 
 
 def _with_variance(rate: float, variance: float, units: float, most: float = inf) -> Interval:
-    """Return the interval of a rate whose variance was estimated from so many units; it tells as much as `most`
-    independent trials at most."""
+    """Return the interval of a rate whose `variance` was estimated from `units`.
+
+    The rate tells as much as `most` independent trials at most.
+    """
     of_trials = rate * (1 - rate) / units
-    # A value that is rarely seen is often not seen: one n-th of the variance of trials is counted beside.
+    # A rare value is often not seen at all, so one n-th of the variance of trials is added.
     worth = units * of_trials / (variance + of_trials / units) if variance > _ROUNDING else units
     return wilson(rate, min(worth, most), units=units)
 
 
 _ROUNDING: Final = 1e-18
-"""A variance below this is what rounding leaves of equal values."""
+"""The limit for variances: below it, the values are equal and the rest is rounding."""

@@ -6,7 +6,7 @@ that are as large (Fisher 1935, "The Design of Experiments", chapter 21). The ob
 (Phipson and Smyth 2010, "Permutation p-values should never be zero"). The test is exact for every figure, however few
 tasks there are.
 
-One figure decides. The others are looked at only if the deciding figure differs, and are then corrected for their
+One figure decides. The others are looked at only if the deciding figure differs. Then they are corrected for their
 number (Holm 1979, "A simple sequentially rejective multiple test procedure"). So two equal versions differ in any
 figure at most as often as in the deciding one.
 """

@@ -1,4 +1,4 @@
-"""Connections to the rows of one tenant. What the database refuses is raised as Unavailable or PermanentError."""
+"""Connections to the rows of one tenant. A refusal by the database is raised as Unavailable or PermanentError."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,15 +19,17 @@ Values: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = "CursorResult[*tuple[Any, ...]]"
 _NONE: Values = {}
 MOST_HELD: Final = 1000
-"""Names that a transaction holds at most; one with more is alone. A server has room for some thousand locks."""
+"""The most names that a transaction holds. A transaction with more names writes alone, because a server has room for
+some thousand locks."""
 
 
 class NotHeld(Exception):
-    """A transaction has come upon something that it does not hold, and others may change meanwhile."""
+    """Raised where a transaction reaches a row that it does not hold, and that others may change meanwhile."""
 
 
 class TenantConnection:
-    """A connection on which every statement is about one tenant: what it reads by `own`, and the rows that it adds."""
+    """A connection on which every statement is about one tenant. Queries read that tenant's rows by the condition
+    `own`, and the rows that it adds get the tenant's name."""
 
     def __init__(
         self, connection: Connection, database: Database, tenant: str, locks: WriterLocks | None, held: Collection[str]
@@ -44,38 +46,41 @@ class TenantConnection:
         return self._connection.execute(statement, {**self._bound, **values})
 
     def upsert(self, table: Table, rows: Iterable[Values]) -> None:
-        """Keep `rows`, each with every column of the table by its name, in place of those of the same key."""
+        """Insert `rows`, or update those with the same key. Each has every column of the table by its name; the tenant
+        is added."""
         if kept := [{**self._column, **row} for row in rows]:
             self.database.upsert(self._connection, table, kept)
 
     def delete(self, table: Table, keys: Iterable[Values]) -> None:
-        """Delete the rows of these keys, each with every column of the table's key by its name."""
+        """Delete the rows with these keys. Each key has the columns of the table's primary key by their names; the
+        tenant is added."""
         for key in keys:
             self.execute(delete_one(table), key)
 
     def drop_old(self, table: Table, before: int) -> bool:
-        """Drop the parts of a table in which all rows are from before that time (ns); return whether it has parts. If
-        so, some of the old rows stay until the newest one beside them is old; else they are to be deleted."""
+        """Drop the parts of a table in which all rows are from before that time (ns). Return whether the table has
+        parts. If it has, an old row stays until the newest row of its part is old. If not, the caller deletes the old
+        rows."""
         return self.database.drop_old(self._connection, table, before)
 
     def lock_sums(self) -> None:
-        """Wait until no other transaction has locked the sums that the traces of all add to, and lock them until this
-        one ends: so do everything else before."""
+        """Lock the sums that the traces of all transactions add to, until this transaction ends. Wait until no other
+        one has them locked. Others wait in turn, so do everything else before."""
         if self._locks is not None:
             self._connection.exec_driver_sql(self._locks.lock_sums)
 
     def check_held(self, names: Iterable[str]) -> None:
-        """Raise NotHeld where others may change one of these meanwhile."""
+        """Raise NotHeld where other transactions may change one of these names meanwhile."""
         if self._locks is not None and not set(names) <= set(self._held):
             raise NotHeld
 
     def read_sql(self, sql: str, values: Values) -> Rows:
-        """Run SQL that was made before: the driver does so in a fifth of the time that SQLAlchemy takes to."""
+        """Run SQL that was compiled before. The driver takes a fifth of the time that SQLAlchemy takes for it."""
         return self._connection.exec_driver_sql(sql, {**self._bound, **values})
 
 
 class TenantDatabase:
-    """The rows of one tenant in a database, behind an `engine` of it."""
+    """The rows of one tenant in a database, reached by one `engine` of it."""
 
     def __init__(self, database: Database, engine: Engine, tenant: str) -> None:
         self.database = database
@@ -84,7 +89,7 @@ class TenantDatabase:
         self._errors = (SQLAlchemyError, engine.dialect.loaded_dbapi.Error)
 
     def reading(self) -> AbstractContextManager[TenantConnection]:
-        """Connect for look-ups; each statement sees the store at its own moment."""
+        """Connect for look-ups. Each statement sees the store at its own moment."""
         return self._connected("read")
 
     def snapshot(self) -> AbstractContextManager[TenantConnection]:
@@ -112,20 +117,20 @@ class TenantDatabase:
             connection.execute(statement, values)
 
     def writing(self) -> AbstractContextManager[TenantConnection]:
-        """Connect for one transaction without other writers: it is kept as a whole or not at all."""
+        """Connect for one transaction without other writers. It is kept as a whole or not at all."""
         return self._connected("written", self.database.begin_alone)
 
     def sharing(self, *names: str) -> AbstractContextManager[TenantConnection]:
-        """Connect for one transaction beside others of its kind, where the database has such: those that hold one of
-        the same `names` come one after the other."""
+        """Connect for one transaction that writes beside others, where the database can do that. Transactions that hold
+        one of the same `names` come one after the other."""
         locks = self.database.writer_locks
         if locks is None or len(names) > MOST_HELD:
             return self.writing()
         return self._connected("written", locks.begin_beside, locks, names)
 
     def write(self, names: Collection[str], change: Callable[[TenantConnection], T]) -> T:
-        """Make a change to these traces and sessions in one transaction, beside others; alone where the change turns
-        out to be to more of them. It may begin anew."""
+        """Make a change to these traces and sessions in one transaction beside others. If the change reaches more
+        traces or sessions, it begins anew in a transaction without other writers."""
         try:
             with self.sharing(*names) as connection:
                 return change(connection)
@@ -148,8 +153,8 @@ class TenantDatabase:
 
     @contextmanager
     def refusing(self, done: str) -> Iterator[None]:
-        """Raise Unavailable for whatever the database refuses, saying what could not be `done`; PermanentError where it
-        would refuse that again."""
+        """Raise Unavailable for whatever the database refuses, and say what could not be `done`. Raise PermanentError
+        where the database would refuse the same again."""
         try:
             yield
         except self._errors as error:
@@ -160,8 +165,8 @@ class TenantDatabase:
 
 
 class Snapshots(Generic[T]):
-    """Looks at the store at one moment, by what `of` makes of a connection. `revision` gives another number than before
-    when anything in the store may have changed."""
+    """Opens views of the store at one moment, as objects that `of` makes from a connection. `revision` returns a
+    different number when anything in the store may have changed."""
 
     def __init__(
         self, database: TenantDatabase, of: Callable[[TenantConnection], T], revision: Callable[[], int]
@@ -172,13 +177,14 @@ class Snapshots(Generic[T]):
 
     @contextmanager
     def snapshot(self) -> Iterator[T]:
-        """Make what looks at the store as it is now. Raises Unavailable."""
+        """Make the object that looks at the store as it is now. Raises Unavailable."""
         with self._database.snapshot() as connection:
             yield self._of(connection)
 
 
 def look_up(read: Callable[Concatenate[TenantConnection, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Make a method from a function that reads over a connection: its object has `reading` to connect."""
+    """Make a method from a function that reads over a connection. The method's object needs a method `reading` to
+    connect."""
 
     @wraps(read)
     def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -189,12 +195,12 @@ def look_up(read: Callable[Concatenate[TenantConnection, P], T]) -> Callable[Con
 
 
 def ids(values: Iterable[str]) -> dict[str, str]:
-    """Return the value of the parameter `ids` of a condition by `runtime.json_lists.among`."""
+    """Return the value of the parameter `ids` for a condition by `runtime.json_lists.among`."""
     return {"ids": json.dumps(list(values))}
 
 
 @cache
 def delete_one(table: Table) -> Delete:
-    """Return the statement that deletes a row by its key, whose columns are its parameters."""
+    """Return the statement that deletes a row by its key. Its parameters have the names of the key's columns."""
     key = (column == bindparam(column.name) for column in table.primary_key if column.name != "tenant")
     return delete(table).where(own(table), *key)

@@ -1,7 +1,8 @@
-"""Keep what the traces of agents add up to, by hour, and read it.
+"""Keep the sums over the traces of each agent, by hour, and read them.
 
-What a trace adds follows from its rows. It is read before and after they are written, and the difference is added: so
-the sums are exact whatever comes late, twice or again, and it takes no row of its own.
+A trace's part in the sums follows from its rows. The part is read before and after the rows are written, and the
+difference is added. So the sums are exact even if a trace comes late, twice or again, and the part needs no row of its
+own.
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +25,7 @@ from otel_agenteval.metrics import Clusters
 from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
 
 ALL: Final = ""
-"""The name under which all traces of an agent are counted, whatever was judged."""
+"""The name under which all traces of an agent are counted, judged or not."""
 
 
 class _Time(NamedTuple):
@@ -47,9 +48,9 @@ class _Hour(NamedTuple):
 
 
 class AgentSums:
-    """The sums that these traces are part of, as they are now. `update_hours` after the rows of the traces were
-    written, then `update_times`: the times are those of all sessions, so others wait for these rows until the
-    transaction ends."""
+    """The sums that these traces are part of, as they were when this object was made. Call `update_hours` after the
+    rows of the traces were written, and `update_times` after that. The times are those of all sessions, so other
+    transactions wait for these rows until this one ends."""
 
     def __init__(self, connection: TenantConnection, trace_ids: Collection[str]) -> None:
         self._connection = connection
@@ -74,17 +75,18 @@ class AgentSums:
             row["priced"] += count * (usd is not None)
             if time is not None:
                 self._times[time] += count
-        # In one order, as below: a row may be of a session that another transaction holds.
+        # Sorted, as in `update_times`: a row may be of a session that another transaction holds.
         self._connection.upsert(agent_hours, (row for _, row in sorted(hours.items())))
 
     def update_times(self) -> None:
         """Bring the sums of all sessions up to date."""
-        # In one order: so no two that write beside each other wait for each other.
+        # Sorted, so that no two transactions that write beside each other wait for each other.
         changed = sorted((time, count) for time, count in self._times.items() if count)
         self._connection.upsert(agent_times, ({**time._asdict(), "traces": count} for time, count in changed))
 
     def forget(self) -> None:
-        """Bring the sums up to date after the rows of all of these traces were deleted: what has no trace goes."""
+        """Bring the sums up to date after the rows of all these traces were deleted. Delete the rows that count no
+        trace any more."""
         before = list(self._before or ())
         self.update_hours()
         self.update_times()
@@ -94,7 +96,8 @@ class AgentSums:
             self._connection.execute(_EMPTY_TIME, time._asdict())
 
     def _parts(self) -> Iterator[tuple[_Hour, bool, float | None, _Time | None]]:
-        """Yield what each trace adds: where, whether it is a hit, its price, and where its duration counts."""
+        """Yield what each trace adds: its row of hours, whether it is a hit, its price, and the row in which its
+        duration counts."""
         for row in self._connection.execute(_TRACES, self._ids):
             if row.agent is None:
                 continue
@@ -110,13 +113,14 @@ class AgentSums:
 
 
 def changed_by(commit: Commit) -> set[str]:
-    """Return the traces that may add something else after the commit."""
+    """Return the traces that may add something else to the sums after the commit."""
     found = {each.trace_id for each in commit.findings} | {each.trace_id for each in commit.revised_turns}
     judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
     return {each.trace_id for each in commit.traces} | {*commit.moves} | found | judged
 
 
-# Without a condition on the agent: for that SQLite would read all traces that have one, by the index of agents.
+# No condition on the agent here: with one, SQLite would use the index of agents, and read all traces that have an
+# agent.
 _OF_TRACES: Final = (own(traces), among(traces.c.trace_id, "ids"))
 _PLACE: Final = (traces.c.agent, traces.c.started_at, traces.c.service_version, traces.c.session_id)
 _TRACES: Final = select(
@@ -136,14 +140,15 @@ _JUDGED: Final = (
     .where(
         *_OF_TRACES,
         outcomes.c.subject == SubjectKind.TRACE,
-        # In a form that no index has: by that of `JUDGED_AT_RANDOM` SQLite would read all that was ever judged.
+        # Written so that no index fits: with the index of `JUDGED_AT_RANDOM`, SQLite would read all that was ever
+        # judged.
         func.coalesce(outcomes.c.part, "") == JudgedPart.RANDOM,
         outcomes.c.method == Method.LLM,
         outcomes.c.success.is_not(None),
     )
 )
 _EMPTY_HOUR, _EMPTY_TIME = (delete_one(table).where(table.c.traces <= 0) for table in (agent_hours, agent_times))
-"""Delete the row of a key where it counts no trace any more."""
+"""Statements that delete the row of a key where it counts no trace any more."""
 
 
 def read_agents(connection: TenantConnection, cursor: str | None, limit: int) -> Page[SeenAgent]:
@@ -162,7 +167,8 @@ _NAMES: Final = _FIRST.union_all(
         select(func.min(sessions.c.agent)).where(own(sessions), sessions.c.agent > _FIRST.c.agent).scalar_subquery()
     ).where(_FIRST.c.agent.is_not(None))
 )
-"""The names of all agents, and none at the end: each leads to the next one by the index, past all its sessions."""
+"""The names of all agents, and null at the end. From each name the index leads to the next one, past all sessions of
+the first."""
 
 
 def read_agent(connection: TenantConnection, agent: str) -> SeenAgent | None:
@@ -173,7 +179,7 @@ def read_agent(connection: TenantConnection, agent: str) -> SeenAgent | None:
 
 
 def read_history(connection: TenantConnection, agent: str, since: int, step: int) -> AgentHistory:
-    """Return the figures of an agent since that hour, with a point every `step` hours."""
+    """Return the figures of an agent from the hour `since` on, with a point every `step` hours."""
     asked: Values = {"agent": agent, "since": since, "step": step}
     total, points, versions = _Sums(), defaultdict[int, _Sums](_Sums), defaultdict[str, _Sums](_Sums)
     began: dict[str, int] = {}
@@ -181,6 +187,7 @@ def read_history(connection: TenantConnection, agent: str, since: int, step: int
         began[version] = min(first_hour, began.get(version, first_hour))
         for part in (total, points[point], versions[version]):
             part.add(name, added)
+    # A session may be in several hours: as a set, it counts once.
     for hour, version, session_id in connection.execute(_SESSIONS, asked).all():
         for part in (total, points[hour // step], versions[version]):
             part.sessions.add(session_id)
@@ -200,7 +207,7 @@ def read_history(connection: TenantConnection, agent: str, since: int, step: int
 
 
 class _Sums:
-    """Figures that are added up."""
+    """The sums of a part of the history: all of it, a point, or a version."""
 
     def __init__(self) -> None:
         self.sessions: set[str] = set()
@@ -220,13 +227,14 @@ class _Sums:
 
 
 def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
-    """Make the condition for rows of an agent since an hour; what was taken back leaves a row of nothing."""
+    """Make the conditions for rows of an agent since an hour. A row from which everything was taken back counts
+    nothing, and is left out."""
     return own(table), table.c.agent == bindparam("agent"), table.c.hour >= bindparam("since"), table.c.traces > 0
 
 
 # In the order of the primary key, so that nothing has to be sorted.
 _KEY: Final = (agent_hours.c.hour, agent_hours.c.name, agent_hours.c.version)
-# Their products do not fit into 32 bits, as the columns do.
+# As 64 bits: the columns fit into 32 bits, but their products do not.
 _TRIALS, _HITS = (cast(column, BigInteger) for column in (agent_hours.c.traces, agent_hours.c.hits))
 _ADDED: Final = (
     func.count().label("clusters"),
@@ -243,7 +251,7 @@ _ADDED: Final = (
         }.items()
     ),
 )
-"""The fields of `Clusters`, of sessions in an hour, then money and how many traces have a price."""
+"""The fields of `Clusters` over the sessions of an hour, then the money and the number of traces with a price."""
 _HOURS: Final = select(*_KEY, *_ADDED).where(*_of(agent_hours)).group_by(*_KEY).subquery()
 _POINT: Final = (_HOURS.c.hour // bindparam("step")).label("point")
 _SUMS: Final = select(

@@ -1,4 +1,5 @@
-"""The sessions that this process evaluates, where several do; the store tells who has taken its partitions over."""
+"""The sessions that this process evaluates, where several processes do. The store tells which process has taken a
+partition over."""
 
 from collections.abc import Collection
 
@@ -12,10 +13,11 @@ _ALL = select(claims.c.partition, claims.c.generation).where(own(claims))
 
 
 class Claims:
-    """The partitions that this process has taken, each with the generation that says so. Of one thread.
+    """The partitions that this process has taken, each with the generation of its claim. For one thread only.
 
-    A process that was silent for so long that another one has taken its partitions does not know that. It finds out
-    with its next commit, which is not kept; nor is any one after it, until it gives these up or takes them again.
+    While a process is silent for long, another one may take its partitions, and the silent one does not know that. It
+    finds out with its next commit, which is not kept. No later commit is kept either, until it gives these partitions
+    up or takes them again.
     """
 
     def __init__(self, database: TenantDatabase) -> None:
@@ -24,7 +26,7 @@ class Claims:
         self._is_shared = False
 
     def take(self, partitions: Collection[int]) -> None:
-        """Take partitions over, from whoever had them. Raises Unavailable."""
+        """Take partitions over from the processes that had them. Raises Unavailable."""
         self._is_shared = True
         with self._database.writing() as connection:
             before = _generations(connection)
@@ -33,7 +35,7 @@ class Claims:
         self._taken |= taken
 
     def give_up(self, partitions: Collection[int]) -> None:
-        """Keep nothing of these partitions from now on."""
+        """Give up these partitions: nothing of them is kept from now on."""
         for partition in partitions:
             self._taken.pop(partition, None)
 
@@ -42,8 +44,9 @@ class Claims:
         return bool(self._database.rows(_ALL.limit(1)))
 
     def check(self, connection: TenantConnection) -> None:
-        """Raise Superseded where another process has taken one of the partitions over; in the transaction that keeps
-        what was computed. Where nothing was ever taken, no other process is there."""
+        """Raise Superseded where another process has taken one of the partitions over. Call this in the transaction
+        that keeps what was computed. Where nothing was ever taken, no other process is there, and nothing is
+        checked."""
         if not self._is_shared:
             return
         now = _generations(connection)

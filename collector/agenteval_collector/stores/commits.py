@@ -1,6 +1,7 @@
-"""Write a commit of the evaluation: first what belongs to its traces and sessions alone, then what all add up to.
+"""Write a commit of the evaluation: first the rows of its traces and sessions alone, then the sums that all commits add
+to.
 
-With it goes which outcomes instruments count: each once, whatever its revisions.
+It also decides which outcomes the instruments count: each once, whatever its revisions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +29,7 @@ from otel_agenteval.outcome import Evaluation, Method, Status, SubjectKind
 
 
 def written_by(commit: Commit) -> set[str]:
-    """Return the traces and sessions that a commit writes, but for those that traces leave or join by it."""
+    """Return the traces and sessions that a commit writes, except the sessions that its traces leave or join."""
     found = [*commit.findings, *(each for trace in commit.traces for each in trace.findings)]
     told = [(each.trace_id, each.session_id) for each in commit.traces]
     told += [(each.trace_id, each.session_id) for each in commit.revised_turns]
@@ -40,14 +41,15 @@ def written_by(commit: Commit) -> set[str]:
 
 
 def is_independent(commit: Commit) -> bool:
-    """Return whether a commit leaves alone all sessions but those of its traces, as they are known now, and joins none
-    to conversations that other processes may join traces to."""
+    """Return whether a commit may write beside others. It touches only the sessions that its traces are in, as far as
+    is known now. It joins no traces to conversations that other processes may join traces to."""
     return not (commit.unsettled or commit.emptied or commit.joins)
 
 
 def write_commit(connection: TenantConnection, commit: Commit, outbox: OutboxStore, now: int) -> News:
-    """Keep all of `commit`, and the events of it. `now` is in nanoseconds since the Unix epoch."""
+    """Keep all of `commit`, and its events. `now` is in nanoseconds since the Unix epoch."""
     evaluations = _evaluations(commit)
+    # These two look at the rows as they are before the commit changes them.
     known = counted_before(connection, evaluations)
     sums = AgentSums(connection, changed_by(commit))
     _write_traces(connection, commit, evaluations)
@@ -69,7 +71,7 @@ def write_commit(connection: TenantConnection, commit: Commit, outbox: OutboxSto
     )
     outbox.write(connection, news)
     sums.update_hours()
-    # Last: others wait for what follows.
+    # Last, because other transactions wait from here on.
     refresh_problems(connection, found.changed | _judged_otherwise(commit))
     sums.update_times()
     return news
@@ -80,7 +82,7 @@ def _evaluations(commit: Commit) -> list[Evaluation]:
 
 
 def _write_traces(connection: TenantConnection, commit: Commit, evaluations: Iterable[Evaluation]) -> None:
-    # First: a later revision of one of these in the same commit is newer.
+    # First: the same commit may have a later revision of one of these, which has to win.
     for same in commit.same:
         _write_same(connection, same)
     connection.upsert(traces, map(trace_row, commit.traces))
@@ -102,13 +104,14 @@ def _write_sessions(connection: TenantConnection, commit: Commit, found: Finding
 
 
 def _judged_otherwise(commit: Commit) -> set[str]:
-    """Return the traces and sessions whose judged failures may be others after the commit, or in another session."""
+    """Return the traces and sessions whose judged failures may have changed with the commit, or may be in another
+    session now."""
     judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
     return judged | commit.emptied | {*commit.moves} | {each.trace_id for each in commit.traces if each.revision > 1}
 
 
 def _write_same(connection: TenantConnection, trace: SameTrace) -> None:
-    """Keep a newer revision that says the same: the outcomes stand, and are of the newer revision now."""
+    """Keep a newer revision that says the same. The outcomes stay, and belong to the newer revision from now on."""
     changed = {
         "revision": trace.revision,
         "revised": revision_json(trace.view),
@@ -120,7 +123,7 @@ def _write_same(connection: TenantConnection, trace: SameTrace) -> None:
 
 
 def _forget_older_outcomes(connection: TenantConnection, trace: TraceRecord) -> None:
-    """Forget outcomes that only an earlier revision has, because the settings changed in between."""
+    """Forget the outcomes that only an earlier revision has, because the settings have changed since."""
     if trace.revision > 1:
         older = outcomes.c.revision < trace.revision
         connection.execute(delete(outcomes).where(*_of_trace(trace.trace_id), older))
@@ -144,7 +147,7 @@ _COUNTED = select(
     outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version
 ).where(
     own(outcomes),
-    # All there are: the primary key leads from there to the ids.
+    # Names every subject, because the primary key leads to the ids by way of the subject.
     outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in SubjectKind]),
     among(outcomes.c.subject_id, "ids"),
     outcomes.c.counted,
@@ -152,11 +155,11 @@ _COUNTED = select(
 
 
 _identity = attrgetter("subject", "subject_id", "name", "method", "version")
-"""Return what tells an outcome from others: the key of its row."""
+"""Return the fields that tell an outcome from others: the key of its row."""
 
 
 def counted_before(connection: TenantConnection, evaluations: Sequence[Evaluation]) -> set[tuple[str, ...]]:
-    """Return the identities among those of `evaluations` that instruments have counted already."""
+    """Return the identities of those of `evaluations` that instruments have counted already."""
     if not evaluations:
         return set()
     rows = connection.execute(_COUNTED, ids({each.subject_id for each in evaluations}))
@@ -164,7 +167,8 @@ def counted_before(connection: TenantConnection, evaluations: Sequence[Evaluatio
 
 
 def with_counts(evaluations: Sequence[Evaluation], known: set[tuple[str, ...]]) -> list[CommittedEvaluation]:
-    """Return the evaluations, each with whether instruments count it now; those of `known` were counted before."""
+    """Return the evaluations, each with whether instruments count it now. Those in `known` were counted before; those
+    that count now are added to it."""
     committed = []
     for each in evaluations:
         identity = _identity(each)
@@ -189,9 +193,10 @@ _COUNT_SESSION = (
 
 
 def count_sessions(connection: TenantConnection, session_ids: Sequence[str]) -> list[CommittedEvaluation]:
-    """Mark as counted the scores of those sessions that are over and wait for no judgement. Returns the new ones."""
+    """Mark as counted the scores of those sessions that are over and wait for no judgement. Return those that were not
+    counted before."""
     uncounted = [*map(evaluation_of, connection.execute(_UNCOUNTED_SESSIONS, ids(session_ids)).mappings())]
-    # What waits for the judge itself holds up no other outcome of its session.
+    # An outcome that the judge itself has still to make holds up no other outcome of its session.
     scores = [each for each in uncounted if each.outcome.status is not Status.PENDING or each.method is not Method.LLM]
     waiting = {each.subject_id for each in scores if waits_for_judge(each.outcome)}
     counted = [each for each in scores if each.subject_id not in waiting or each.method is Method.LLM]

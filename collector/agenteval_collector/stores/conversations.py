@@ -1,4 +1,4 @@
-"""Keep the links that join traces to conversations, bounded by service and by age."""
+"""Keep the links that join traces to conversations. Their number is bounded for each service, and so is their age."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
@@ -13,11 +13,12 @@ from agenteval_collector.stores.schema import conversations, findings, outcomes,
 from otel_agenteval.outcome import SubjectKind
 
 MAX_LINKS: Final = 100_000
-"""Traces kept of a service; about 50 MB."""
+"""The most traces that are kept of a service; about 50 MB."""
 MAX_AGE: Final = 30 * 24 * 3600 * 1_000_000_000
-"""Nanoseconds for which a trace is kept."""
+"""Nanoseconds for which the link of a trace is kept."""
 MOST: Final = 32
-"""Links of one joint that are looked at: where so many end or go on alike, none is certain anyway."""
+"""The most links of one joint that are looked at. Where so many traces end or go on alike, none of them is certain
+anyway."""
 
 _LINK: Final = FieldMap(ConversationLink, conversations)
 _COLUMNS: Final = [conversations.c[name] for name in _LINK.names]
@@ -41,7 +42,7 @@ class ConversationStore:
         self._unnamed = _Query(sa.select(sa.literal(1)).where(mine, of_service, named.is_(None)).limit(1), dialect)
         self._ending = _Query(
             sa.select(*_COLUMNS)
-            # The whole condition for each: so the database takes the index of each.
+            # The whole condition for each column, so that the database uses the index of each.
             .where(sa.or_(*(sa.and_(mine, of_service, conversations.c[name] == sa.bindparam("key")) for name in _ENDS)))
             .order_by(closeness, conversations.c.started_at)
             .limit(MOST),
@@ -79,7 +80,7 @@ class ConversationStore:
 
 
 class _Query:
-    """A statement for the driver, which runs it in a fifth of the time that SQLAlchemy takes to."""
+    """A statement compiled for the driver. The driver runs it in a fifth of the time that SQLAlchemy takes."""
 
     def __init__(self, query: sa.Select[Any], dialect: sa.Dialect) -> None:
         compiled = query.compile(dialect=dialect)
@@ -88,22 +89,23 @@ class _Query:
 
 
 def _link(row: Sequence[Any]) -> ConversationLink:
-    # The driver knows no booleans.
+    # SQLite's driver knows no booleans.
     values = dict(zip(_LINK.names, row, strict=True))
     return ConversationLink(**values | {"answered": bool(values["answered"])})
 
 
 def write_links(connection: TenantConnection, links: Iterable[ConversationLink], now: int) -> None:
-    """Keep these, instead of what was kept of the same traces."""
+    """Keep these links in place of those of the same traces."""
     connection.upsert(conversations, ({"kept_at": now, **_LINK.columns_of(link)} for link in links))
 
 
 def write_moves(connection: TenantConnection, moves: Iterable[Move]) -> None:
-    """Take traces, with all that is kept of them, to the sessions that they have joined."""
+    """Move traces, with all that is kept of them, to the sessions that they have joined."""
     for move in moves:
         begun = {"session_id": move.joined, "started_at": move.started_at, "trace_count": 0, **_NOT_OVER}
         columns = [sa.literal(begun[each.name], each.type) if each.name in begun else each for each in sessions.columns]
-        # Where nobody was in that session yet: the traces of a conversation are of one service and one user.
+        # Where the joined session is new, it begins as a copy of the session left: the traces of a conversation are of
+        # one service and one user.
         is_known = sa.exists().where(own(_JOINED), _JOINED.c.session_id == move.joined)
         left = sa.select(*columns).where(own(sessions), sessions.c.session_id == move.left, ~is_known)
         names = [each.name for each in sessions.columns]
@@ -114,7 +116,8 @@ def write_moves(connection: TenantConnection, moves: Iterable[Move]) -> None:
 
 
 def second_records(connection: TenantConnection, session_id: str) -> set[str]:
-    """Return the traces of a session that record without content a model call which another one records in full."""
+    """Return the traces of a session that record a model call without its content, where another trace records the same
+    call in full."""
     whole = conversations.alias()
     query = (
         sa.select(conversations.c.trace_id)
@@ -129,7 +132,7 @@ def second_records(connection: TenantConnection, session_id: str) -> set[str]:
 
 
 def trim_links(connection: TenantConnection, now: int, most: int = MAX_LINKS) -> None:
-    """Forget what is too old, and of services that have more than `most` the oldest."""
+    """Forget the links that are too old, and the oldest links of services that have more than `most`."""
     mine = own(conversations)
     connection.execute(sa.delete(conversations).where(mine, conversations.c.kept_at < now - MAX_AGE))
     counted = sa.select(conversations.c.service, sa.func.count()).where(mine).group_by(conversations.c.service)

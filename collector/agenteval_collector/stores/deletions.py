@@ -1,4 +1,4 @@
-"""Deletions under way, what they still have to erase from the log, and their receipts."""
+"""Deletions under way, the traces that they still have to erase from the log, and their receipts."""
 
 import json
 from collections import Counter
@@ -23,14 +23,16 @@ _TO_ERASE: Final = select(erasures.c.trace_id, erasures.c.last).where(own(erasur
 
 
 class DeletionStore:
-    """`Deletions` of the retention, on the store's file: what it says is deleted stays so. Raises Unavailable."""
+    """`Deletions` of the retention, on the store's database. What a method says is deleted stays deleted. Raises
+    Unavailable."""
 
     def __init__(self, database: TenantDatabase, clock: Clock) -> None:
         self._database = database
         self._clock = clock
 
     def add(self, deletion_id: str, wanted: DeletionFilter, by: str | None) -> str:
-        """Keep that this is to be deleted. Returns the deletion's id: another one where it is under way already."""
+        """Keep a request for a deletion. Return its id, or the id of the same deletion where that is under way
+        already."""
         what = to_json(asdict(wanted))
         with self._database.writing() as connection:
             query = select(deletions.c.deletion_id).where(own(deletions), deletions.c.what == what)
@@ -52,8 +54,8 @@ class DeletionStore:
         return Receipt(**_RECEIPT.fields_in(rows[0]), removed=json.loads(rows[0]["removed"])) if rows else None
 
     def sessions_of(self, wanted: DeletionFilter) -> list[str]:
-        """Return the sessions that go as a whole: a user's, too, where a trace in it alone names the user. Looks at all
-        traces for that."""
+        """Return the sessions that are deleted as a whole. A user's sessions include those in which only a trace names
+        the user. All traces are looked at for that."""
         if wanted.session_id is not None:
             return [wanted.session_id]
         if wanted.user_id is None:
@@ -66,6 +68,7 @@ class DeletionStore:
             .where(own(traces), self._database.database.contains(trace_views.c.view, user_in_view(user_id)))
         )
         with self._database.reading() as connection:
+            # The text of a view may hold the user's name elsewhere, so each hit is decoded.
             found = [row.session_id for row in connection.execute(in_traces) if user_of(row.view) == user_id]
             return list(dict.fromkeys((*connection.execute(named).scalars(), *found)))
 
@@ -75,7 +78,7 @@ class DeletionStore:
         if wanted.before is None:
             query = query.where(among(traces.c.session_id, "ids"))
         else:
-            # Both values of what the index begins with: so SQLite takes it.
+            # Names both values of the column with which the index begins after the tenant, so that SQLite uses it.
             query = query.where(traces.c.has_content.in_([True, False]), traces.c.scored_at < wanted.before)
         return [row.trace_id for row in self._database.rows(query.limit(limit), ids(session_ids))]
 
@@ -86,8 +89,8 @@ class DeletionStore:
     def erase(
         self, trace_ids: Collection[str], session_ids: Collection[str], deletion_id: str = "", last: int = 0
     ) -> Mapping[str, int]:
-        """Delete traces and sessions; returns the rows by table. For a deletion, keeps that the log may hold them up to
-        the offset `last`, until `erased`."""
+        """Delete traces and sessions, and return the number of rows by table. For a deletion, also keep that the log
+        may hold these traces up to the offset `last`, until `mark_erased` is called."""
         with self._database.writing() as connection:
             removed = erase(connection, trace_ids, session_ids)
             if deletion_id:
@@ -96,21 +99,22 @@ class DeletionStore:
         return removed
 
     def last_erasure(self) -> int | None:
-        """Return the last offset at which the log may hold what is deleted; None where nothing is left to erase."""
+        """Return the last offset at which the log may hold something deleted; None where nothing is left to erase."""
         last: int | None = self._database.value(select(func.max(erasures.c.last)).where(own(erasures)))
         return last
 
     def to_erase(self, trace_ids: Iterable[str]) -> dict[str, int]:
-        """Return those of the traces that are to be erased from the log, each with the last offset to be looked at."""
+        """Return those of the traces that are still to be erased from the log, each with the last offset that may hold
+        it."""
         these = self._database.rows(_TO_ERASE.where(among(erasures.c.trace_id, "ids")), ids(trace_ids))
         return {row.trace_id: row.last for row in these}
 
     def all_to_erase(self) -> dict[str, int]:
-        """Return all traces that are to be erased from the log, each with the last offset to be looked at."""
+        """Return all traces that are still to be erased from the log, each with the last offset that may hold it."""
         return {row.trace_id: row.last for row in self._database.rows(_TO_ERASE)}
 
     def forget_erasures(self, last: int) -> None:
-        """Forget the traces whose last offset is below `last`: the log holds none of them any more."""
+        """Forget the traces whose last offset is below `last`: the log no longer holds any of them."""
         self._database.change(delete(erasures).where(own(erasures), erasures.c.last < last))
 
     def add_removed(self, deletion_id: str, removed: Mapping[str, int]) -> None:
@@ -119,11 +123,11 @@ class DeletionStore:
             _add(connection, deletion_id, removed)
 
     def mark_erased(self) -> None:
-        """Note that the log holds nothing any more of what was deleted so far."""
+        """Note that the log no longer holds anything of what was deleted so far."""
         self._database.change(delete(erasures).where(own(erasures)))
 
     def clean_said_index(self) -> None:
-        """Take the pieces of deleted texts out of the index of what was said."""
+        """Remove the pieces of deleted texts from the index of what was said."""
         with self._database.writing() as connection:
             drop_deleted(connection)
 
@@ -133,12 +137,14 @@ class DeletionStore:
         self._database.change(update(deletions).where(*_is(deletion_id)).values(changed))
 
     def forget_content(self, before: int, limit: int) -> int:
-        """Forget what was said in the oldest traces scored before that time (ns), at most `limit`; return how many."""
+        """Forget what was said in traces that were scored before that time (ns): at most `limit`, the oldest first.
+        Return how many."""
         names = forgotten_by(self._database, before, limit)
         return self._database.write(names, lambda connection: forget_content(connection, before, limit)) if names else 0
 
     def oldest_content(self, limit: int) -> int | None:
-        """Return the time (ns) up to which the `limit` oldest traces with content were scored; None where none has."""
+        """Return the time (ns) up to which the `limit` oldest traces with content were scored; None where no trace has
+        content."""
         times = self._database.rows(OLDEST_CONTENT.limit(limit))
         return times[-1].scored_at if times else None
 

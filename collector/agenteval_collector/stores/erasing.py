@@ -1,6 +1,6 @@
-"""Delete traces and sessions from every table, and take them from what they are part of; or forget what was said there.
+"""Delete traces and sessions from every table and from the sums that they are part of, or forget what was said in them.
 
-What was found and scored in a trace whose content is forgotten stays, in numbers and names.
+The findings and scores of a trace whose content is forgotten stay, in numbers and names.
 """
 
 import json
@@ -37,25 +37,25 @@ from agenteval_collector.stores.trace_json import without_content
 from otel_agenteval.outcome import SubjectKind
 
 _LONGEST: Final = 3000
-"""Bytes of the list of the index's parts. In older SQLite (3.40) each `optimize` makes it up to four bytes longer, and
-above some 4,000 the index cannot be read any more."""
+"""The most bytes of the list of the index's parts. In older SQLite (3.40) each `optimize` makes the list up to four
+bytes longer. Above some 4,000 bytes the index cannot be read any more."""
 _PARTS: Final = sa.text(f"SELECT length(block) FROM {SAID_INDEX}_data WHERE id = 10")
 _OPTIMIZE, _REBUILD = (
     sa.text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('{command}')") for command in ("optimize", "rebuild")
 )
 
 FORGOTTEN: Final = "no longer kept (retention.content)"
-"""The reason of an outcome or a finding whose reason was forgotten."""
+"""The reason that an outcome or a finding has after its own was forgotten."""
 _NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
-"""Keys of metadata under which names stand, and not words of the conversation. The shape of an error is its problem's
-name."""
+"""Keys of metadata whose values are names, and not words of the conversation. The shape of an error is the name of its
+problem."""
 _KEPT_BY_OTHERS: Final = {
     "outcomes": "by their subject",
     "problem_traces": "by `refresh_problems`",
     "agent_hours": "by `AgentSums`",
     "erasures": "until the log is done",
 }
-"""Tables that name traces or sessions, and how their rows go."""
+"""Tables that name traces or sessions, but are cleared in another way; and that way."""
 
 
 def _about(table: sa.Table, subject: SubjectKind) -> sa.ColumnElement[bool]:
@@ -63,14 +63,16 @@ def _about(table: sa.Table, subject: SubjectKind) -> sa.ColumnElement[bool]:
 
 
 def _naming(column: str, *but: sa.Table) -> list[tuple[sa.Table, sa.ColumnElement[bool]]]:
-    """Return the tables that name a trace or a session, `but` for some, each with the condition on its rows."""
+    """Return the tables that name a trace or a session, except those in `but`. Each comes with the condition on its
+    rows."""
     tables = [each for each in metadata.sorted_tables if column in each.c and each.name not in _KEPT_BY_OTHERS]
     return [(each, among(each.c[column], "ids")) for each in tables if each not in but]
 
 
 _OF_SUBJECTS: Final = (outcomes, judge_exchanges, judge_answers)
 OF_TRACES: Final = [*_naming("trace_id"), *((table, _about(table, SubjectKind.TRACE)) for table in _OF_SUBJECTS)]
-# What traces have left behind is gone with them, and is not looked for again where no index leads to it.
+# Without three tables: the rows that traces have there go with the traces. Not all of them have an index that leads to
+# rows left behind.
 OF_SESSIONS: Final = [
     *_naming("session_id", traces, run_traces, conversations),
     *((table, _about(table, SubjectKind.SESSION)) for table in _OF_SUBJECTS),
@@ -78,7 +80,9 @@ OF_SESSIONS: Final = [
 
 
 def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids: Collection[str]) -> Counter[str]:
-    """Delete traces, and sessions of which no trace is left by that. Returns the number of rows by table."""
+    """Delete traces and sessions. Update the sums and the sessions that the traces were in. Return the number of
+    removed rows by table."""
+    # All of these look at the rows before they are deleted.
     touched = set(connection.execute(_SESSIONS_OF, ids(trace_ids)).scalars()) - {*session_ids}
     removed: Counter[str] = Counter()
     sums = AgentSums(connection, trace_ids)
@@ -97,7 +101,8 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
 
 
 def drop_deleted(connection: TenantConnection) -> None:
-    """Leave nothing in the index that is in no trace any more, where there is one. Writes it again as a whole.
+    """Remove every piece from the index of what was said that is in no trace any more, where there is an index. This
+    writes the whole index again.
 
     FTS5 deletes a piece by a mark in a newer part of the index. The piece itself stays in the older part until both are
     merged. `optimize` merges all parts into one, which has no piece of a deleted text (docs/decisions/0039).
@@ -109,16 +114,18 @@ def drop_deleted(connection: TenantConnection) -> None:
 
 
 def forgotten_by(database: TenantDatabase, before: int, limit: int) -> set[str]:
-    """Return all whose rows `forget_content` changes: these traces, their sessions, and labels."""
+    """Return the names of all whose rows `forget_content` changes: these traces, their sessions, and labels."""
     old = database.rows(_OLD.limit(limit), {"before": before})
     return {LABELS}.union(*((row.trace_id, row.session_id) for row in old)) if old else set()
 
 
 def forget_content(connection: TenantConnection, before: int, limit: int) -> int:
-    """Forget what was said in the oldest traces scored before that time (ns), at most `limit`; return how many."""
+    """Forget what was said in traces that were scored before that time (ns): at most `limit`, the oldest first. Return
+    how many."""
     old = connection.execute(_OLD.limit(limit), {"before": before}).scalars().all()
     if not old:
         return 0
+    # Since `forgotten_by` has looked, other traces may have become the oldest.
     connection.check_held(old)
     params = ids(old)
     for row in connection.execute(_VIEWS, params).all():
@@ -150,7 +157,7 @@ def _forget_reasons(
 
 
 def _wordless(value: Any, key: str = "") -> Any:
-    """Return metadata with its numbers and names, and with empty texts for all words."""
+    """Return metadata with its numbers and names kept, and every other text replaced by an empty one."""
     match value:
         case dict():
             return {name: _wordless(each, name) for name, each in value.items()}
@@ -162,7 +169,7 @@ def _wordless(value: Any, key: str = "") -> Any:
             return value
 
 
-# Not DISTINCT: for that SQLite would read all traces, in the order of their sessions.
+# Not DISTINCT: with it SQLite would read all traces, in the order of their sessions.
 _SESSIONS_OF: Final = sa.select(traces.c.session_id).where(own(traces), among(traces.c.trace_id, "ids"))
 _LIVE_FINDINGS: Final = sa.select(findings.c.trace_id).where(own(findings), among(findings.c.session_id, "ids"))
 _MEMBERS: Final = (
@@ -174,7 +181,7 @@ _MEMBERS: Final = (
 _COUNT_TRACES: Final = (
     sa.update(sessions).where(own(sessions), among(sessions.c.session_id, "ids")).values(trace_count=_MEMBERS)
 )
-# Sessions without a trace, from `before` that time (ns).
+# Sessions without a trace, last seen before `before` (ns).
 EMPTY: Final = sa.select(sessions.c.session_id).where(
     own(sessions),
     sessions.c.last_seen_at < sa.bindparam("before"),
@@ -191,9 +198,9 @@ _UNSAID: Final = (
     sa.update(traces).where(own(traces), among(traces.c.trace_id, "ids")).values(said="", has_content=False)
 )
 _OTHER: Final = traces.alias()
-# Sessions of which nothing is left that was said.
+# Sessions in which nothing that was said is left.
 _OVER: Final = _SESSIONS_OF.where(
-    # In a form that no index has: by that of ages SQLite would read all traces with content.
+    # Written so that no index fits: with the index of ages, SQLite would read all traces with content.
     ~sa.exists().where(
         own(_OTHER), _OTHER.c.session_id == traces.c.session_id, sa.func.coalesce(_OTHER.c.has_content, sa.false())
     )

@@ -1,4 +1,4 @@
-"""The rows of a trace's findings by their keys, as they are after something more is known of the trace. Pure."""
+"""The rows of a trace's findings by their keys, after something more is known of the trace. Pure functions."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
 from otel_agenteval.text import storable
 
 Key: TypeAlias = tuple[str, str, int]
-"""The kind, the span, and which one it is among equals."""
+"""The kind, the span, and the number among findings of the same kind on the same span."""
 Row: TypeAlias = Mapping[Any, Any]
 Rows: TypeAlias = Mapping[Key, Row]
 
@@ -26,32 +26,34 @@ _FIELDS: Final = FieldMap(Finding, findings, but=("severity", "mode", "span_id",
 
 
 def worst(severities: Iterable[str]) -> Severity | None:
-    """Return the worst of them; None where there is none."""
+    """Return the worst of these severities; None where there are none."""
     return max((Severity(each) for each in severities), key=SEVERITIES.index, default=None)
 
 
 def with_live(rows: Rows, found: Iterable[Finding], recounted: Iterable[Finding]) -> Rows:
-    """Return the rows of a trace that goes on, after these were found in it. Rows that are known stay as they are.
+    """Return the rows of a trace that goes on, after these findings were made in it. Rows that are known stay as they
+    are.
 
-    `recounted` are all loops of their kinds found so far by counting the trace's steps, perhaps not from its beginning.
+    `recounted` has all loops of their kinds found so far by counting the trace's steps, perhaps not from its beginning.
     """
     live = dict(rows)
     for finding in (*_unknown(recounted, rows), *found):
-        # Before the trace is complete a span shows one finding of a kind, however often it is found.
+        # The number is 0: while the trace runs, a span shows one finding of a kind, however often it is found.
         live.setdefault((finding.kind, finding.span_id or "", 0), _row(finding, 0, finding.agent is not None))
     return live
 
 
 def with_complete(rows: Rows, record: TraceRecord) -> Rows:
-    """Return the rows of a complete trace: those that stay, with its names, and what this revision of it shows."""
+    """Return the rows of a complete trace: the old rows that stay, with the trace's names, and the findings of this
+    revision."""
     told = {key: _named(row, record) for key, row in rows.items() if _stays(row)}
     found = _found(rows, told, record.session_id, record.findings)
     return told | {key: row for key, row in found.items() if key not in told}
 
 
 def with_compared(rows: Rows, found: Iterable[Finding]) -> Rows:
-    """Return the rows of a complete trace, after these were found in it beside a trace of its session that came late:
-    what is known already may rest on that one now."""
+    """Return the rows of a complete trace after it was compared with a trace of its session that came late. `found` are
+    the findings of that. One that is known already may now rest on the late trace, so it gets the new evidence."""
     compared = dict(rows)
     for finding in found:
         row = _row(finding, 0, True)
@@ -61,8 +63,8 @@ def with_compared(rows: Rows, found: Iterable[Finding]) -> Rows:
 
 
 def with_revised_turn(rows: Rows, turn: RevisedTurn) -> Rows:
-    """Return the rows of a complete trace that is told of other calls of earlier traces: what these show is found
-    anew."""
+    """Return the rows of a complete trace after other calls of earlier traces came to its turn. The findings that rest
+    on these calls are made anew."""
     others = {key: row for key, row in rows.items() if key[0] not in CROSS_TRACE_KINDS or key[1] != turn.span_id}
     return {**others, **_found(rows, (), turn.session_id, turn.findings)}
 
@@ -79,8 +81,8 @@ def finding_of(row: Row) -> Finding:
 
 
 def _found(rows: Rows, told: Collection[Key], session_id: str, findings: Sequence[Finding]) -> dict[Key, Row]:
-    """Return the rows of what was found in a complete trace, without loops that were `told` of before; `rows` are those
-    that it had."""
+    """Return the rows of what was found in a complete trace, without loops that were `told` before. `rows` are those
+    that the trace had."""
     loops = [each for each in findings if each.kind in LOOP_KINDS]
     others = [each for each in findings if each.kind not in LOOP_KINDS]
     found: dict[Key, Row] = {}
@@ -92,8 +94,8 @@ def _found(rows: Rows, told: Collection[Key], session_id: str, findings: Sequenc
 
 
 def _unknown(loops: Iterable[Finding], rows: Collection[Key]) -> list[Finding]:
-    """Return the loops that are not among `rows`. A known loop whose span does not show it now was counted otherwise:
-    it stands for one of the same kind."""
+    """Return the loops that are not among `rows`. A known loop whose span does not show it now was counted differently,
+    so it stands for one of the new loops of its kind."""
     unknown: list[Finding] = []
     for kind, group in groupby(sorted(loops, key=lambda each: each.kind), key=lambda each: each.kind):
         found = {each.span_id or "": each for each in group}
@@ -114,7 +116,8 @@ def _numbered(findings: Sequence[Finding]) -> list[tuple[Key, Finding]]:
 
 
 def _stays(row: Row) -> bool:
-    """Return whether a new revision leaves the row: it was told, or the trace alone does not show it."""
+    """Return whether a new revision leaves the row alone: the finding was told live, or the trace alone does not show
+    it."""
     return row["mode"] is not None or row["kind"] == FindingKind.UNUSUAL_EFFORT
 
 

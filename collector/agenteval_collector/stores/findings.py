@@ -1,4 +1,4 @@
-"""Findings in the store, each once, however often and by whomever it is found."""
+"""Findings in the store. Each is kept once, however often and by whichever component it is found."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,13 +29,13 @@ from agenteval_collector.stores.schema import JUDGED_FAILURE, data_columns, find
 from otel_agenteval.finding import Finding, FindingKind, Severity
 
 MAX_OVERDUE: Final = 500
-"""Findings that are counted at a time without a known agent."""
+"""The most findings without a known agent that are counted at a time."""
 
 
 @dataclass(slots=True)
 class FindingNews:
-    """News of findings after a commit, as in `News`; `sessions` are those whose findings have changed, `changed` the
-    traces whose problems may have."""
+    """News of findings after a commit, as in `News`. `sessions` are the sessions whose findings have changed. `changed`
+    are the traces whose problems may have changed."""
 
     told: list[Finding] = field(default_factory=list)
     counted: list[Finding] = field(default_factory=list)
@@ -45,9 +45,11 @@ class FindingNews:
 
 
 class FindingStore:
-    """Thread-safe; every method raises Unavailable where the file refuses.
+    """Keeps findings, and counts those whose agent stays unknown. Thread-safe; every method raises Unavailable where
+    the database refuses.
 
-    A commit survives the process, kill -9 included; what is lost with the machine, a replay of the log finds again.
+    A commit survives the process, kill -9 included. What is lost with the machine is found again by a replay of the
+    log.
     """
 
     def __init__(self, database: TenantDatabase, outbox: OutboxStore) -> None:
@@ -55,9 +57,10 @@ class FindingStore:
         self._outbox = outbox
 
     def keep(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> News:
-        """Keep what was found in traces that go on, unless it is known. Returns what is new.
+        """Keep what was found in traces that go on, unless it is known. Return what is new.
 
-        `recounted`: loops that were found by counting the steps of a trace that has arrived so far, all of their kind.
+        `recounted` has all loops of their kinds that were found by counting the steps of a trace as far as it has
+        arrived.
         """
         both = (*found, *recounted)
         trace_ids = {each.trace_id for each in both}
@@ -76,19 +79,20 @@ class FindingStore:
         return self._database.write(trace_ids | {each.session_id for each in both}, write)
 
     def newest(self, limit: int) -> list[Finding]:
-        """Return the `limit` findings that were told live last, the oldest of them first."""
+        """Return the newest `limit` findings that were told live, the oldest of them first."""
         query = select(*data_columns(findings)).where(own(findings), findings.c.mode.is_not(None))
         return self._read(query.order_by(findings.c.found_at.desc()).limit(limit))[::-1]
 
     def overdue(self, before: int) -> list[Finding]:
-        """Count the oldest findings from before that time (ns) whose agent is still not known, and return them."""
+        """Count the oldest findings from before that time (ns) whose agent is still unknown, and return them."""
         query = select(*data_columns(findings)).where(
             own(findings),
-            # As the index has it, which is taken for a constant only.
+            # Written as in the condition of the index, which a database uses only for a constant.
             literal_column("findings.counted = false"),
             findings.c.found_at < before,
         )
         query = query.order_by(findings.c.found_at).limit(MAX_OVERDUE)
+        # Other writers are stopped only where there is something to count.
         if not self._read(query.limit(1)):
             return []
         with self._database.writing() as connection:
@@ -111,8 +115,8 @@ def write_findings(
     revised_turns: Sequence[RevisedTurn] = (),
     compared: Sequence[Finding] = (),
 ) -> FindingNews:
-    """Keep what complete traces show, what was `found` or `recounted` in running ones, and what complete ones show now
-    that are `revised_turns`, or were `compared` with one that came late."""
+    """Keep the findings of complete traces, and those `found` or `recounted` in running ones. Keep also what complete
+    traces show now whose turns are revised (`revised_turns`), or that were `compared` with one that came late."""
     trace_ids = {each.trace_id for each in (*found, *recounted, *compared)}
     trace_ids |= {each.trace_id for each in complete} | {each.trace_id for each in revised_turns}
     stored = _stored(connection, trace_ids)
@@ -130,7 +134,7 @@ def write_findings(
     for told in revised_turns:
         rows[told.trace_id] = with_revised_turn(rows.get(told.trace_id, {}), told)
     news = _write(connection, stored, rows, {each.trace_id: each.session_id for each in revised_turns})
-    # What a trace took may have changed, where nothing that was found in it has.
+    # Problems add up what their traces took, and that may have changed even where the findings have not.
     news.changed |= {each.trace_id for each in complete if rows[each.trace_id]}
     for record in complete:
         if record.revision == 1 and record.in_session:
@@ -141,13 +145,13 @@ def write_findings(
 
 
 def refresh_sessions(connection: TenantConnection, session_ids: Collection[str]) -> None:
-    """Count the findings of these sessions again, as far as they are stored."""
+    """Count the findings of these sessions again, and update those of the sessions that are stored."""
     for session_id, counts in count_findings(connection, session_ids).items():
         connection.execute(_REFRESH, {"of": session_id, **{f"new_{name}": count for name, count in counts.items()}})
 
 
 def count_findings(connection: TenantConnection, session_ids: Collection[str]) -> dict[str, dict[str, int]]:
-    """Return the columns of sessions that say what was found in them, by session."""
+    """Return, for each session, the columns that say what was found in it."""
     if not session_ids:
         return {}
     params = ids(session_ids)
@@ -160,6 +164,7 @@ def count_findings(connection: TenantConnection, session_ids: Collection[str]) -
 
 
 def _columns(counts: dict[str, int], failed: bool) -> dict[str, int]:
+    # Attention sorts by severity first, then by judged failures, then by unusual effort.
     severity = 2 if counts[Severity.ERROR] else min(1, counts[Severity.WARNING])
     return {
         "errors": counts[Severity.ERROR],
@@ -204,9 +209,10 @@ def _write(
     after: Mapping[str, Rows],
     revised_turns: Mapping[str, str],
 ) -> FindingNews:
-    """Change the rows of the traces from `before` to `after`. Returns what is new.
+    """Change the rows of the traces from `before` to `after`. Return what is new.
 
-    `revised_turns` are the sessions of traces whose loops may show on other traces now: nobody is told of these again.
+    `revised_turns` has the sessions of traces whose loops may now show on other traces. Nobody is told of these loops
+    again.
     """
     news = FindingNews()
     changed: list[Row] = []
@@ -222,6 +228,7 @@ def _write(
             if was == row:
                 continue
             if was is None and (same := gone.get((row["session_id"], row["kind"]))):
+                # The loop has moved here from another trace: it keeps its time, and is not counted again.
                 was = same.pop()
                 row = {**row, **{name: was[name] for name in ("found_at", "counted")}}  # noqa: PLW2901
             changed.append(row)
@@ -239,7 +246,7 @@ def _write(
 def _gone(
     before: Mapping[str, Rows], after: Mapping[str, Rows], revised_turns: Mapping[str, str]
 ) -> dict[tuple[str, str], list[Row]]:
-    """Return loops that were told on these traces and do not show there any more, by session and kind."""
+    """Return loops that were told on these traces and no longer show there, by session and kind."""
     gone: dict[tuple[str, str], list[Row]] = {}
     for trace_id, session_id in revised_turns.items():
         for key, row in before.get(trace_id, {}).items():

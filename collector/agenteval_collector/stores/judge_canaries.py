@@ -17,7 +17,7 @@ _ANSWER = FieldMap(CanaryAnswer, canary_answers)
 
 
 class JudgeCanaryStore:
-    """`CanaryStore` on the store's file."""
+    """`CanaryStore` on the store's database."""
 
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Keep the exchanges with the judge, and its answers by the question."""
+"""Keep the exchanges with the judge, and its answers by question."""
 
 import zlib
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from otel_agenteval.outcome import SubjectKind
 from otel_agenteval.text import storable
 
 TRIMMED: Final = 256
-"""Exchanges, and answers, forgotten with each commit; more than it brings on average, so that the old ones become
-fewer."""
+"""The most exchanges, and answers, that are forgotten with each commit. A commit brings fewer on average, so that the
+old ones become fewer."""
 
 _EXCHANGE: Final = FieldMap(JudgeExchange, judge_exchanges)
 _ANSWER: Final = FieldMap(StoredAnswer, judge_answers)
 
 
 def write_exchanges(connection: TenantConnection, judgement: Judgement) -> None:
-    """Keep these instead of what was kept of the same trace or session."""
+    """Keep these exchanges in place of those of the same trace or session."""
     job = judgement.job
     forget_exchanges(connection, job.subject, job.trace_id)
     place = {"subject": job.subject, "subject_id": job.trace_id, "revision": job.revision}
@@ -37,7 +37,7 @@ def forget_exchanges(connection: TenantConnection, subject: SubjectKind, subject
 
 
 def trim_exchanges(connection: TenantConnection, before: int) -> None:
-    """Forget some of what was asked, and answered, before that time (ns), the oldest first."""
+    """Forget some of the exchanges and answers from before that time (ns), the oldest first."""
     connection.execute(_TRIM_ANSWERS, {"before": before})
     if not connection.drop_old(judge_exchanges, before):
         connection.execute(_TRIM_EXCHANGES, {"before": before})
@@ -49,7 +49,7 @@ def _oldest(key: Column[str], time: Column[int]) -> Delete:
     return delete(key.table).where(*old, key.in_(select(key).where(*old).order_by(time).limit(TRIMMED)))
 
 
-# Made once: making one costs more than running it.
+# Made once: making a statement costs more than running it.
 _TRIM_EXCHANGES: Final = _oldest(judge_exchanges.c.subject_id, judge_exchanges.c.asked_at)
 _TRIM_ANSWERS: Final = _oldest(judge_answers.c.key, judge_answers.c.kept_at)
 
@@ -83,8 +83,8 @@ _IS_THERE: Final = {
 
 
 class JudgeAnswerStore:
-    """The judge's answers by digests of their questions, so that no process asks what any has asked. Both methods raise
-    Unavailable."""
+    """The judge's answers by digests of their questions, so that no process asks what any process has asked before.
+    Both methods raise Unavailable."""
 
     def __init__(self, database: TenantDatabase, clock: Clock) -> None:
         self._database = database
@@ -96,8 +96,8 @@ class JudgeAnswerStore:
         return StoredAnswer(**_ANSWER.fields_in(found[0])) if found else None
 
     def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
-        """Keep an answer, with the trace or session that was asked about: it goes with that. Nothing is kept about one
-        that is gone already."""
+        """Keep an answer with the trace or session that was asked about, so that both are deleted together. Keep
+        nothing about one that is gone already."""
         row = {"key": key, "subject": job.subject, "subject_id": job.trace_id, "kept_at": self._clock.now()}
         with self._database.sharing(job.trace_id) as connection:
             if connection.execute(_IS_THERE[job.subject], {"id": job.trace_id}).first() is not None:

@@ -16,7 +16,7 @@ _SPENT_SINCE: Final = select(*_SPENT).where(own(judge_ledger), judge_ledger.c.ho
 
 
 class JudgeLedgerStore:
-    """`LedgerStore` on the store's file. A commit survives the process, kill -9 included."""
+    """`LedgerStore` on the store's database. A commit survives the process, kill -9 included."""
 
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database

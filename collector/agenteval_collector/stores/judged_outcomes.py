@@ -1,4 +1,4 @@
-"""Read what waits for the judge, what it has scored, and what it has not."""
+"""Read the outcomes that wait for the judge, those that it has scored, and those that it has not."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -31,7 +31,7 @@ _LEFT_OUT: Final = (Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Statu
 
 SCORED: Final = outcomes.c.status == Status.SCORED
 NOT_ESCALATED: Final = or_(outcomes.c.part.is_(None), outcomes.c.part != JudgedPart.ESCALATED)
-"""Not judged because of what was found in its trace."""
+"""The condition that leaves out outcomes of traces that were judged because of what was found in them."""
 
 
 class JudgedStore:
@@ -41,19 +41,19 @@ class JudgedStore:
         self._database = database
 
     def left_out(self, trace_ids: Sequence[str], session_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
-        """Return the outcomes of these traces, and of these sessions, that the judge could still score."""
+        """Return the outcomes of these traces and sessions that the judge has not scored, but still could."""
         left_out = [outcomes.c.status.in_(_LEFT_OUT)]
         in_sessions = [sessions.c.session_id.in_(session_ids), *left_out]
         return self._with_goals([traces.c.trace_id.in_(trace_ids)], left_out, in_sessions, limit)
 
     def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
-        """Return the outcomes that failed, or had no budget, since that time (ns): of the newest traces, and of
-        sessions."""
+        """Return the outcomes that failed, or had no budget, since that time (ns): those of the newest traces, then
+        those of sessions."""
         failed: _Conditions = [JUDGED_FAILED, outcomes.c.evaluated_at >= time]
         return self._with_goals([], failed, failed, limit)
 
     def scored(self, limit: int) -> list[list[Evaluation]]:
-        """Return the judge's scores of the newest traces that have any, by trace; but not of those that were judged
+        """Return the judge's scores of the newest traces that have any, by trace. Leave out traces that were judged
         because of what was found in them."""
         with self._database.reading() as connection:
             return read_judged(connection, [], [SCORED, NOT_ESCALATED], limit, newest=CAME)
@@ -61,8 +61,8 @@ class JudgedStore:
     def _with_goals(
         self, of_trace: _Conditions, of_outcome: _Conditions, of_goal: _Conditions, limit: int
     ) -> list[list[Evaluation]]:
-        """Return judged outcomes by trace, then what is said of the goals of sessions that have not gone on since, the
-        newest first."""
+        """Return judged outcomes by trace. After them come the outcomes about the goals of sessions that have not gone
+        on since, the newest first."""
         with self._database.reading() as connection:
             found = read_judged(connection, of_trace, of_outcome, limit)
             query = select(outcomes).join(sessions, _NEWEST_GOAL).where(own(outcomes), *of_goal)
@@ -78,13 +78,14 @@ def read_pending(
     limit: int = 64,
     subject: SubjectKind = SubjectKind.TRACE,
 ) -> list[JudgeJob]:
-    """Return the newest revisions that wait for the judge since before that time (ns), by their ids from `after` on."""
+    """Return the newest revisions that have waited for the judge since before that time (ns). They are sorted by id,
+    and begin after the id `after`."""
     table, newest = (sessions, _NEWEST_SESSION) if subject is SubjectKind.SESSION else (traces, _NEWEST)
     waiting: tuple[ColumnElement[bool], ...] = (
         own(outcomes),
         outcomes.c.subject == subject,
         outcomes.c.method == Method.LLM,
-        # As the index of pending outcomes has it, which SQLite takes for a constant only.
+        # Written as in the condition of the index of pending outcomes, which SQLite uses only for a constant.
         literal_column("outcomes.status = 'pending'"),
         outcomes.c.evaluated_at < before,
     )
@@ -96,7 +97,8 @@ def read_pending(
 
 
 def read_parts(connection: TenantConnection, session_id: str) -> frozenset[JudgedPart | None]:
-    """Return the parts of the sample that traces of the session belong to; None stands for those sampled out."""
+    """Return the parts of the sample that the session's traces belong to. None stands for traces that were sampled
+    out."""
     query = select(outcomes.c.part).where(
         *_OF_JUDGE,
         outcomes.c.session_id == session_id,
@@ -106,7 +108,7 @@ def read_parts(connection: TenantConnection, session_id: str) -> frozenset[Judge
 
 
 def read_sampled_out(connection: TenantConnection, session_id: str, limit: int) -> list[list[Evaluation]]:
-    """Return the outcomes of a session that were sampled out, by trace: of its `limit` newest traces with any."""
+    """Return the sampled-out outcomes of a session by trace, for its `limit` newest traces that have any."""
     of_session, sampled_out = traces.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT
     return read_judged(connection, [of_session], [sampled_out], limit)
 
@@ -119,11 +121,12 @@ def read_judged(
     *,
     newest: ColumnElement[int] = traces.c.started_at,
 ) -> list[list[Evaluation]]:
-    """Return judged outcomes by trace: of the newest of these traces that have any, at most `limit`.
+    """Return judged outcomes by trace, of the newest `limit` of these traces that have any.
 
-    `newest` is `CAME` where these may be most of all traces: then no more of them are looked at than it takes.
+    `newest` is `CAME` where the conditions may fit most of all traces. Then no more traces are looked at than
+    necessary.
     """
-    # By the traces: grouped outcomes would have SQLite walk those of all traces there are.
+    # Begins with the traces: to group outcomes, SQLite would walk those of all traces.
     some = select(traces.c.trace_id).where(own(traces), *of_trace, exists().where(_NEWEST, *_OF_JUDGE, *of_outcome))
     some = some.order_by(newest.desc()).limit(limit)
     query = select(outcomes).where(*_OF_JUDGE, *of_outcome, outcomes.c.subject_id.in_(some))
@@ -137,7 +140,7 @@ def _by_trace(rows: Iterable[Mapping[Any, Any]]) -> Iterable[list[Evaluation]]:
 
 
 def read_without_goal(connection: TenantConnection, session_ids: Sequence[str]) -> list[SessionRecord]:
-    """Return those of the sessions of which the judge was not asked since something was said in them."""
+    """Return those of the sessions about which the judge was not asked since something was last said in them."""
     query = select(sessions).where(own(sessions), among(sessions.c.session_id, "ids"), ~exists().where(_NEWEST_GOAL))
     return [session_record(row) for row in connection.execute(query, ids(session_ids)).mappings()]
 
@@ -154,6 +157,6 @@ def gone_on() -> Select[tuple[str]]:
 
 
 def read_live_sessions(connection: TenantConnection) -> list[str]:
-    """Return the ids of the sessions that have not been over yet, or have gone on since they were judged."""
+    """Return the ids of the sessions that were not over yet, or have gone on since they were judged."""
     query = select(sessions.c.session_id).where(own(sessions), sessions.c.finalized_at.is_(None))
     return [*connection.execute(query).scalars(), *connection.execute(gone_on()).scalars()]

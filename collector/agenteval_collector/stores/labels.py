@@ -16,20 +16,20 @@ from otel_agenteval.metrics import LabelledScore
 from otel_agenteval.outcome import Status, SubjectKind
 
 NEWEST = 2000
-"""Scores of one evaluator that agreement looks at, the newest: what it costs to compute is bounded."""
+"""The most scores of one evaluator that agreement looks at: the newest. This bounds the cost."""
 
 MOST_LABELLERS = 20
-"""Authors that are named with an evaluator, those with the most labels."""
+"""The most authors that are named with an evaluator: those with the most labels."""
 
 _FIELDS = FieldMap(Label, labels)
 _EMPTY = ("trace_id", "session_id", "author")
-"""Columns that are empty where nothing is said."""
+"""Columns with an empty text where the label has no value."""
 LABELS = "labels"
-"""The name that who writes labels holds: several are written together, in whatever order."""
+"""The name that every writer of labels holds: several labels are written together, in any order."""
 FEEDBACK = "user_feedback"
-"""The name of feedback that was given none."""
+"""The name of feedback that was given without one."""
 _WANTED = ("task_completion", "goal_success")
-"""Evaluators of whether the user got what was wanted."""
+"""Evaluators that say whether the user got what was wanted."""
 _EVALUATOR = ("name", "method", "version", "model")
 _LABELS_SCORE = and_(
     labels.c.tenant == outcomes.c.tenant,
@@ -43,11 +43,11 @@ _LABELS_SCORE = and_(
     ),
     or_(labels.c.name == outcomes.c.name, and_(labels.c.name == FEEDBACK, outcomes.c.name.in_(_WANTED))),
 )
-"""A label that is about what a score is about, and of its name."""
+"""The condition that a label is about the trace or session of a score, and has the score's name."""
 
 
 def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
-    """Keep a label instead of an earlier one of the same source and author. `at` is in nanoseconds since the Unix
+    """Keep a label in place of an earlier one of the same source and author. `at` is in nanoseconds since the Unix
     epoch."""
     said = {name: getattr(label, name) or "" for name in _EMPTY}
     row = {**_FIELDS.columns_of(label), **said, "labelled_at": at}
@@ -64,8 +64,8 @@ def about(subject: ColumnElement[str], subject_id: ColumnElement[str]) -> Column
 
 
 def late_enough() -> ColumnElement[bool]:
-    """Make the condition that a person who labelled a session had seen all that the score is about: a session goes on,
-    and is scored again. A trace does not, and what users and other evaluators say comes before any score."""
+    """Make the condition that a person who labelled a session had seen all that the score is about. A session goes on,
+    and is scored again. A trace does not. What users and other evaluators say comes before any score."""
     return or_(
         outcomes.c.subject == SubjectKind.TRACE,
         labels.c.source != LabelSource.PERSON,
@@ -74,7 +74,8 @@ def late_enough() -> ColumnElement[bool]:
 
 
 def trim_labels(connection: TenantConnection, before: int) -> None:
-    """Forget the feedback, and the results of other evaluators, of before that time (ns) that no telemetry came for."""
+    """Forget the feedback and the results of other evaluators from before that time (ns) for which no telemetry
+    came."""
     same_trace = exists().where(own(traces), traces.c.trace_id == labels.c.trace_id)
     same_session = exists().where(own(sessions), sessions.c.session_id == labels.c.session_id)
     connection.execute(
@@ -113,8 +114,8 @@ def _label(row: RowMapping) -> Label:
 
 
 def read_labelled(connection: TenantConnection, name: str | None) -> list[LabelledEvaluator]:
-    """Return the evaluators that have scored what has a label, by the labels' source; the label is the mean of what was
-    said. Feedback without a name of its own is about whether the user got what was wanted."""
+    """Return the evaluators that have scored something with a label, separately for each source of labels. The label is
+    the mean of what was said. Feedback without a name of its own is about whether the user got what was wanted."""
     key = [*(outcomes.c[column] for column in _EVALUATOR), labels.c.source]
     of_score = [outcomes.c[column] for column in ("score", "threshold", "evaluated_at", "session_id")]
     query = (
@@ -137,7 +138,7 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
 
 
 def _scores(name: str | None) -> list[ColumnElement[bool]]:
-    """Make the conditions for the scores of an evaluator, or of all, that their labels may be compared with."""
+    """Make the conditions for the scores of one evaluator, or of all, that may be compared with their labels."""
     of_name = [outcomes.c.name == name] if name is not None else []
     return [own(outcomes), outcomes.c.status == Status.SCORED, late_enough(), *of_name]
 
@@ -145,7 +146,7 @@ def _scores(name: str | None) -> list[ColumnElement[bool]]:
 def _labelled_by(
     connection: TenantConnection, name: str | None, key: Sequence[ColumnElement[Any]]
 ) -> dict[tuple[Any, ...], list[Labeller]]:
-    """Return, by `key`, the authors who labelled its scores, the one with the most labels first."""
+    """Return, by `key`, the authors who labelled its scores. The author with the most labels comes first."""
     count = func.count()
     query = (
         select(*key, labels.c.author, count)

@@ -8,83 +8,88 @@ from typing import Any, Final, Protocol
 from sqlalchemy import ColumnElement, Connection, Dialect, Engine, Table
 
 DUTY_LASTS: Final = 15.0
-"""Seconds."""
+"""Seconds from a call of `Database.take_duty` for which the process stays on duty."""
 
 
 class Use(Enum):
-    """How a process uses a database that others can reach, too."""
+    """The ways in which a process uses a database that other processes can reach, too."""
 
     ALONE = auto()
-    """Nobody else may, but guests."""
+    """Nobody else may use the database, except guests."""
     TOGETHER = auto()
-    """With others that do the same work: none of them is alone."""
+    """The process shares the database with others that do the same work. None of them may use it `ALONE`."""
     GUEST = auto()
-    """Beside the processes that do the work."""
+    """The process uses the database beside the processes that do the work."""
 
 
 class WriterLocks(Protocol):
-    """How transactions of a tenant write beside each other. What one has changed the others see once it has ended."""
+    """Locks that let several transactions of one tenant write at the same time. The others see the changes of a
+    transaction once it has ended."""
 
     begin_beside: Sequence[str]
-    """Statements that begin such a transaction, once none is alone."""
+    """Statements that begin such a transaction, after a wait until no transaction writes alone."""
     lock_sums: str
-    """The statement that waits until no other one of them has locked the sums that all add to; this one has locked them
-    then, until it ends."""
+    """The statement that locks the sums that all such transactions add to. It waits until no other one has them locked.
+    The transaction keeps the lock until it ends."""
 
     def hold(self, connection: Connection, names: Iterable[str]) -> None:
-        """Wait until no other one of them holds one of these names; this one holds them then, until it ends. Once in a
-        transaction, before the sums: so no two wait for each other."""
+        """Hold these names until the transaction ends. Wait until no other such transaction holds one of them. Call
+        this once in a transaction, before the sums are locked: so no two transactions wait for each other."""
 
 
 class Database(Protocol):
-    """A database with the rows of one tenant. Methods raise what SQLAlchemy or the driver raises."""
+    """A database with the rows of one tenant. Methods raise the errors of SQLAlchemy or of the driver."""
 
     name: str
     """For messages; without a password."""
     is_shared: bool
-    """Whether other processes write to it, too."""
+    """True if other processes write to the database, too."""
     begin_snapshot: Sequence[str]
-    """Statements that begin a transaction in which all is read as it was at one moment."""
+    """Statements that begin a transaction which reads everything as it was at one moment."""
     begin_alone: Sequence[str]
-    """Statements that begin a transaction that writes, once no other one of this tenant does."""
+    """Statements that begin a transaction which writes, after a wait until no other one of this tenant writes."""
     writer_locks: WriterLocks | None
-    """None: every transaction that writes is alone."""
+    """None where every transaction that writes is alone."""
     has_said_index: bool
-    """Whether `SAID_INDEX` leads to the traces in which something was said; else the database knows by itself."""
+    """True if `SAID_INDEX` leads to the traces in which something was said. Otherwise the database finds them by
+    itself."""
     dialect: Dialect
-    """Compiles statements for the driver, with parameters by name."""
+    """Compiles statements for the driver, with named parameters."""
 
     def engine(self, *, durable: bool, pool_size: int) -> Engine:
-        """Make an engine. Its commits survive this process; `durable` ones the machine, too."""
+        """Make an engine. Its commits survive the end of this process; with `durable`, the failure of the machine,
+        too."""
 
     def migrating(self, engine: Engine) -> AbstractContextManager[Connection]:
-        """Connect for one transaction that changes tables, while nobody else does."""
+        """Connect for one transaction that changes tables. Nobody else changes tables meanwhile."""
 
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep rows, each with every column of the table by its name, in place of those of the same key."""
+        """Insert rows, or update those with the same key (`schema.ON_CONFLICT`). Each row has every column of the table
+        by its name."""
 
     def drop_old(self, connection: Connection, table: Table, before: int) -> bool:
-        """Where rows of such a table (`schema.PARTED_BY`) lie apart by time, drop those parts in which all are from
-        before that time (ns); return whether they lie so. Else the caller deletes rows."""
+        """Drop the parts of a table in which all rows are from before that time (ns). Return whether the database keeps
+        the rows of the table apart by time (`schema.PARTED_BY`). If not, the caller deletes the old rows."""
 
     def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
-        """Make the condition that the text is in the column, as it is."""
+        """Make the condition that the column contains the text literally, without wildcards."""
 
     def is_about_values(self, error: Exception) -> bool:
-        """Return whether the database refuses these values, and would again."""
+        """Return whether the error is about the values, so that the database would refuse them again."""
 
     def used_bytes(self, engine: Engine) -> int:
-        """Return the bytes that hold something."""
+        """Return the number of bytes that hold something."""
 
     def give_back(self, engine: Engine, most: int) -> int:
-        """Give at most `most` bytes that hold nothing back to the disk; return how many."""
+        """Give at most `most` bytes that hold nothing back to the disk. Return how many were given back."""
 
     def scrub(self, engine: Engine, start: int) -> int | None:
-        """Overwrite what is left of removed rows, from `start` on; return where to go on, None at the end."""
+        """Overwrite the remains of removed rows, from `start` on. Return where to go on, or None at the end."""
 
     def take_duty(self) -> bool:
-        """Return whether this process is the one to do what one has to do for all that use the database together. It
-        stays so for `DUTY_LASTS` seconds from the call on; then it may be another one, unless this was called again."""
+        """Return whether this process is on duty: it does the work that one process does for all that use the database
+        together. It stays on duty for `DUTY_LASTS` seconds from this call. Then another process may be on duty, unless
+        this method was called again."""
 
     def close(self) -> None:
-        """Let go of what is open beside the engines, after these are disposed. Safe twice."""
+        """Close what is open beside the engines, after these were disposed. It is safe to call this twice."""

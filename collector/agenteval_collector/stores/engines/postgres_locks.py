@@ -1,7 +1,7 @@
 """The advisory locks by which the processes that use a schema in PostgreSQL know of each other.
 
-Those of writers end with their transaction. Who may use a schema, and who does what one does, holds a lock as long as
-it is connected.
+The locks of writers end with their transaction. The locks for the use of a schema, and for the duty, last as long as
+their holder is connected.
 """
 
 import hashlib
@@ -16,10 +16,11 @@ from agenteval_collector.runtime.errors import PermanentError
 from agenteval_collector.stores.engines.ports import Use
 
 OWNED_WITHIN: Final = 15
-"""Seconds until another collector's schema is given up: a server needs some to see that its client was killed."""
+"""Seconds of waiting for a schema that another collector uses, before this one gives up. A server needs some seconds to
+notice that its client was killed."""
 SILENT: Final = 20
-"""Seconds without a word after which the server takes the duty from a process. More than `DUTY_LASTS`: who was stopped
-believes no longer that it has it before anybody else does."""
+"""Seconds without a statement after which the server takes the duty from a process. This is more than `DUTY_LASTS`, so
+that a stopped process no longer counts itself on duty before another one does."""
 
 _OTHERS: Final = {
     Use.ALONE: ("pg_advisory_lock", "another collector uses {}, or several do that share a log (log.url)"),
@@ -29,7 +30,8 @@ _OTHERS: Final = {
     ),
 }
 _HOLD: Final = "SELECT count(pg_advisory_xact_lock(key)) FROM unnest(%s::bigint[]) AS key"
-# Whatever the server's default is: what is read after waiting is what the one before has left.
+# At this level, whatever the server's default is: a statement that runs after a wait for a lock reads what the lock's
+# last holder has left.
 _BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 
@@ -44,8 +46,9 @@ class SchemaLocks:
         self.lock_sums = f"SELECT pg_advisory_xact_lock({self.key('sums')})"
 
     def hold(self, connection: Connection, names: Iterable[str]) -> None:
-        # All in one order: so nobody waits for somebody who waits for him.
+        # Every transaction takes its locks in the same order, so that no two of them wait for each other.
         keys = sorted({self.key(f"name {name}") for name in names})
+        # All keys in one statement, as PostgreSQL's text for an array: {1,2}.
         connection.exec_driver_sql(_HOLD, (f"{{{','.join(map(str, keys))}}}",))
 
     def key(self, purpose: str) -> int:
@@ -55,8 +58,8 @@ class SchemaLocks:
 
 
 def claim(connection: Connection, use: Use, lock: int, name: str) -> None:
-    """Hold the lock of a schema as long as this connection, alone or together. Raises PermanentError where somebody
-    else holds it who does not use it together."""
+    """Hold the lock of a schema as long as this connection lasts, alone or together with others. A guest needs no lock.
+    Raises PermanentError where another process holds the lock and does not use the schema together with this one."""
     if use is Use.GUEST:
         return
     take, said = _OTHERS[use]
@@ -70,7 +73,7 @@ def claim(connection: Connection, use: Use, lock: int, name: str) -> None:
 
 
 class PostgresDuty:
-    """The lock that one process of several has. Of one thread."""
+    """The lock for the duty, which one of several processes has. For one thread only."""
 
     def __init__(self, engine: Engine, lock: int) -> None:
         self._engine = engine
@@ -78,19 +81,20 @@ class PostgresDuty:
         self._session: Connection | None = None
 
     def take(self) -> bool:
-        """Take the lock where nobody has it, or tell the server that this process goes on; return whether it has it."""
+        """Take the lock if nobody has it, or tell the server that this process goes on. Return whether this process has
+        it."""
         try:
             if self._session is None:
                 self._session = self._engine.connect()
                 self._session.exec_driver_sql(f"SET idle_session_timeout = '{SILENT}s'")
-            # Who has it may take it again; the end of its session gives all of that back.
+            # A session that has the lock may take it again. The end of the session gives back all of these at once.
             return bool(self._session.exec_driver_sql(f"SELECT pg_try_advisory_lock({self._lock})").scalar())
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Give the lock back. Safe twice."""
+        """Give the lock back. It is safe to call this twice."""
         session, self._session = self._session, None
         if session is not None:
             session.close()

@@ -1,4 +1,4 @@
-"""The sessions of PostgreSQL: their settings, and whether the server has taken them."""
+"""The sessions of PostgreSQL: their settings, and a check that the server has accepted them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,24 +9,25 @@ from sqlalchemy import URL, Connection, text
 from agenteval_collector.runtime.errors import PermanentError
 
 CONNECT_WITHIN: Final = 5
-"""Seconds."""
+"""Seconds of waiting for a connection."""
 SESSION: Final = {
-    # A statement that takes so long has gone wrong, or has nobody any more who waits for it.
+    # A statement that takes longer has gone wrong, or nobody waits for it any more.
     "statement_timeout": "1min",
     "idle_in_transaction_session_timeout": "30s",
-    # As long as a writer waits for others in SQLite.
+    # The time that a writer waits for others in SQLite.
     "lock_timeout": "10s",
-    # What a collector was told is committed may not be lost with the server: it does not start anew with it, and would
-    # go on behind the gap.
+    # The server may not lose what it told a collector is committed. The collector does not start anew with the server,
+    # and would go on behind the gap.
     "synchronous_commit": "on",
-    # Hours of silence are no reason to lose the claim on a schema.
+    # The connection with the claim on a schema is silent for hours, and must not be ended for that.
     "idle_session_timeout": "0",
     "client_encoding": "UTF8",
 }
-"""Settings of every session, beside the path to its schema, as the server shows them."""
+"""Settings of every session, in the form in which the server shows them. Each session has the path to its schema,
+too."""
 _NETWORK: Final = {
     "connect_timeout": CONNECT_WITHIN,
-    # A server that is gone without a word is noticed within half a minute.
+    # A server that disappears without closing its connections is noticed within half a minute.
     "keepalives": 1,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -36,12 +37,12 @@ _NETWORK: Final = {
 
 
 def options_of(url: URL, schema: str) -> dict[str, Any]:
-    """Return what an engine for a schema is made with."""
+    """Return the options for making an engine for a schema."""
     given = url.query.get("options", ())
     options = [given] if isinstance(given, str) else [*given]
     options += (f"-c {name}={value}" for name, value in _session(schema).items())
     return {
-        # Transactions begin where the store begins them; what reads by single statements needs none.
+        # The store begins its transactions itself. Look-ups by single statements need none.
         "isolation_level": "AUTOCOMMIT",
         "use_native_hstore": False,
         "hide_parameters": True,  # Errors are logged, and told to clients; what is written is recorded content.
@@ -50,7 +51,8 @@ def options_of(url: URL, schema: str) -> dict[str, Any]:
 
 
 def check(connection: Connection, schema: str) -> None:
-    """Refuse a session that is not as it was asked for, and a database with other characters. Raises PermanentError."""
+    """Refuse a session without the settings that it was asked for, and a database in another encoding than UTF-8.
+    Raises PermanentError."""
     asked = {**_session(schema), "server_encoding": "UTF8"}
     settings = text("SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(:names)")
     found = dict(map(tuple, connection.execute(settings, {"names": [*asked]})))
@@ -66,7 +68,7 @@ def check(connection: Connection, schema: str) -> None:
 
 
 def shown(url: URL) -> str:
-    """Return where a database is, without the user, the password and what else is asked for."""
+    """Return where a database is, without the user, the password and the other options of the URL."""
     host = url.host or url.query.get("host") or "localhost"
     return f"{host}{f':{url.port}' if url.port else ''}/{url.database or ''}"
 
@@ -76,7 +78,7 @@ def _session(schema: str) -> Mapping[str, str]:
 
 
 class _Number(Loader):
-    """Reads a sum or a mean as Python's own number: no column is a decimal one."""
+    """Reads a sum or a mean as a Python number. No column holds decimal numbers."""
 
     def load(self, data: Any) -> int | float:
         told = bytes(data)
@@ -84,5 +86,5 @@ class _Number(Loader):
 
 
 def read_numbers(connection: Any, _record: object) -> None:
-    """Have a new connection read sums as numbers."""
+    """Make a new connection read sums and means as Python numbers."""
     connection.adapters.register_loader("numeric", _Number)

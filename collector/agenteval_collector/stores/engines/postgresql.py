@@ -1,4 +1,5 @@
-"""A schema of a PostgreSQL database with the rows of a tenant. Imported where `store.url` asks for it alone."""
+"""A schema of a PostgreSQL database with the rows of a tenant. This module is imported only where `store.url` asks for
+it."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,11 +29,12 @@ class PostgresSchema:
     has_said_index = False
 
     def __init__(self, url: str, tenant: str = DEFAULT_TENANT, *, use: Use = Use.ALONE) -> None:
-        """Raises Unavailable where the server cannot be reached, PermanentError where it cannot be used."""
+        """Connect, and claim the schema. Raises Unavailable where the server cannot be reached, PermanentError where it
+        cannot be used."""
         self._url = make_url(url)
         self.schema = "agenteval" if tenant == DEFAULT_TENANT else f"agenteval_{tenant}"
         if len(self.schema) > 63:  # A longer name would be cut, to one that may be another tenant's.
-            # No tenant's name has an underscore, so this is nobody else's.
+            # No tenant's name has an underscore, so no other tenant's schema has this name.
             self.schema = f"agenteval__{hashlib.sha256(tenant.encode()).hexdigest()[:40]}"
         self.name = f"the schema {self.schema} of {shown(self._url)}"
         self.is_shared = use is not Use.ALONE
@@ -40,7 +42,7 @@ class PostgresSchema:
         self._locks = SchemaLocks(self.schema)
         self.begin_alone = self._locks.begin_alone
         self.writer_locks: WriterLocks | None = self._locks
-        # Apart from the pools: it is held as long as this is open.
+        # The claim's connection is in no pool, because it is held as long as this object is open.
         self._own = create_engine(self._url, poolclass=NullPool, **options_of(self._url, self.schema))
         self._claim: Connection | None = None
         self._duty = PostgresDuty(self._own, self._locks.key("duty")) if use is Use.TOGETHER else None
@@ -76,7 +78,7 @@ class PostgresSchema:
         make_parts(connection, table, rows)
         fit = _fitting(table)
         kept = [tuple(make(row[name]) for name, make in fit) for row in rows]
-        # Each row by itself, all in one round trip: several of one statement must not have the same key.
+        # One statement for each row, all in one round trip: the rows of a single statement must not have the same key.
         connection.exec_driver_sql(_upsert_sql(table), kept)
 
     def drop_old(self, connection: Connection, table: Table, before: int) -> bool:
@@ -84,7 +86,7 @@ class PostgresSchema:
         return True
 
     def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
-        # As an index of trigrams can answer it, where there is one.
+        # An index of trigrams can answer this condition, where there is one.
         return column.contains(text, autoescape=True)
 
     def is_about_values(self, error: Exception) -> bool:
@@ -92,7 +94,8 @@ class PostgresSchema:
         return isinstance(cause, psycopg.DataError | psycopg.errors.ProgramLimitExceeded)
 
     def used_bytes(self, engine: Engine) -> int:
-        """Return 0: the server's space is not counted. What is deleted is free for it long before it is smaller."""
+        """Return 0: the server's space is not counted. Deleted rows leave room inside it long before it gets
+        smaller."""
         return 0
 
     def give_back(self, engine: Engine, most: int) -> int:
@@ -115,7 +118,7 @@ class PostgresSchema:
         self._own.dispose()
 
     def _create(self, connection: Connection) -> None:
-        # Not IF NOT EXISTS alone: that takes the right to make schemas even where there is nothing to make.
+        # Asked first, because IF NOT EXISTS needs the right to make schemas even where there is nothing to make.
         there = connection.execute(text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": self.schema})
         if there.first() is None:
             connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"')
@@ -123,7 +126,8 @@ class PostgresSchema:
 
 @cache
 def _fitting(table: Table) -> list[tuple[str, Callable[[Any], Any]]]:
-    """Return the columns, each with what makes its values fit: a text has no NUL there, and a truth is no number."""
+    """Return the columns, each with the function that makes its values fit. PostgreSQL takes no NUL in a text, and no
+    boolean as a number."""
     return [(column.name, _FITTING.get(column.type.python_type, _as_it_is)) for column in table.columns]
 
 
@@ -143,13 +147,13 @@ _FITTING: Final[dict[type, Callable[[Any], Any]]] = {str: _text, float: _number}
 
 
 def _said(error: Exception) -> str:
-    """Return what an error says in one line; SQLAlchemy adds the statement and a link."""
+    """Return what an error says, in one line. The statement and the link that SQLAlchemy adds are left out."""
     return " ".join(str(getattr(error, "orig", None) or error).split())
 
 
 def _index_said(connection: Connection) -> None:
-    """Index what was said by pieces of three characters, where the server has the extension for it: else a search goes
-    through all traces."""
+    """Index what was said by pieces of three characters, where the server has the extension for it. Without the index,
+    a search reads all traces."""
     extension = "SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'pg_trgm'"
     home = connection.exec_driver_sql(extension).scalar()
     if home is not None:

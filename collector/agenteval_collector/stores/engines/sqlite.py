@@ -1,4 +1,4 @@
-"""A SQLite file with the rows of a tenant: nothing else has to run."""
+"""A SQLite file with the rows of a tenant. It needs no other program."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,14 +18,15 @@ from agenteval_collector.stores.engines.ports import WriterLocks
 from agenteval_collector.stores.schema import upsert_of
 
 MAX_ROWS: Final = 64
-"""Rows that one statement keeps at most: a power of two."""
+"""The most rows that one statement writes: a power of two."""
 
 
 class SqliteFile:
     """The `Database` in the file at `path`."""
 
     begin_snapshot: Sequence[str] = ("BEGIN",)
-    # A write that starts as a read would fail, not wait, when another one gets in between.
+    # A transaction that begins with a read, and then writes, would fail instead of waiting if another one wrote in
+    # between.
     begin_alone: Sequence[str] = ("BEGIN IMMEDIATE",)
     writer_locks: WriterLocks | None = None
     is_shared = False
@@ -52,15 +53,16 @@ class SqliteFile:
         values_of = itemgetter(*table.columns.keys())
         done = 0
         while left := len(rows) - done:
-            # As many rows at once as there are statements for: with each statement the interpreter changes threads.
+            # The largest power of two of rows that fits, which needs few statements: with each one the interpreter
+            # changes threads.
             count = min(MAX_ROWS, 1 << left.bit_length() - 1)
             values = [*chain.from_iterable(map(values_of, rows[done : done + count]))]
-            # By the driver: rows need nothing done to them, and SQLAlchemy looks at each for what might be done.
+            # Straight by the driver: these rows need no conversion, and SQLAlchemy would look at each value for one.
             driver.execute(_upsert_sql(table, count), values)
             done += count
 
     def drop_old(self, connection: Connection, table: Table, before: int) -> bool:
-        """Return False: a file is one piece."""
+        """Return False: a file has no parts."""
         return False
 
     def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
@@ -70,7 +72,7 @@ class SqliteFile:
         return False
 
     def take_duty(self) -> bool:
-        """Return True: nobody else writes to it."""
+        """Return True: no other process writes to the file."""
         return True
 
     def used_bytes(self, engine: Engine) -> int:
@@ -91,7 +93,7 @@ class SqliteFile:
 
 @cache
 def _upsert_sql(table: Table, count: int) -> str:
-    """Return SQL that keeps `count` rows, with a parameter for every column of each, in the table's order."""
+    """Return the SQL that writes `count` rows. It has a parameter for each column of each row, in the table's order."""
     row = f"({', '.join('?' for _ in table.columns)})"
     return _upsert_one(table).replace(row, ", ".join(count * [row]), 1)
 

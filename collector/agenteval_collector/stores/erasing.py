@@ -71,8 +71,7 @@ def _naming(column: str, *but: sa.Table) -> list[tuple[sa.Table, sa.ColumnElemen
 
 _OF_SUBJECTS: Final = (outcomes, judge_exchanges, judge_answers)
 OF_TRACES: Final = [*_naming("trace_id"), *((table, _about(table, SubjectKind.TRACE)) for table in _OF_SUBJECTS)]
-# Without three tables: the rows that traces have there go with the traces. Not all of them have an index that leads to
-# rows left behind.
+# Three tables are left out: their rows go with the traces, and not all of them have an index by session.
 OF_SESSIONS: Final = [
     *_naming("session_id", traces, run_traces, conversations),
     *((table, _about(table, SubjectKind.SESSION)) for table in _OF_SUBJECTS),
@@ -80,8 +79,8 @@ OF_SESSIONS: Final = [
 
 
 def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids: Collection[str]) -> Counter[str]:
-    """Delete traces and sessions. Update the sums and the sessions that the traces were in. Return the number of
-    removed rows by table."""
+    """Delete traces, and sessions that have no trace left by that. Update the sums, and the other sessions that the
+    traces were in. Return the number of removed rows by table."""
     # All of these look at the rows before they are deleted.
     touched = set(connection.execute(_SESSIONS_OF, ids(trace_ids)).scalars()) - {*session_ids}
     removed: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Brings a database to the tables of this version."""
+"""Bring a database to the tables of this version."""
 
 import logging
 from pathlib import Path
@@ -21,11 +21,11 @@ def newest_revision() -> str:
 
 
 def migrate(database: Database, engine: Engine) -> None:
-    """Run every migration that the database has not seen, all of them or none.
+    """Run every migration that the database has not seen: all of them or none.
 
     Raises PermanentError where the file is no database of ours, or one of another version.
     """
-    # Alembic reports each step of every start at INFO; what matters of it is raised.
+    # At INFO, Alembic logs each step of every start. What matters is raised.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = _config()
     try:
@@ -43,5 +43,6 @@ def migrate(database: Database, engine: Engine) -> None:
 
 def _config() -> Config:
     config = Config()
+    # The configuration takes a single % in a value for the beginning of a placeholder.
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     return config

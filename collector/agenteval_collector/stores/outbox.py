@@ -1,4 +1,5 @@
-"""The events that have not arrived yet. Each is written in the transaction of what it tells of: no crash loses it."""
+"""The events that have not arrived at the backend yet. Each is written in the transaction of what it tells of, so that
+no crash loses it."""
 
 import json
 from collections.abc import Iterable
@@ -15,14 +16,14 @@ _FIELDS = FieldMap(Event, outbox, but=("attributes",))
 
 
 class OutboxStore:
-    """Events until they have arrived. Thread-safe; every method raises Unavailable where the file refuses."""
+    """The events that have not arrived yet. Thread-safe; every method raises Unavailable where the database refuses."""
 
     def __init__(self, database: TenantDatabase, events_of: EventsOf) -> None:
         self._database = database
         self._events_of = events_of
 
     def write(self, connection: TenantConnection, news: News) -> None:
-        """Keep the events of `news`, in the transaction that makes it news."""
+        """Keep the events of `news`. Call this in the transaction that makes it news."""
         rows = [{**_FIELDS.columns_of(each), "attributes": to_json(each.attributes)} for each in self._events_of(news)]
         connection.upsert(outbox, rows)
 
@@ -45,6 +46,6 @@ class OutboxStore:
             connection.execute(delete(outbox).where(own(outbox), outbox.c.event_id.in_(oldest)))
 
     def size(self) -> int:
-        """Return how many events wait."""
+        """Return the number of waiting events."""
         waiting: int = self._database.value(select(func.count()).select_from(outbox).where(own(outbox)))
         return waiting

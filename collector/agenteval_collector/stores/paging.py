@@ -19,16 +19,17 @@ def read_page(
     limit: int,
     cursor: str | None,
 ) -> Page[Mapping[Any, Any]]:
-    """Return at most `limit` rows from where the cursor points on. The rows with the largest values of `order` come
-    first: columns of the query, integers but for the last one, a text. Raises InvalidRequest for a cursor of another
-    listing."""
+    """Return at most `limit` rows from where the cursor points. The rows with the largest values of `order` come first.
+    `order` has columns of the query: integers, except for the last one, which is a text. Raises InvalidRequest for a
+    cursor of another listing."""
     kinds = [column.type.python_type for column in order]
     if cursor is not None:
         query = query.where(tuple_(*order) < decode_cursor(cursor, *kinds))
+    # One row more than wanted shows whether there is a next page.
     rows = connection.execute(query.order_by(*(column.desc() for column in order)).limit(limit + 1)).mappings().all()
     shown: list[Mapping[Any, Any]] = [*rows[:limit]]
     if len(rows) <= limit:
         return Page(items=shown, next_cursor=None)
-    # Where none is shown, the next page begins with the first of all.
+    # Where no row is shown, the next page begins with the first of all.
     end = [shown[-1][column] for column in order] if shown else [_BEFORE_ALL[kind] for kind in kinds]
     return Page(items=shown, next_cursor=encode_cursor(end))

@@ -1,4 +1,4 @@
-"""The judged traces that rates of passing are computed from: those of the random part, with labels drawn at random."""
+"""Read the judged traces from which pass rates are computed: those of the random part, with labels drawn at random."""
 
 from typing import Final
 
@@ -13,13 +13,13 @@ from agenteval_collector.stores.schema import JUDGED_AT_RANDOM, JUDGED_IN_VAIN, 
 from otel_agenteval.outcome import Method, SubjectKind
 
 NEWEST: Final = 5000
-"""Judged traces that a rate is computed from, the newest: what it costs is bounded."""
+"""The most judged traces that a rate is computed from: the newest. This bounds the cost."""
 
 _RANDOM_LABELS = (own(labels), labels.c.drawn, labels.c.source == LabelSource.PERSON)
 
 
 def read_rated(connection: TenantConnection) -> list[RatedChange]:
-    """Return everything that has a rate of passing, that with the newest judgement first."""
+    """Return everything that has a pass rate. The one with the newest judgement comes first."""
     by_name = select(labels.c.name, func.count(), func.max(labels.c.labelled_at)).where(*_RANDOM_LABELS)
     labelled = {name: rest for name, *rest in connection.execute(by_name.group_by(labels.c.name))}
     judged, in_vain = _newest(connection, JUDGED_AT_RANDOM), _newest(connection, JUDGED_IN_VAIN)
@@ -30,8 +30,8 @@ def read_rated(connection: TenantConnection) -> list[RatedChange]:
 
 
 def _newest(connection: TenantConnection, which: TextClause) -> dict[Rated, tuple[int, int]]:
-    """Return when each was last judged with such an outcome, and how often; the newest first."""
-    # In the order of the index, which then needs no sorting.
+    """Return, for each, the time of its newest such judgement and the number of them. The newest comes first."""
+    # Grouped in the order of the index, so that nothing has to be sorted.
     key = (outcomes.c.name, outcomes.c.agent, outcomes.c.service_version)
     newest = func.max(outcomes.c.evaluated_at)
     query = (
@@ -44,10 +44,11 @@ def _newest(connection: TenantConnection, which: TextClause) -> dict[Rated, tupl
 
 
 def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]:
-    """Return the `NEWEST` judged traces, or sessions, the newest first; of one that was judged twice its newest score.
+    """Return the `NEWEST` judged traces, or sessions, the newest first. Of one that was judged twice, its newest score
+    counts.
 
-    What people said of one is the mean of their labels, and passes at the threshold of its score. Of a session, what
-    they said before it went on is left aside.
+    The label of one is the mean of what people said, and passes at the threshold of its score. What people said of a
+    session before it went on is left aside.
     """
     said = (
         select(func.avg(labels.c.value))
@@ -76,13 +77,14 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
     for row in connection.execute(query):
         subject = SubjectKind(row.subject)
         judged = JudgedScore(row.subject_id, row.session_id, bool(row.success), row.label, subject, row.model)
+        # The rows are newest first, so the newest score of a subject stays.
         found.setdefault(row.subject_id, judged)
     return list(found.values())
 
 
 def count_unscored(connection: TenantConnection, rated: Rated) -> int:
-    """Count the traces, or sessions, that were drawn and judged in vain, since the oldest of those that `read_judged`
-    returns; one that has a score by now is none of them."""
+    """Count the traces, or sessions, that were drawn but could not be scored, since the oldest of those that
+    `read_judged` returns. One that has a score by now is not counted."""
     scored = outcomes.alias()
     has_score = exists().where(
         own(scored),

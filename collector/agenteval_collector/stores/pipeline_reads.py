@@ -1,4 +1,4 @@
-"""Read what the pipeline needs to go on with traces and sessions that it has stored before."""
+"""Read what the pipeline needs to go on with traces and sessions that are stored already."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -19,12 +19,12 @@ from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Status, SubjectKind
 
 NEWEST: Final = 8
-"""Newest traces of a session whose answers are read again when the session is opened again: as many as one needs that
-comes behind them, traces without an answer included."""
+"""The newest traces of a session whose answers are read again when the session is opened again. They are as many as a
+trace behind them needs, including traces without an answer."""
 PROCESSES_OF: Final = 100
-"""Newest traces of a session whose processes take part in it."""
+"""The newest traces of a session whose processes take part in it."""
 
-# Made once: making one costs more than running it.
+# Made once: making a statement costs more than running it.
 _KNOWN_TRACES: Final = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
     own(traces), among(traces.c.trace_id, "ids")
 )
@@ -63,7 +63,7 @@ def read_checkpoint(connection: TenantConnection) -> int:
 def read_known_traces(
     connection: TenantConnection, trace_ids: Sequence[str]
 ) -> Mapping[str, tuple[int, frozenset[int]]]:
-    """Return revision and log offsets of those of the traces that were scored before."""
+    """Return the revision and the log offsets of those of the traces that were scored before."""
     rows = connection.execute(_KNOWN_TRACES, ids(trace_ids)).all()
     return {row.trace_id: (row.revision, frozenset(json.loads(row.offsets))) for row in rows}
 
@@ -83,7 +83,7 @@ def read_place(connection: TenantConnection, trace_id: str) -> StoredPlace | Non
 
 
 def says_the_stored(connection: TenantConnection, view: TraceView) -> bool:
-    """Return whether the same was said and done in the stored revision of this trace; False where it is new."""
+    """Return whether the stored revision of this trace has the same turns as `view`; False where the trace is new."""
     query = select(trace_views.c.view).where(own(trace_views), trace_views.c.trace_id == view.trace_id)
     stored = connection.execute(query).scalar()
     return stored is not None and says_the_same(stored, view)
@@ -135,8 +135,8 @@ def read_session_traces(connection: TenantConnection, session_id: str) -> list[S
 def read_neighbours(
     connection: TenantConnection, session_id: str, place: tuple[int, str], earlier: int, later: int
 ) -> list[tuple[int, str]]:
-    """Return the places of the traces of a session next to `place` (start, trace id), in order: at most so many that
-    are earlier, and so many that are not."""
+    """Return the places (start, trace id) of the session's traces next to `place`, in order: at most `earlier` before
+    it, and at most `later` that are not."""
     values = {"id": session_id, "started_at": place[0], "trace_id": place[1]}
     before = connection.execute(_EARLIER, {**values, "most": earlier}).all()
     behind = connection.execute(_LATER, {**values, "most": later}).all()
@@ -144,7 +144,7 @@ def read_neighbours(
 
 
 def write_sums(connection: TenantConnection, commit: Commit) -> None:
-    """Keep what sessions add up to after the commit, and forget it where only their traces can tell."""
+    """Keep the sums of sessions after the commit. Forget them where only the traces of a session can tell."""
     kept = {key: each.sums for key, each in commit.sessions.items() if key not in commit.unsettled}
     rows = ({"session_id": key, "sums": each.sums, "risks": each.risks} for key, each in kept.items() if each)
     connection.upsert(session_sums, rows)
@@ -152,7 +152,7 @@ def write_sums(connection: TenantConnection, commit: Commit) -> None:
 
 
 def forget_sums(connection: TenantConnection, session_ids: Collection[str]) -> None:
-    """Forget what sessions add up to, as traces have left or joined them."""
+    """Forget the sums of sessions that traces have left or joined."""
     if session_ids:
         connection.execute(_FORGET, ids(session_ids))
 
@@ -169,6 +169,7 @@ def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[s
     query = select(outcomes).where(
         own(outcomes), outcomes.c.subject == SubjectKind.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
     )
+    # In order of time, so that the newest outcome of a name stays.
     for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings().all():
         each = evaluation_of(row)
         found.setdefault(each.subject_id, {})[each.name] = each
@@ -191,7 +192,7 @@ def _with(
 
 
 def _turns(connection: TenantConnection, trace_ids: Sequence[str]) -> dict[str, list[TurnView]]:
-    """Return the turns of the traces that are finished."""
+    """Return the finished turns of these traces."""
     query = select(trace_views.c.trace_id, trace_views.c.view)
     rows = connection.execute(query.where(own(trace_views), trace_views.c.trace_id.in_(trace_ids)))
     return {row.trace_id: finished_turns(row.view) for row in rows}

@@ -1,4 +1,4 @@
-"""Read problems: those of a listing in its order, one by itself, and how many there are of each sort; mark them."""
+"""Read problems: a listing in its order, a single one, or how many there are of each sort. Mark them."""
 
 import json
 from collections import defaultdict
@@ -27,8 +27,8 @@ _FIELDS: Final = FieldMap(Problem, problems, but=("severity",))
 def read_problems(
     connection: TenantConnection, wanted: ProblemFilter, *, now: int, limit: int, cursor: str | None
 ) -> Page[Problem]:
-    """Return at most `limit` problems from where the cursor points on: open ones first, of these the worst, of equal
-    ones those that were seen last. Raises InvalidRequest for a cursor of another listing."""
+    """Return at most `limit` problems from where the cursor points. Open problems come first, and of these the worst.
+    Of equal ones, those that were seen last come first. Raises InvalidRequest for a cursor of another listing."""
     listed = _listed(now).subquery()
     query = select(listed).where(*_conditions(listed, wanted))
     order = (listed.c.urgency, listed.c.last_seen, listed.c.problem_id)
@@ -53,9 +53,10 @@ def count_problems(connection: TenantConnection, now: int) -> list[ProblemCount]
 
 
 def _listed(now: int) -> Select[Any]:
-    """Make the query of all problems, each with its state and how soon it should be looked at."""
+    """Make the query of all problems, each with its state and its urgency: how soon it should be looked at."""
     state = _state(now)
     severity = case({each: rank for rank, each in enumerate(SEVERITIES)}, value=problems.c.severity)
+    # The state weighs more than the severity: each state has a range of its own.
     put_off = {ProblemState.MUTED: 1, ProblemState.RESOLVED: 0}
     urgency = case({each: rank * _OPEN for each, rank in put_off.items()}, value=state, else_=2 * _OPEN) + severity
     return select(problems, state, urgency.label("urgency")).where(own(problems))
@@ -112,7 +113,7 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
             state=ProblemState(row["state"]),
             **_FIELDS.fields_in(row),
             versions=by_version,
-            # Where none of its traces has a version, all of them would be looked at to find that out.
+            # Only where a version is known: otherwise the query would look at all traces of the problem to find none.
             first_version=connection.execute(_FIRST_VERSION, of_problem).scalar() if by_version else None,
             trend=[by_hour.get(hour, 0) for hour in hours],
             examples=[each for each in connection.execute(_NEWEST, of_problem).scalars() if each is not None],
@@ -126,7 +127,7 @@ _HOURS: Final = _COUNTS.where(problem_counts.c.what == "hour", among(problem_cou
 _VERSIONS: Final = _COUNTS.where(problem_counts.c.what == "version").order_by(problem_counts.c.value)
 
 
-# Made once: a page has many problems, and to make a statement takes longer than to run it.
+# Made once: a page has many problems, and making a statement takes longer than running it.
 _OF_PROBLEM = select(problem_traces).where(
     own(problem_traces), problem_traces.c.problem_id == bindparam("problem", type_=String)
 )
@@ -137,20 +138,22 @@ _FIRST_VERSION = _VERSIONS_BY_TIME.where(problem_traces.c.service_version.is_not
 
 
 class ProblemMarks:
-    """Marks problems; durable when a method returns. Raises Unavailable where the file refuses. Thread-safe."""
+    """Marks problems. A mark is durable when its method returns. Thread-safe; raises Unavailable where the database
+    refuses."""
 
     def __init__(self, database: TenantDatabase, clock: Clock) -> None:
         self._database = database
         self._clock = clock
 
     def resolve(self, problem_id: str, by: str | None) -> bool:
-        """Mark a problem as resolved, so that its next occurrence is a regression. Returns whether it is known."""
+        """Mark a problem as resolved, so that its next occurrence is a regression. Return whether the problem is
+        known."""
         now = self._clock.now()
         resolved = {"resolved_at": now, "resolved_by": by, "regressed_at": None}
         return self._mark(problem_id, {**resolved, "muted_until": None, "muted_by": None})
 
     def mute(self, problem_id: str, until: int | None, by: str | None) -> bool:
-        """Mute a problem until that time (ns), or no longer where it is None. Returns whether it is known."""
+        """Mute a problem until that time (ns); None ends that. Return whether the problem is known."""
         return self._mark(problem_id, {"muted_until": until, "muted_by": None if until is None else by})
 
     def _mark(self, problem_id: str, values: Mapping[str, str | int | None]) -> bool:

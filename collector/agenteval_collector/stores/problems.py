@@ -1,8 +1,8 @@
-"""Keep problems: each trace in which one occurs, and what these traces add up to.
+"""Keep problems: each trace in which one occurs, and the sums over these traces.
 
-What a problem counts follows from the findings and outcomes that are stored: after each change of a trace its
-occurrences are read again, and the difference to those that are kept goes into the sums. So the counts are exact
-whatever comes late, twice or again, and a problem costs the same at ten occurrences and at a million.
+The counts of a problem follow from the stored findings and outcomes. After each change of a trace its occurrences are
+read again, and the difference to the kept ones goes into the sums. So the counts are exact even if something comes
+late, twice or again. A problem costs the same at ten occurrences and at a million.
 """
 
 import json
@@ -33,24 +33,24 @@ from otel_agenteval.finding import Severity
 from otel_agenteval.outcome import Method, SubjectKind
 
 MOST_SHAPES: Final = 100
-"""Problems of one agent, kind and tool; all further errors there are one problem."""
+"""The most problems of one agent, kind and tool. All further errors there are one problem."""
 MOST_PROBLEMS: Final = 10_000
-"""Problems altogether, but for those that hold further errors; everything beyond is one problem."""
+"""The most problems altogether, apart from those that hold further errors. Everything beyond is one problem."""
 HOUR: Final = 3600 * 1_000_000_000
-"""Nanoseconds."""
+"""Nanoseconds of an hour."""
 KEPT_HOURS: Final = 48
-"""Hours of a trend that are kept: more than are shown, as clocks differ."""
+"""Hours of a trend that are kept. They are more than are shown, as clocks differ."""
 
 Row: TypeAlias = Mapping[Any, Any]
 _Place: TypeAlias = tuple[str, str]
-"""A problem, and the trace (or the session) in which it occurs."""
+"""A problem, and the trace or session in which it occurs."""
 _Count: TypeAlias = tuple[str, str, str]
 """A problem, what is counted, and its value."""
 
 
 def refresh_problems(connection: TenantConnection, subject_ids: Collection[str]) -> None:
-    """Bring the problems up to date after findings or outcomes of these traces and sessions may have changed. Locks
-    the sums, where there is anything to do."""
+    """Bring the problems up to date after findings or outcomes of these traces and sessions may have changed. Lock the
+    sums, where there is anything to do."""
     if not subject_ids:
         return
     params = ids(subject_ids)
@@ -68,7 +68,7 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
         place = keys[key].problem_id, row["subject_id"]
         effort = efforts.get(place[1])
         took = {"usd": (effort and effort.usd) or 0.0, "seconds": (effort and effort.seconds) or 0.0}
-        # Of several findings in a trace that are one problem, one.
+        # Several findings of one problem in a trace are one occurrence.
         known = after.setdefault(place, {"problem_id": place[0], **row, **took})
         known["severity"] = str(worst((known["severity"], row["severity"])))
         known["seen_at"] = min(known["seen_at"], row["seen_at"])
@@ -81,7 +81,8 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
 
 
 def _found(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemKey, Row]]:
-    """Yield the findings that stand for a problem, as rows of `problem_traces` without what the trace took."""
+    """Yield the findings that belong to a problem, as rows of `problem_traces` without the money and time that the
+    trace took."""
     for row in connection.execute(_FINDINGS, params).mappings():
         metadata = json.loads(row["metadata"])
         key = problem_of_finding(row["agent"], row["kind"], row["severity"], row["tool"], metadata)
@@ -90,13 +91,13 @@ def _found(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemK
 
 
 def _judged(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemKey, Row]]:
-    """Yield the judged failures that stand for a problem, likewise."""
+    """Yield the judged failures that belong to a problem, in the same form."""
     for row in connection.execute(_FAILURES, params).mappings():
         yield problem_of_failure(row["agent"], row["name"]), {name: row[name] for name in _ABOUT}
 
 
 def _placed(connection: TenantConnection, keys: Collection[ProblemKey]) -> dict[ProblemKey, ProblemKey]:
-    """Return, for each key, the problem that has room for it: itself, that of further errors, or the last resort."""
+    """Return, for each key, the problem that has room for it: its own, that of further errors, or the last resort."""
     known = set(connection.execute(_KNOWN, ids(key.problem_id for key in keys)).scalars())
     placed = {key: key for key in keys if key.problem_id in known}
     unknown = keys - placed.keys()
@@ -124,9 +125,9 @@ def _add_up(
     added: Mapping[_Place, Row],
     removed: Mapping[_Place, Row],
 ) -> None:
-    """Take what is `removed` from the sums of its problems, and add what is `added`; a place in both has changed.
+    """Take what is `removed` from the sums of its problems, and add what is `added`. A place in both has changed.
 
-    `keys` has the keys of problems that may be new. A problem without a trace is forgotten.
+    `keys` has the keys of problems that may be new. A problem without a trace is deleted.
     """
     sessions = _count(connection, added.values(), removed.values())
     changed = {problem_id for problem_id, _ in (*added, *removed)}
@@ -146,6 +147,7 @@ def _add_up(
             row[name] += sum(each[name] for each in came) - sum(each[name] for each in went)
         row["severity"] = str(worst((row["severity"], *(each["severity"] for each in came))))
         _come_back(row, sorted(fresh))
+        # New occurrences can only widen the bounds. Where one went, they are read again.
         if went:
             row["first_seen"], row["last_seen"] = connection.execute(_BOUNDS, {"problem": problem_id}).one()
         else:
@@ -156,7 +158,7 @@ def _add_up(
 
 
 def hour_of(time: int) -> str:
-    """Return the hour of a time (ns), as counts name it: in the order of time, and of the text."""
+    """Return the hour of a time (ns) as counts name it. Sorted as texts, hours are in the order of time."""
     return f"{time // HOUR:010d}"
 
 
@@ -179,7 +181,8 @@ def _empty(key: ProblemKey, came: Iterable[Row]) -> dict[str, Any]:
 
 
 def _come_back(row: dict[str, Any], fresh: Iterable[int]) -> None:
-    """Note that a problem came back, if one of its `fresh` occurrences, in order of time, is after it was resolved."""
+    """Note that a problem came back, if one of its `fresh` occurrences is after it was resolved, or after a silence of
+    `QUIET_FOR`. `fresh` is in order of time."""
     last = row["last_seen"]
     for time in fresh:
         is_resolved = row["resolved_at"] is not None
@@ -189,7 +192,7 @@ def _come_back(row: dict[str, Any], fresh: Iterable[int]) -> None:
 
 
 def _count(connection: TenantConnection, added: Iterable[Row], removed: Iterable[Row]) -> Counter[str]:
-    """Count traces by session, version and hour. Returns by how many sessions each problem has more."""
+    """Count traces by session, version and hour. Return by how many sessions the count of each problem rises."""
     changes: Counter[_Count] = Counter(key for row in added for key in _counted(row))
     changes.subtract(key for row in removed for key in _counted(row))
     changes = Counter({key: change for key, change in changes.items() if change})
@@ -235,13 +238,13 @@ _FAILURES = select(
     outcomes.c.evaluated_at.label("seen_at"),
 ).where(
     own(outcomes),
-    # All there are: the primary key leads from there to the ids.
+    # Names every subject, because the primary key leads to the ids by way of the subject.
     outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in SubjectKind]),
     among(outcomes.c.subject_id, "ids"),
     outcomes.c.success.is_(False),
     outcomes.c.method == Method.LLM,
 )
-# Of a trace and of a session with the same id, the trace's comes last.
+# Where a trace and a session have the same id, the trace comes last, and its effort is taken.
 _EFFORTS = union_all(
     select(sessions.c.session_id.label("subject_id"), sessions.c.effort).where(
         own(sessions), among(sessions.c.session_id, "ids")
@@ -263,14 +266,14 @@ _ALIKE = (
 _SUMS = select(*data_columns(problems)).where(own(problems), among(problems.c.problem_id, "ids"))
 _SEEN = problem_traces.c.seen_at
 _PLACES = own(problem_traces), problem_traces.c.problem_id == bindparam("problem")
-# Each by itself: SQLite finds one end of an index at once, and both in one query by looking at all of it.
+# Two queries: SQLite finds one end of an index at once, but reads all of it where both ends are asked for in one.
 _BOUNDS = select(
     select(func.min(_SEEN)).where(*_PLACES).scalar_subquery(), select(func.max(_SEEN)).where(*_PLACES).scalar_subquery()
 )
 _COUNTS = select(problem_counts).where(
     own(problem_counts),
     among(problem_counts.c.problem_id, "ids"),
-    # All there are: the primary key leads from there to the values.
+    # Names every sort of count, because the primary key leads to the values by way of the sort.
     problem_counts.c.what.in_([literal_column(f"'{what}'") for what in ("session", "version", "hour")]),
     among(problem_counts.c.value, "values"),
 )

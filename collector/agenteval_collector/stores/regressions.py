@@ -1,4 +1,4 @@
-"""The sessions of agents' versions that are over, with what was judged and found in them."""
+"""Read the sessions of each agent's versions that are over, with what was judged and found in them."""
 
 from sqlalchemy import ColumnElement, FromClause, Integer, and_, cast, func, select
 
@@ -11,7 +11,7 @@ from otel_agenteval.outcome import JudgedPart, Method
 
 
 class VersionQueries:
-    """`VersionReader` of regressions, on the store's file."""
+    """`VersionReader` of regressions, on the store's database."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self._connection = connection
@@ -47,7 +47,7 @@ class VersionQueries:
         return list(self._connection.execute(query).scalars())
 
     def _shares(self, version: SeenVersion, chosen: list[str]) -> dict[JudgedBy, dict[str, float]]:
-        """Return the share of passing traces by evaluator and session, of those that were drawn at random."""
+        """Return the share of passing traces by evaluator and session, among the traces that were drawn at random."""
         evaluator = (outcomes.c.name, outcomes.c.version, outcomes.c.model)
         query = (
             select(*evaluator, outcomes.c.session_id, func.avg(cast(outcomes.c.success, Integer)))
@@ -66,7 +66,7 @@ class VersionQueries:
         return found
 
     def _found(self, version: SeenVersion, chosen: list[str]) -> dict[str, int]:
-        """Return the number of sessions with a finding in a trace of the version, by kind."""
+        """Return, by kind, the number of sessions with a finding in a trace of the version."""
         query = (
             select(findings.c.kind, func.count(findings.c.session_id.distinct()).label("count_"))
             .join(traces, and_(traces.c.tenant == findings.c.tenant, traces.c.trace_id == findings.c.trace_id))

@@ -1,4 +1,4 @@
-"""Convert objects of the pipeline to rows of the tables, and back: plain fields by their names, others as JSON."""
+"""Convert objects of the pipeline to rows of the tables, and back. Plain fields keep their names, others are JSON."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -29,14 +29,14 @@ from otel_agenteval.text import storable
 
 
 class FieldMap:
-    """The fields of a dataclass that a table has as columns of the same names and values, `but` for some."""
+    """The fields of a dataclass that a table has as columns of the same names and values, except those in `but`."""
 
     def __init__(self, kind: type[Any], table: Table, but: Collection[str] = ()) -> None:
         self.names = [each.name for each in fields(kind) if each.name in table.c and each.name not in but]
         self._values = attrgetter(*self.names)
 
     def columns_of(self, made: object) -> dict[str, Any]:
-        """Return these columns of the row of an object."""
+        """Return these columns for the row of an object."""
         return dict(zip(self.names, self._values(made), strict=True))
 
     def fields_in(self, row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -45,8 +45,8 @@ class FieldMap:
 
 
 def has(column: ColumnElement[str], value: str | None) -> ColumnElement[bool]:
-    """Make the condition that a column has this value, or none. An index leads there in every database: for IS NOT
-    DISTINCT FROM it does not."""
+    """Make the condition that a column has this value; for None, that it has none. An index leads there in every
+    database, unlike for IS NOT DISTINCT FROM."""
     return column.is_(None) if value is None else column == value
 
 
@@ -61,7 +61,8 @@ def _field_names(kind: type[Any]) -> Sequence[str]:
     return [each.name for each in fields(kind)] if is_dataclass(kind) else ()
 
 
-# Made once, as a new one would be at each call. Nothing is copied before: what tools return may be large.
+# Made once, because each call of `json.dumps` would make a new encoder. Nothing is copied before, as what tools return
+# may be large.
 to_json = json.JSONEncoder(default=_plain).encode
 """Return a value as JSON, with dataclasses as objects of their fields."""
 
@@ -102,7 +103,8 @@ def outcome_row(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def counts_at_once(evaluation: Evaluation) -> bool:
-    """Return whether instruments count it with its commit; pending outcomes, and those of sessions, count later."""
+    """Return whether instruments count an outcome with its commit. Pending outcomes, and those of sessions, count
+    later."""
     return evaluation.subject is not SubjectKind.SESSION and evaluation.outcome.status is not Status.PENDING
 
 
@@ -129,12 +131,12 @@ def _outcome(row: Mapping[Any, Any]) -> Outcome:
 
 
 def effort_from(column: str) -> Effort:
-    """Return the effort that a column `effort` was made from."""
+    """Return the effort from the text of a column `effort`."""
     return Effort(**json.loads(column))
 
 
 def session_row(session: SessionRecord, found: Mapping[str, int]) -> dict[str, Any]:
-    """Make the row of a session; `found` are the columns that say what was found in it."""
+    """Make the row of a session. `found` has the columns that say what was found in it."""
     encoded = {name: to_json(getattr(session, name)) for name in ("services", "versions", "effort")}
     return {**found, **_SESSION.columns_of(session), **encoded}
 

@@ -1,4 +1,4 @@
-"""Runs: the rows of what traces add to them and of run reports, and what is read of them."""
+"""Keep and read runs: what traces add to them, and run reports."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _FACTS = (
 
 
 def write_run_traces(connection: TenantConnection, traces: Sequence[TraceRecord]) -> None:
-    """Keep what the traces add to their runs; a revision that names no run any more takes back what was added."""
+    """Keep what the traces add to their runs. A revision that no longer names a run takes back what was added."""
     connection.upsert(run_traces, (run_trace_row(trace.run_trace) for trace in traces if trace.run_trace is not None))
     for trace in traces:
         if trace.run_trace is None and trace.revision > 1:
@@ -34,7 +34,7 @@ def write_run_traces(connection: TenantConnection, traces: Sequence[TraceRecord]
 
 
 def write_run_report(connection: TenantConnection, report: RunReport, *, now: int) -> None:
-    """Keep the report beside those of other times; what is said again of the same time adds to it."""
+    """Keep the report beside those of other times. A second report of the same time adds to the first."""
     row = {
         **_SAID.columns_of(report),
         "agent": report.agent or "",
@@ -45,7 +45,7 @@ def write_run_report(connection: TenantConnection, report: RunReport, *, now: in
 
 
 def trim_run_reports(connection: TenantConnection, before: int) -> None:
-    """Forget the reports of before that time (ns) that are about runs of which there is no trace at all."""
+    """Forget the reports from before that time (ns) about runs that have no trace at all."""
     same = (run_traces.c[name] == run_reports.c[name] for name in ("tenant", "task_id", "run_id"))
     connection.execute(
         delete(run_reports).where(own(run_reports), run_reports.c.reported_at < before, ~exists().where(*same))
@@ -77,11 +77,11 @@ def run_trace_row(trace: RunTrace) -> dict[str, Any]:
 
 
 FETCHED: Final = 200
-"""Runs read at a time while looking for the newest that count."""
+"""Runs that are read at a time in the search for the newest that count."""
 
 
 class RunQueries:
-    """`RunReader` of reliability, on the store's file."""
+    """`RunReader` of reliability, on the store's database."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self._connection = connection
@@ -116,7 +116,7 @@ class RunQueries:
             .where(*_is_of(first, version), ~earlier)
             .order_by(first.c.started_at.desc(), first.c.trace_id.desc())
         )
-        # As an option of the statement: so no driver fetches all of them at once.
+        # Set on the statement, so that no driver fetches all rows at once.
         with closing(self._connection.execute(query.execution_options(yield_per=FETCHED))) as found:
             for rows in found.partitions():
                 yield [RunKey(*row) for row in rows]

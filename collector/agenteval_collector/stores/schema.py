@@ -8,35 +8,37 @@ import sqlalchemy as sa
 
 metadata = sa.MetaData()
 
-# What is sorted, and compared with what Python sorts, goes by code points in every database.
+# Texts sort by code points in every database, because they are compared with what Python sorts.
 _BY_CODE_POINT: Final = "C"
 String = sa.String().with_variant(sa.String(collation=_BY_CODE_POINT), "postgresql")
 Text = sa.Text().with_variant(sa.Text(collation=_BY_CODE_POINT), "postgresql")
 
 JUDGED_FAILURE = sa.text("success = false AND method = 'llm' AND subject = 'trace'")
-"""A judge's score of a trace below its threshold, as the index has it: databases match constants only."""
+"""The condition for a judge's score of a trace below its threshold. It is written as in the index, because databases
+match constants only."""
 JUDGED_AT_RANDOM = sa.text("part = 'random' AND method = 'llm' AND success IS NOT NULL")
-"""A judge's pass or fail of what was drawn at random, likewise."""
+"""The condition for a pass or fail by the judge of something drawn at random, written as in its index."""
 JUDGED_IN_VAIN = sa.text("part = 'random' AND method = 'llm' AND status IN ('failed', 'over_budget')")
-"""An outcome that was drawn at random and could not be scored, likewise."""
+"""The condition for an outcome that was drawn at random and could not be scored, written as in its index."""
 JUDGED_FAILED: Final = sa.text("method = 'llm' AND status IN ('failed', 'over_budget')")
-"""An outcome that the judge was to score and could not, however it was drawn, likewise."""
+"""The condition for an outcome that the judge should have scored and could not, however it was drawn, written as in its
+index."""
 
 ON_CONFLICT: Final = "on_conflict"
-"""The key, in a column's `info`, of what makes its value of the old one and of that of a new row of the same key; by
-default the new one replaces it."""
+"""The key, in a column's `info`, of a function. From the old value and that of a new row of the same key, it makes the
+value to keep. By default the new value replaces the old one."""
 KEEP: Final = {ON_CONFLICT: None}
-"""The value stays."""
+"""The old value stays."""
 OR: Final = {ON_CONFLICT: operator.or_}
 """A value that was true stays true."""
 ADD: Final = {ON_CONFLICT: operator.add}
-"""The sum of both."""
+"""The value becomes the sum of both."""
 FILL: Final = {ON_CONFLICT: lambda old, new: sa.func.coalesce(new, old)}
 """The new value, unless it is null."""
 
 PARTED_BY: Final = "parted_by"
-"""The key, in a table's `info`, of the column with the time (ns) of a row, by which a database may keep old rows apart
-from new ones: what forgets by age asks it first (`TenantConnection.drop_old`)."""
+"""The key, in a table's `info`, of the column with the time (ns) of a row. By that time a database may keep old rows
+apart from new ones. Code that forgets rows by age asks the database first (`TenantConnection.drop_old`)."""
 
 
 def own(table: sa.FromClause) -> sa.ColumnElement[bool]:
@@ -45,12 +47,13 @@ def own(table: sa.FromClause) -> sa.ColumnElement[bool]:
 
 
 def data_columns(table: sa.Table) -> list[sa.Column[Any]]:
-    """Return the columns of a table but the tenant."""
+    """Return the columns of a table except the tenant."""
     return [column for column in table.columns if column.name != "tenant"]
 
 
 def upsert_of(table: sa.Table, insert: Callable[[sa.Table], Any]) -> Any:
-    """Return the statement that keeps a row in place of the one of the same key, from the dialect's own `insert`."""
+    """Return the statement that inserts a row, or updates the one with the same key. `insert` is the dialect's own
+    function."""
     statement = insert(table)
     changes = {
         column.name: change(column, statement.excluded[column.name])
@@ -61,13 +64,13 @@ def upsert_of(table: sa.Table, insert: Callable[[sa.Table], Any]) -> Any:
 
 
 def _table(name: str, key: str, *items: sa.schema.SchemaItem, **options: Any) -> sa.Table:
-    """Make a table whose rows have an owner and, beside it, the columns in `key` as their key."""
+    """Make a table whose rows belong to a tenant. The tenant and the columns in `key` are its primary key."""
     tenant = sa.Column("tenant", String, nullable=False)
     return sa.Table(name, metadata, tenant, *items, sa.PrimaryKeyConstraint("tenant", *key.split()), **options)
 
 
 def _only(where: sa.TextClause) -> dict[str, Any]:
-    """Return the options of an index that has the rows that fulfil a condition alone."""
+    """Return the options of an index that has only the rows that fulfil a condition."""
     return {"sqlite_where": where, "postgresql_where": where}
 
 
@@ -103,12 +106,12 @@ traces = _table(
 )
 
 CAME: Final = sa.literal_column("traces.rowid", sa.BigInteger)
-"""The number of a trace, in the order in which traces came. A revision keeps it."""
+"""The number of a trace, in the order in which traces came. A revision keeps the number of its trace."""
 
 SAID_INDEX: Final = "said_index"
 """In SQLite, an index of `traces.said` by pieces of three characters, kept by triggers. It knows traces by their
-rowids: whoever vacuums the file has to rebuild it. That it does not know where a piece stands makes it a third as
-large."""
+rowids, so it must be made again after a vacuum of the file. It does not know where a piece stands, and is a third as
+large for that."""
 _FORGET_SAID: Final = f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rowid, said) VALUES ('delete', old.rowid, old.said);"
 _KEEP_SAID: Final = f"INSERT INTO {SAID_INDEX}(rowid, said) VALUES (new.rowid, new.said);"
 for _dialect, _statement in (
@@ -124,13 +127,15 @@ for _dialect, _statement in (
         "CREATE TRIGGER said_changed AFTER UPDATE OF said ON traces WHEN old.said IS NOT new.said "
         f"BEGIN {_FORGET_SAID} {_KEEP_SAID} END",
     ),
-    # As SQLite numbers its rows by itself: as they come, and a revision keeps the number.
+    # SQLite numbers its rows by itself, as they come; PostgreSQL needs this column. A revision keeps the number in
+    # both.
     ("postgresql", "ALTER TABLE traces ADD COLUMN rowid BIGINT GENERATED ALWAYS AS IDENTITY"),
     ("postgresql", "CREATE UNIQUE INDEX traces_by_rowid ON traces (rowid)"),
 ):
     sa.event.listen(traces, "after_create", sa.DDL(_statement).execute_if(dialect=_dialect))  # type: ignore[no-untyped-call]
 
-# Apart, because SQLite writes a row whole: a revision that says the same changes nothing here.
+# A table of its own, because SQLite writes whole rows: for a revision that says the same, the view is not written
+# again.
 trace_views = _table(
     "trace_views",
     "trace_id",
@@ -139,9 +144,9 @@ trace_views = _table(
 )
 
 OF_TRACE = (trace_views.c.tenant == traces.c.tenant) & (trace_views.c.trace_id == traces.c.trace_id)
-"""A trace with its view."""
+"""The condition that joins a trace with its view."""
 
-# A later revision supersedes the row; the same revision twice is one row.
+# A later revision replaces the row. The same revision twice is one row.
 outcomes = _table(
     "outcomes",
     "subject subject_id name method version",
@@ -154,16 +159,17 @@ outcomes = _table(
     *_optional(sa.Boolean, "success"),
     sa.Column("reason", Text, nullable=False),
     sa.Column("metadata", Text, nullable=False, comment="JSON"),
-    # Whether instruments have counted it: not while it is first pending, or of a session that goes on.
+    # Whether instruments have counted it. They have not while it is pending for the first time, or of a session that
+    # goes on.
     sa.Column("counted", sa.Boolean, nullable=False, info=OR),
     sa.Index("outcomes_by_session", "tenant", "session_id", "name", "score"),
-    # With all columns that are asked for: else SQLite prefers the index of all outcomes of a session.
+    # Has all columns that are asked for. Otherwise SQLite prefers the index of all outcomes of a session.
     sa.Index(
         "outcomes_below",
         *("tenant", "session_id", "subject_id", "subject", "method", "success"),
         **_only(JUDGED_FAILURE),
     ),
-    # With all that a rate is made of: rows of their own would be read from all over the table.
+    # Has all columns that a rate needs. Otherwise rows would be read from all over the table.
     sa.Index(
         "outcomes_random",
         *("tenant", "name", "agent", "service_version", "evaluated_at"),
@@ -174,7 +180,8 @@ outcomes = _table(
     sa.Index("outcomes_pending", "tenant", "subject", "subject_id", **_only(sa.text("status = 'pending'"))),
 )
 
-# Who asks the judge again waits seconds without it at ten million traces; SQLite would take a tenth longer to commit.
+# Without this index, asking the judge again waits for seconds at ten million traces. SQLite goes without it, because
+# commits would take a tenth longer.
 sa.event.listen(
     outcomes,
     "after_create",
@@ -196,7 +203,7 @@ sessions = _table(
     sa.Column("revision", sa.Integer, nullable=False, comment="rises with what was said in it"),
     sa.Column("effort", Text, nullable=False, comment="JSON: what its traces took together"),
     sa.Column("is_blind", sa.Boolean, nullable=False, comment="nothing of it could be looked at"),
-    # Going on is no reason to forget that its scores were counted, or that it was reported ended.
+    # A session that goes on still had its scores counted, and was still reported ended.
     sa.Column("finalized_at", sa.BigInteger, comment="when it was over for the first time", info=KEEP),
     sa.Column("ended_at", sa.BigInteger, comment="when it was reported ended", info=KEEP),
     *_required(sa.Integer, "errors warnings infos"),
@@ -208,8 +215,8 @@ sessions = _table(
     sa.Index("sessions_by_attention", "tenant", "attention", "last_seen_at", "session_id"),
 )
 
-# Apart, because lists read the rows of sessions. A row is what the stored traces of its session add up to: what takes
-# traces to a session, or from it, otherwise than new ones come deletes the row.
+# A table of its own, because lists read the rows of sessions. A row has the sums over the stored traces of its session.
+# Whatever moves traces to a session, or from it, other than new traces, deletes the row.
 session_sums = _table(
     "session_sums",
     "session_id",
@@ -218,7 +225,7 @@ session_sums = _table(
     sa.Column("risks", sa.LargeBinary, nullable=False, comment="the risk of each of its traces, sorted"),
 )
 
-# What is said again of the same time adds to what was said. Empty agents and versions were not said.
+# A second report of the same time adds to the first. An empty agent or version was not given.
 run_reports = _table(
     "run_reports",
     "task_id run_id condition agent service_version reported_at",
@@ -293,7 +300,8 @@ judge_ledger = _table(
     *_required(sa.Float, "usd", ADD),
 )
 
-# By far the most bytes of what is kept for a day. The time is in the key, as a database that parts rows by it wants.
+# Of what is kept for a day, this takes by far the most bytes. The time is in the key, because a database that parts
+# rows by the time requires that.
 judge_exchanges = _table(
     "judge_exchanges",
     "subject subject_id revision position asked_at",
@@ -313,7 +321,7 @@ judge_exchanges = _table(
     postgresql_partition_by="RANGE (asked_at)",
 )
 
-# Looked up by the question, and deleted with what was asked about.
+# Found by the question, and deleted with the trace or session that was asked about.
 judge_answers = _table(
     "judge_answers",
     "key",
@@ -336,7 +344,8 @@ judge_canaries = _table(
     sa.Column("frozen", sa.LargeBinary, nullable=False, comment="recorded content: the trace as the judge is shown it"),
 )
 
-# Of an evaluator and a way to ask it: the first answer on a trace stays beside the newest, and after the canary.
+# A row is about an evaluator and a way to ask it. The first answer on a trace stays beside the newest one, and stays
+# after the canary.
 canary_answers = _table(
     "canary_answers",
     "trace_id name version model",
@@ -358,7 +367,7 @@ labels = _table(
     *_required(sa.Float, "value"),
     *_optional(Text, "note"),
     sa.Column("source", String, nullable=False, comment="person, user or evaluator"),
-    # Who corrects the label of a trace that was drawn does not make it one that was chosen.
+    # A correction of the label of a drawn trace leaves the label drawn.
     sa.Column("drawn", sa.Boolean, nullable=False, comment="whether it was drawn at random to be labelled", info=OR),
     *_required(sa.BigInteger, "labelled_at"),
     sa.Index("labels_by_session", "tenant", "session_id", **_only(sa.text("trace_id = ''"))),
@@ -437,7 +446,7 @@ problems = _table(
     sa.Index("problems_by_kind", "tenant", "kind", "agent", "tool"),
 )
 
-# What a problem's row adds up, so that a change takes nothing from it that it did not add.
+# The occurrences that a problem's row adds up. A change takes from that row only what it added before.
 problem_traces = _table(
     "problem_traces",
     "problem_id subject_id",
@@ -461,8 +470,8 @@ problem_counts = _table(
     sa.Index("problem_counts_by_value", "tenant", "what", "value"),
 )
 
-# What the traces of agents add up to, so that a chart over months reads no trace. A session has a row for each hour in
-# which its traces began: the traces of a session are alike, and intervals have to know that.
+# The sums over the traces of agents, so that a chart over months reads no trace. A session has a row for each hour in
+# which its traces began. The traces of a session are alike, and intervals have to know that.
 agent_hours = _table(
     "agent_hours",
     "agent hour name version session_id",

@@ -1,4 +1,4 @@
-"""Keep what was learned of senders: which of their spans' parents, and which log records, come."""
+"""Keep what was learned about senders: which parents of their spans, and which log records, usually come."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ class HabitStore:
         }
 
     def save(self, histories: Mapping[Habit, str]) -> None:
-        """Keep these instead of what was kept of them before; one without a history is forgotten."""
+        """Keep these histories in place of the old ones. A habit without a history is forgotten."""
         kept = [{**_key(habit), "history": history} for habit, history in histories.items() if history]
         with self._database.sharing("habits") as connection:
             connection.upsert(sender_habits, kept)

@@ -13,7 +13,7 @@ from otel_agenteval.outcome import JudgedPart, Method, Status, SubjectKind
 
 COMPLETED: Final = "task_completion"
 NEWEST: Final = 500
-"""Sessions of the agent that are looked at: what it costs is bounded."""
+"""The most sessions of the agent that are looked at. This bounds the cost."""
 
 _JUDGED: Final = (
     select(outcomes.c.session_id, func.min(cast(outcomes.c.success, Integer)) == 1)
@@ -70,7 +70,7 @@ _REPORTED: Final = (
     .where(_SUCCESS.is_not(None))
     .order_by(run_reports.c.reported_at.nulls_first())  # Those without a report come first.
 )
-"""The reported success of a session's runs, the newest last; where none was reported, what its spans say."""
+"""The reported success of a session's runs, the newest last. Where none was reported, it is what the spans say."""
 
 
 def read_ends(connection: TenantConnection, agent: str, *, newest: int = NEWEST) -> list[SessionEnding]:
@@ -84,5 +84,6 @@ def read_ends(connection: TenantConnection, agent: str, *, newest: int = NEWEST)
     ends = {row.session_id: SessionEnding(has_error=row.errors > 0) for row in connection.execute(query)}
     for field, said in (("judged", _JUDGED), ("labelled", _LABELLED), ("reported", _REPORTED)):
         for session_id, value in connection.execute(said, ids(ends)):
+            # A session with several reports gets the newest, which comes last.
             ends[session_id] = ends[session_id]._replace(**{field: value})
     return list(ends.values())

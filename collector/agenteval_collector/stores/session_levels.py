@@ -1,4 +1,4 @@
-"""Count the sessions that go on, and those of them that score low; read how the newest ones ended."""
+"""Count the sessions that go on, and those of them that score low. Read how the newest ones ended."""
 
 import json
 from collections import Counter
@@ -31,8 +31,8 @@ _SCORED = (
 
 
 def read_levels(connection: TenantConnection) -> list[SessionLevel]:
-    """Return how many sessions of each agent go on, whichever process evaluates them, and by score how many of them
-    were drawn at random for the judge, and are low."""
+    """Return how many sessions of each agent go on, whichever process evaluates them. For each score, also return how
+    many of them were drawn at random for the judge, and how many of these are low."""
     active: Counter[tuple[str | None, str | None, str | None]] = Counter()
     low: Counter[tuple[str | None, str | None, str | None]] = Counter()
     for row in connection.execute(_ACTIVE):
@@ -53,8 +53,8 @@ def _first(services: str) -> str | None:
 
 
 def read_past(connection: TenantConnection, limit: int) -> list[PastSession]:
-    """Return the counted scores of the `limit` sessions that were over last, the oldest first: of those that were drawn
-    at random for the judge."""
+    """Return the counted scores of the `limit` sessions that were over last, the oldest first. Only the scores of
+    sessions drawn at random for the judge are returned."""
     over = select(sessions.c.tenant, sessions.c.session_id, sessions.c.finalized_at)
     over = over.where(own(sessions), sessions.c.finalized_at.is_not(None))
     last = over.order_by(sessions.c.finalized_at.desc()).limit(limit).subquery()

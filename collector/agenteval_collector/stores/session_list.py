@@ -1,4 +1,4 @@
-"""Read the stored sessions of a listing, in its order; those in which something was said by the index of `traces.said`,
+"""Read the stored sessions of a listing, in its order. A search for what was said uses the index of `traces.said`,
 where that leads to few traces."""
 
 import json
@@ -18,11 +18,11 @@ from agenteval_collector.stores.schema import SAID_INDEX, findings, outcomes, ow
 from otel_agenteval.text import storable
 
 FEW: Final = 10_000
-"""Traces that are looked at one by one. Where more may have the text, it is soon found in some session."""
+"""The most traces that are looked at one by one. Where more may have the text, a session with it is found soon."""
 _LENGTH: Final = 3
-"""Characters of a piece."""
+"""Characters of a piece in the index."""
 _MOST: Final = 64
-"""Pieces of a long text that are looked up: a query may have so many."""
+"""The most pieces of a long text that are looked up: a query may have so many."""
 
 _NEWEST: Final = (sessions.c.last_seen_at, sessions.c.session_id)
 _ORDERS: Final = {Order.NEWEST: _NEWEST, Order.ATTENTION: (sessions.c.attention, *_NEWEST)}
@@ -31,7 +31,8 @@ _ORDERS: Final = {Order.NEWEST: _NEWEST, Order.ATTENTION: (sessions.c.attention,
 def read_sessions(
     connection: TenantConnection, wanted: SessionFilter, cursor: str | None, limit: int
 ) -> Page[SessionRecord]:
-    """Return at most `limit` sessions from where the cursor points on. Raises InvalidRequest for a foreign one."""
+    """Return at most `limit` sessions from where the cursor points. Raises InvalidRequest for a cursor of another
+    listing."""
     query = select(sessions).where(own(sessions), *_conditions(connection, wanted))
     page = read_page(connection, query, _ORDERS[wanted.order], limit=limit, cursor=cursor)
     return Page(items=[session_record(row) for row in page.items], next_cursor=page.next_cursor)
@@ -66,7 +67,7 @@ def _has(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 def has_text(connection: TenantConnection, said: str, *, few: int = FEW) -> ColumnElement[bool]:
-    """Make the condition that this was said in a session, in whatever case."""
+    """Make the condition that this was said in a session, in upper or lower case."""
     folded = storable(said.casefold())
     is_said = connection.database.contains(traces.c.said, folded)
     rows = _rows(connection, folded, few)
@@ -74,19 +75,21 @@ def has_text(connection: TenantConnection, said: str, *, few: int = FEW) -> Colu
         return _has(traces, is_said)
     numbers = listed(bindparam("rows", json.dumps(rows), type_=String))
     is_listed = literal_column("traces.rowid").in_(select(numbers.c.value))
-    # With the plus: else SQLite goes through all traces of the tenant, as an index begins with it.
+    # The plus keeps SQLite from an index that begins with the tenant: by that, it would go through all traces of the
+    # tenant.
     is_own = literal_column("+traces.tenant") == bindparam("own")
     return sessions.c.session_id.in_(select(traces.c.session_id).where(is_own, is_listed, is_said))
 
 
 def _rows(connection: TenantConnection, folded: str, few: int) -> list[int] | None:
-    """Return the rows of the traces that have all pieces of the text; None where these are many, it has none, or
-    there is no index to ask."""
+    """Return the rowids of the traces that have all pieces of the text. Return None where these are many, the text has
+    no piece, or there is no index."""
     if not connection.database.has_said_index:
         return None
     pieces = dict.fromkeys(folded[start : start + _LENGTH] for start in range(len(folded) - _LENGTH + 1))
     if not pieces:
         return None
+    # In FTS5 a quotation mark within a quoted text is doubled.
     match = " AND ".join('"' + piece.replace('"', '""') + '"' for piece in list(pieces)[:_MOST])
     found = connection.execute(_FOUND, {"match": match, "most": few + 1}).scalars().all()
     return list(found) if len(found) <= few else None

@@ -1,4 +1,4 @@
-"""Look up what was said and done in a session, as the views of its traces have it."""
+"""Look up what was said and done in a session, in the views of its traces."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,7 +13,7 @@ from agenteval_collector.stores.trace_json import view_from
 from otel_agenteval.model import Turn
 
 NEWEST: Final = 64
-"""Newest traces of a session that are read; with them comes its first one."""
+"""The newest traces of a session that are read. Its first trace is read with them."""
 PAGE: Final = 16
 """Traces of a running turn that are read at a time."""
 
@@ -31,20 +31,22 @@ _CONTINUING = _IN_SESSION.where(traces.c.continues_turn, _START > _PLACE).order_
 
 
 class SessionTurns:
-    """The turns of sessions, and `TurnStore` of the conversations, on the store's file. Raises Unavailable where the
-    file refuses."""
+    """The turns of sessions, and `TurnStore` of the conversations, on the store's database. Raises Unavailable where
+    the database refuses."""
 
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database
 
     def before(self, session_id: str, started_at: int, trace_id: str) -> tuple[Turn, ...]:
-        """Return the turns of a session before a trace, oldest first: of its first trace and the newest ones."""
+        """Return the turns of a session before a trace, oldest first: those of its first trace and of the newest
+        ones."""
         views = self._ends(_BEFORE, _values(session_id, (started_at, trace_id)))
         turns = _turns(views)
+        # A turn that goes on is not over before the given trace.
         return tuple(turns[:-1] if views and views[-1].turn_goes_on else turns)
 
     def of_session(self, session_id: str) -> tuple[Turn, ...]:
-        """Return the turns of a session: of its first trace and the newest ones."""
+        """Return the turns of a session: those of its first trace and of the newest ones."""
         return tuple(_turns(self._ends(_IN_SESSION, {"session_id": session_id})))
 
     def view(self, trace_id: str) -> TraceView | None:
@@ -57,7 +59,7 @@ class SessionTurns:
         return self._read(_CONTINUING, _values(session_id, after))
 
     def _ends(self, query: Select[Any], values: Values) -> list[TraceView]:
-        """Return the first of these traces and the newest ones, oldest first."""
+        """Return the first of these traces and the newest ones, the oldest first."""
         newest = self._read(query.order_by(*_NEWEST_FIRST).limit(NEWEST), values)
         first = self._read(query.order_by(*_OLDEST_FIRST).limit(1), values)
         views = {view.trace_id: view for view in (*first, *reversed(newest))}
@@ -72,7 +74,7 @@ def _values(session_id: str, place: tuple[int, str]) -> Values:
 
 
 def _turns(views: Iterable[TraceView]) -> list[Turn]:
-    """List the turns of these traces, one that goes on from trace to trace as one."""
+    """Return the turns of these traces. A turn that goes on from trace to trace is one turn."""
     found: list[Turn] = []
     goes_on = False
     for view in views:

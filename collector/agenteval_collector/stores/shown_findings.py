@@ -25,8 +25,8 @@ def found_in_traces(connection: TenantConnection, trace_ids: Collection[str]) ->
 def found_in_sessions(
     connection: TenantConnection, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN
 ) -> dict[str, ShownFindings]:
-    """Return the findings of these sessions, at most `limit` of each. `running` has the traces of each that are not
-    complete: their findings may be stored with the trace alone."""
+    """Return the findings of these sessions, at most `limit` of each. `running` has the traces of each session that are
+    not complete. The findings of such a trace may not name their session yet."""
     owners = {trace_id: session_id for session_id, trace_ids in running.items() for trace_id in trace_ids}
     return _found(connection, findings.c.session_id, owners | {each: each for each in running}, limit)
 
@@ -60,7 +60,7 @@ def judged_failures(connection: TenantConnection, session_ids: Collection[str]) 
 def _found(
     connection: TenantConnection, column: Column[str], owners: Mapping[str, str], limit: int
 ) -> dict[str, ShownFindings]:
-    """Return the findings of each owner; `owners` has the owner of each value of `column`."""
+    """Return the findings of each owner. `owners` has the owner of each value of `column`."""
     counts = {owner: dict.fromkeys(Severity, 0) for owner in owners.values()}
     shown: dict[str, list[Mapping[Any, Any]]] = {owner: [] for owner in owners.values()}
     counted, placed = _statements(column)
@@ -80,8 +80,8 @@ def _found(
 
 @cache
 def _statements(column: Column[str]) -> tuple[Select[Any], Select[Any]]:
-    """Return what counts the findings by `column`, and what reads the worst of each. Made once: making them costs more
-    than running them."""
+    """Return the statement that counts the findings by `column`, and the one that reads the worst of each. They are
+    made once: making them costs more than running them."""
     are_own = own(findings), among(column, "ids")
     counted = select(column, findings.c.severity, func.count()).where(*are_own).group_by(column, findings.c.severity)
     place = func.row_number().over(partition_by=column, order_by=_WORST_FIRST).label("place")

@@ -23,12 +23,13 @@ from otel_agenteval.outcome import Evaluation, SubjectKind
 
 
 class Snapshot:
-    """`RecordSnapshot` on the store's file. Its look-ups raise Unavailable where the file refuses."""
+    """`RecordSnapshot` on the store's database. Its look-ups raise Unavailable where the database refuses."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self.connection = connection
 
     def reading(self) -> AbstractContextManager[TenantConnection]:
+        # The methods by `look_up` connect with this: all of them share the snapshot's connection.
         return nullcontext(self.connection)
 
     agents = look_up(read_agents)
@@ -52,7 +53,8 @@ class Snapshot:
     session_ends = look_up(read_ends)
 
     def traces(self, trace_ids: Collection[str]) -> dict[str, TraceView]:
-        """Return the newest revisions of those of the traces that are known, each in the session that it is in now."""
+        """Return the newest revisions of those of the traces that are known, each with the session that it is in
+        now."""
         return {
             row.trace_id: replace(
                 view_from(row.view, row.revised), session_id=row.session_id, effort=effort_from(row.effort)
@@ -61,7 +63,7 @@ class Snapshot:
         }
 
     def newest_traces(self, limit: int) -> list[tuple[int, TraceView]]:
-        """Return the traces that came last, the newest first, each with the time (ns) at which it was scored."""
+        """Return the traces that came last, the newest first. Each comes with the time (ns) at which it was scored."""
         facts = (trace_views.c.view, traces.c.revised, traces.c.scored_at)
         query = select(*facts).join_from(traces, trace_views, OF_TRACE)
         rows = self.connection.execute(query.where(own(traces)).order_by(CAME.desc()).limit(limit))
@@ -80,7 +82,7 @@ class Snapshot:
         return found
 
     def scores(self, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Return, by name, the score of each trace of a session that has one; of several versions the newest."""
+        """Return, by name, the score of each trace of a session that has one. Of several versions the newest counts."""
         query = select(outcomes.c.name, outcomes.c.subject_id, outcomes.c.score).where(
             own(outcomes),
             outcomes.c.session_id == session_id,
@@ -120,7 +122,7 @@ class Snapshot:
         return [(row.session_id, row.trace_id, row.died) for row in self.connection.execute(query)]
 
 
-# Made once: making one costs more than running it.
+# Made once: making a statement costs more than running it.
 _EVALUATIONS = (
     select(outcomes)
     .where(own(outcomes), outcomes.c.subject == bindparam("subject"), among(outcomes.c.subject_id, "ids"))

@@ -1,4 +1,4 @@
-"""The store of a tenant: what writes, the look-ups of the pipeline, and the parts that others have."""
+"""The store of a tenant: its writes, the look-ups of the pipeline, and the parts for other components."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ from agenteval_collector.stores.snapshot import Snapshot
 from otel_agenteval.finding import Severity
 
 TRIM_EXCHANGES_EVERY: Final = 60.0
-"""Seconds between looks for old exchanges while no judgement comes: a look costs as much as keeping a trace."""
+"""Seconds between searches for old exchanges while no judgement comes. A search costs as much as keeping a trace."""
 TRIM_REPORTS_EVERY: Final = 3600.0
 """Seconds."""
 TRIM_LINKS_EVERY: Final = 600.0
@@ -55,13 +55,14 @@ TRIM_LINKS_EVERY: Final = 600.0
 
 class Store:
     """The rows of a tenant in a database; a path is that of a SQLite file. `commit` and the look-ups belong to the
-    pipeline's threads, reports to any thread.
+    pipeline's threads. Reports may come from any thread.
 
-    Where a replay begins, what came from outside (reports) and what was paid for (judgements) is durable; what a replay
-    of the log finds again for nothing may be lost with the machine. What the judge was asked is kept for `retention`
-    seconds, and forgotten by the commits after that; reports of runs of which no trace came are kept as long, and
-    forgotten by later reports. `events_of` makes the events that wait in the outbox. Every method raises Unavailable
-    where the database refuses.
+    Three things are durable: where a replay begins, what came from outside (reports), and what was paid for
+    (judgements). What a replay of the log finds again for nothing may be lost with the machine.
+
+    What the judge was asked is kept for `retention` seconds, and forgotten by the commits after that. Reports of runs
+    without a trace are kept as long, and forgotten by later reports. `events_of` makes the events that wait in the
+    outbox. Every method raises Unavailable where the database refuses.
     """
 
     def __init__(
@@ -81,9 +82,9 @@ class Store:
         self._pipeline = TenantDatabase(opened, opened.engine(durable=False, pool_size=4), tenant)
         self._durable = TenantDatabase(opened, opened.engine(durable=True, pool_size=1), tenant)
         self.outside = TenantDatabase(opened, opened.engine(durable=False, pool_size=8), tenant)
-        """For queries from outside: however many there are, the pipeline has connections of its own."""
+        """For queries from outside. However many there are, the pipeline has connections of its own."""
         self.writes = 0
-        """Counts what was written; it may also rise where nothing was changed."""
+        """Counts the writes. It may also rise where nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline)
         self.answers = JudgeAnswerStore(self._durable, clock)
         self.canaries = JudgeCanaryStore(self._pipeline)
@@ -98,7 +99,7 @@ class Store:
         self.versions = Snapshots(self.outside, VersionQueries, self._version)
         self.judged = judged_outcomes.JudgedStore(self.outside)
         self.snapshot = Snapshots(self.outside, Snapshot, self._version).snapshot
-        """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
+        """Opens a view of everything that is known at one moment. For queries from outside, from any thread."""
         self.runs = Snapshots(self.outside, RunQueries, self._version)
         try:
             migrate(opened, self._durable.engine)
@@ -112,8 +113,8 @@ class Store:
         self._database.close()
 
     def scrub(self, start: int) -> int | None:
-        """Overwrite what is left of removed rows in a part of the file (`runtime.scrubbing`); return where the next one
-        begins, None at the end."""
+        """Overwrite the remains of removed rows in a part of the file (`runtime.scrubbing`). Return where the next part
+        begins, or None at the end."""
         return self._database.scrub(self._durable.engine, start)
 
     @property
@@ -123,7 +124,7 @@ class Store:
             return self._database.used_bytes(self._durable.engine)
 
     def give_back(self, most: int) -> int:
-        """Give at most `most` bytes that hold nothing back to the disk; return how many."""
+        """Give at most `most` bytes that hold nothing back to the disk. Return how many were given back."""
         with self._durable.refusing("made smaller"):
             return self._database.give_back(self._durable.engine, most)
 
@@ -136,15 +137,15 @@ class Store:
         self.outside.rows(select(literal_column("1")))
 
     def take_duty(self) -> bool:
-        """Return whether this process is the one to do what one has to do for all that use the store together. It stays
-        so for `DUTY_LASTS` seconds from the call on."""
+        """Return whether this process is on duty: it does the work that one process does for all that use the store
+        together. It stays on duty for `DUTY_LASTS` seconds from this call."""
         with self._durable.refusing("locked"):
             return self._database.take_duty()
 
     def commit(self, commit: Commit) -> News:
-        """Keep all of `commit`. Its evaluations come back, each with whether it is its trace's first that is not
-        pending. With them come the scores of sessions that are over and only waited for these judgements. Raises
-        Superseded, and Outdated where the same look-ups of links find something else now."""
+        """Keep all of `commit`. Return its evaluations, each with whether it is its trace's first that is not pending.
+        With them come the scores of sessions that are over and only waited for these judgements. Raises Superseded;
+        raises Outdated where the same look-ups of links find something else now."""
         database = self._durable if commit.judgements else self._pipeline
 
         def write(connection: TenantConnection) -> News:
@@ -157,7 +158,7 @@ class Store:
                 self._trim(connection, commit)
             return write_commit(connection, commit, self.outbox, self._clock.now())
 
-        # Before: what cannot be trimmed is no reason to commit again.
+        # In a transaction before the commit: a failure to trim is no reason to commit again.
         if self._writes_beside and self._is_due("old", TRIM_EXCHANGES_EVERY):
             with self._writing() as connection:
                 self._trim(connection, commit)
@@ -170,7 +171,7 @@ class Store:
         return news
 
     def _trim(self, connection: TenantConnection, commit: Commit) -> None:
-        """Forget some of what is old, as far as it is time to look for it."""
+        """Forget some of the old rows, of each sort that is due."""
         now = self._clock.now()
         if commit.links and self._is_due("links", TRIM_LINKS_EVERY):
             trim_links(connection, now)
@@ -180,8 +181,8 @@ class Store:
             trim_exchanges(connection, before=now - self._retention)
 
     def save_checkpoint(self, offset: int) -> None:
-        """Save the offset of the log below which everything is scored: on disk when it returns, with all that was
-        committed before, as the log forgets what is below."""
+        """Save the offset of the log below which everything is scored. It is on disk when this returns, with all
+        earlier commits, because the log forgets what is below the offset."""
         with self._writing("progress", durable=True) as connection:
             connection.upsert(progress, [{"checkpoint": offset}])
 
@@ -209,7 +210,7 @@ class Store:
             return read_levels(connection)
 
     def finalize(self, session_ids: Sequence[str]) -> News:
-        """Mark that the sessions are over: those that were not before count now, with their scores. Where a session
+        """Mark the sessions as over. Those that were not over before count now, with their scores. Where a session
         waits for the judge, its scores count with the commit of the last judgement."""
         params = ids(session_ids)
         are_over = own(sessions), among(sessions.c.session_id, "ids"), sessions.c.finalized_at.is_(None)
@@ -225,22 +226,22 @@ class Store:
         )
 
     def report_run(self, report: RunReport) -> None:
-        """Keep what came of a run, as of now where the report says no time. A repeated report changes nothing."""
+        """Keep what came of a run, as of now where the report gives no time. A repeated report changes nothing."""
         with self._writing("run_reports", durable=True) as connection:
             write_run_report(connection, report, now=self._clock.now())
-        # Now and then: it looks at all reports, which are kept as long as the traces of their runs.
+        # Only now and then, because it looks at all reports, which are kept as long as the traces of their runs.
         if self._is_due("reports", TRIM_REPORTS_EVERY):
             with self._writing() as connection:
                 trim_run_reports(connection, before=self._clock.now() - self._retention)
 
     def end_session(self, session_id: str) -> bool:
-        """Mark a session as ended; False where it is unknown."""
+        """Mark a session as ended. Return False where it is unknown."""
         mine = update(sessions).where(own(sessions), sessions.c.session_id == session_id)
         with self._writing(session_id, durable=True) as connection:
             return connection.execute(mine.values(ended_at=self._clock.now())).rowcount > 0
 
     def label(self, *said: Label) -> None:
-        """Keep what somebody says of a trace or a session, instead of what the same author said before."""
+        """Keep what somebody says of a trace or a session, in place of what the same author said before."""
         now = self._clock.now()
         with self._writing(LABELS, durable=True) as connection:
             for label in said:
@@ -249,11 +250,13 @@ class Store:
                 trim_labels(connection, before=now - self._retention)
 
     def _version(self) -> int:
-        """Return a number that rises where something was written; each second, where others write, too."""
+        """Return a number that rises when something was written. Where other processes write too, it rises each
+        second."""
         return self.writes + (int(self._clock.monotonic()) if self._database.is_shared else 0)
 
     def _is_due(self, what: str, every: float) -> bool:
-        """Return whether the last look for what is old was `every` seconds ago; the next one is from now on."""
+        """Return whether the last search for old rows of this sort was at least `every` seconds ago. If so, the next
+        interval begins now."""
         now = self._clock.monotonic()
         if now < self._next.get(what, 0.0):
             return False
@@ -262,7 +265,8 @@ class Store:
 
     @contextmanager
     def _writing(self, *names: str, durable: bool = False) -> Iterator[TenantConnection]:
-        """Write alone, or beside all but those who hold one of the same names."""
+        """Connect for one transaction: without other writers, or with `names` beside all that hold none of the same
+        names."""
         database = self._durable if durable else self._pipeline
         with database.sharing(*names) if names else database.writing() as connection:
             yield connection
@@ -270,7 +274,7 @@ class Store:
 
 
 def _worst_of(row: Row[Any]) -> WorstFinding:
-    """Return a session with its worst finding; it counts for its first service and its newest version."""
+    """Return a session with its worst finding. It counts for its first service and its newest version."""
     counts = {Severity.ERROR: row.errors, Severity.WARNING: row.warnings, Severity.INFO: row.infos}
     services, versions = json.loads(row.services), json.loads(row.versions)
     return WorstFinding(

@@ -1,4 +1,4 @@
-"""The view of a trace as the JSON that its row holds, and back."""
+"""The view of a trace as the JSON in its row, and back."""
 
 import json
 from typing import Any
@@ -13,30 +13,30 @@ from otel_agenteval.model import ToolCall
 
 _CALL = ("name", "arguments", "result", "error", "span_id", "call_id")
 _GOES_ON = ("continues_turn", "turn_goes_on")
-"""The fields that say whether its turns are a part of others."""
+"""The fields that say whether its turns are parts of longer turns."""
 _PLAIN = (
     *("trace_id", "session_id", "names_session", "user_id", "service", "agents", "available_tools", "model_calls"),
     *("started_at", "ended_at", "partial", *_GOES_ON, "waits_for"),
 )
-"""The fields that are JSON as they are."""
+"""The fields that are JSON without any conversion."""
 _REVISED = ("revision", "complete", "span_count", "status_reason", "closing", "seen", "open_spans")
 """The fields in which revisions that say the same may differ."""
 
 
 def view_row(trace: TraceRecord) -> dict[str, Any]:
-    """Make the row of what was said and done in a trace."""
+    """Make the row with what was said and done in a trace."""
     return {"trace_id": trace.trace_id, "view": view_json(trace.view)}
 
 
 def view_json(view: TraceView) -> str:
-    """Return the view as text. Of a call it holds what was said, and not when or by whom."""
+    """Return the view as JSON text. Of a call the text holds what was said, and not when or by whom."""
     alone = [[each.call_id, each.result, _has_failed(each)] for each in view.results_alone]
     plain = {name: getattr(view, name) for name in (*_PLAIN, *_REVISED)}
     return to_json({**plain, "turns": _said(view), "results_alone": alone})
 
 
 def says_the_same(text: str, view: TraceView) -> bool:
-    """Return whether the view that `text` was made from has the turns of `view`."""
+    """Return whether `text` was made from a view with the same turns as `view`."""
     stored = json.loads(text)
     said = {"turns": _said(view), **{name: getattr(view, name) for name in _GOES_ON}}
     return bool({name: stored[name] for name in said} == json.loads(to_json(said)))
@@ -60,12 +60,13 @@ def revision_json(view: TraceView) -> str:
 
 
 def _has_failed(result: ToolCall) -> bool:
-    # Whether words tell of an error depends on the tool, which is not known.
+    # Only an error that the recording marks: to read one from words takes the tool, which is not known here.
     return result.error is not None and not result.is_error_read
 
 
 def view_from(text: str, revised: str = "{}") -> TraceView:
-    """Return the view that `text` was made from by `view_json`, with what a later revision says otherwise."""
+    """Return the view from a `text` by `view_json`. What a later revision says differently (`revised`) replaces its
+    fields."""
     fields = json.loads(text) | json.loads(revised)
     closing, seen = fields["closing"], fields["seen"]
     decoded = {
@@ -82,14 +83,15 @@ def view_from(text: str, revised: str = "{}") -> TraceView:
 
 
 def finished_turns(text: str) -> list[TurnView]:
-    """Return the turns of the view that `text` was made from, but for one that goes on in another trace."""
+    """Return the turns of the view that `text` was made from, except one that goes on in another trace."""
     fields = json.loads(text)
     turns = _turns(fields)
     return turns[:-1] if fields["turn_goes_on"] else turns
 
 
 def user_in_view(user_id: str) -> str:
-    """Return what stands in each text by `view_json` that names this user; a few others may have it, too."""
+    """Return the text that every text by `view_json` contains if it names this user. A few others may contain it,
+    too."""
     return f'"user_id": {to_json(user_id)}'
 
 
@@ -100,7 +102,7 @@ def user_of(text: str) -> str | None:
 
 
 def without_content(text: str) -> str:
-    """Return the view that `text` was made from without what was said, given and returned."""
+    """Return the text of the view without what was said, given and returned."""
     fields = json.loads(text)
     fields["results_alone"] = []
     for turn in fields["turns"]:

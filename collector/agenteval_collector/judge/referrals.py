@@ -70,6 +70,11 @@ def preclude(trace: Trace, name: str) -> Unscored | None:
 
     An empty answer and a failed turn are judged, as they are the result of the task.
     """
+    return _nothing_to_judge(trace) or _nothing_for(trace, name)
+
+
+def _nothing_to_judge(trace: Trace) -> Unscored | None:
+    """Return the reason why no evaluator can score the trace; None where there is a question and work on it."""
     if not trace.turns:
         return unanswered(trace)
     if trace.turn_goes_on:
@@ -78,14 +83,14 @@ def preclude(trace: Trace, name: str) -> Unscored | None:
         return unasked(trace)
     if not any(turn.input or turn.error is not None for turn in trace.turns):
         return not_applicable("the user's input is empty")
+    return None
+
+
+def _nothing_for(trace: Trace, name: str) -> Unscored | None:
+    """Return the reason why the evaluator `name` cannot score a trace that has a question: no answer, tools or plan."""
     last = trace.turns[-1]
     if name not in _WITHOUT_ANSWER and last.output is None and last.error is None:
         return unanswered(trace)
-    return _nothing_of_its_own(trace, name)
-
-
-def _nothing_of_its_own(trace: Trace, name: str) -> Unscored | None:
-    """Check what an evaluator needs beyond an input and an answer."""
     match name:
         case "tool_correctness" if not (trace.tool_calls or trace.available_tools):
             return not_applicable("no tools")
@@ -182,6 +187,9 @@ class Referrals:
         return Selection(None, Unscored(status=Status.SAMPLED_OUT, reason=reason))
 
 
+_NOBODY: Final = Selection(None, Unscored(status=Status.NO_JUDGE, reason=NO_JUDGE))
+
+
 @dataclass(frozen=True, slots=True)
 class NoJudge:
     """Gives a trace an outcome of each of `evaluators` where there is no judge.
@@ -192,8 +200,7 @@ class NoJudge:
     evaluators: Sequence[JudgedEvaluator]
 
     def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> list[Referral]:
-        nobody = Selection(None, Unscored(status=Status.NO_JUDGE, reason=NO_JUDGE))
-        return _referrals(_concerned(self.evaluators, trace), nobody)
+        return _referrals(_concerned(self.evaluators, trace), _NOBODY)
 
     def refer_session(self, session_id: str) -> Referral | None:
         return None
@@ -205,7 +212,9 @@ def _concerned(evaluators: Sequence[JudgedEvaluator], trace: Trace) -> list[tupl
     The reason is None where it can be judged.
     """
     concerned = [each for each in evaluators if trace.run is not None or not each.of_runs]
-    return [(each, preclude(trace, each.name)) for each in concerned]
+    # Asked once for all: most collectors have no judge, and pay this for every trace.
+    whole = _nothing_to_judge(trace)
+    return [(each, whole or _nothing_for(trace, each.name)) for each in concerned]
 
 
 def _referrals(concerned: Sequence[tuple[JudgedEvaluator, Outcome | None]], selection: Selection) -> list[Referral]:

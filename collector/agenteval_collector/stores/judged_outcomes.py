@@ -1,4 +1,5 @@
-"""Read the outcomes that wait for the judge, those that it has scored, and those that it has not."""
+"""Read the outcomes that wait for the judge, the outcomes that it has scored, and the outcomes that it could not
+score."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby

@@ -146,7 +146,7 @@ def _scores(name: str | None) -> list[ColumnElement[bool]]:
 def _labelled_by(
     connection: TenantConnection, name: str | None, key: Sequence[ColumnElement[Any]]
 ) -> dict[tuple[Any, ...], list[Labeller]]:
-    """Return, by `key`, the authors who labelled its scores. The author with the most labels comes first."""
+    """Return, by `key`, the authors who labelled an evaluator's scores. The author with the most labels comes first."""
     count = func.count()
     query = (
         select(*key, labels.c.author, count)

@@ -69,7 +69,8 @@ def read_known_traces(
 
 
 def read_place(connection: TenantConnection, trace_id: str) -> StoredPlace | None:
-    """Return the place of the stored revision of a trace; None where it is new."""
+    """Return the place of a trace's stored revision, with its session, revision and effort, and whether outcomes are
+    pending. Return None where the trace is new."""
     row = connection.execute(_STORED_PLACE, {"id": trace_id}).first()
     if row is None:
         return None
@@ -127,7 +128,7 @@ def read_session(connection: TenantConnection, session_id: str) -> StoredSession
 
 
 def read_session_traces(connection: TenantConnection, session_id: str) -> list[StoredTrace]:
-    """Return all traces of a session without their answers, by start."""
+    """Return all traces of a session without their answers, in the order of their starts."""
     members = connection.execute(_ALL, {"id": session_id}).all()
     return _with(members, _signals(connection, outcomes.c.session_id == session_id), {})
 
@@ -158,13 +159,13 @@ def forget_sums(connection: TenantConnection, session_ids: Collection[str]) -> N
 
 
 def read_traces(connection: TenantConnection, trace_ids: Sequence[str]) -> list[StoredTrace]:
-    """Return traces with their answers, by start."""
+    """Return traces with their answers, in the order of their starts."""
     members = connection.execute(_MEMBERS.where(traces.c.trace_id.in_(trace_ids)).order_by(*_PLACE)).all()
     return _with(members, _signals(connection, outcomes.c.subject_id.in_(trace_ids)), _turns(connection, trace_ids))
 
 
 def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
-    """Return the outcomes that may be signals of session scores, by trace and name: of each the newest."""
+    """Return, by trace and name, the newest outcomes that may be signals of session scores."""
     found: dict[str, dict[str, Evaluation]] = {}
     query = select(outcomes).where(
         own(outcomes), outcomes.c.subject == SubjectKind.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where

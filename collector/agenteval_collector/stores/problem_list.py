@@ -153,7 +153,8 @@ class ProblemMarks:
         return self._mark(problem_id, {**resolved, "muted_until": None, "muted_by": None})
 
     def mute(self, problem_id: str, until: int | None, by: str | None) -> bool:
-        """Mute a problem until that time (ns); None ends that. Return whether the problem is known."""
+        """Mute a problem until that time (ns), or end the mute where the time is None. Return whether the problem is
+        known."""
         return self._mark(problem_id, {"muted_until": until, "muted_by": None if until is None else by})
 
     def _mark(self, problem_id: str, values: Mapping[str, str | int | None]) -> bool:

@@ -66,7 +66,8 @@ class VersionQueries:
         return found
 
     def _found(self, version: SeenVersion, chosen: list[str]) -> dict[str, int]:
-        """Return, by kind, the number of sessions with a finding in a trace of the version."""
+        """Return, by kind, the number of sessions with a finding of severity error or warning in a trace of the
+        version."""
         query = (
             select(findings.c.kind, func.count(findings.c.session_id.distinct()).label("count_"))
             .join(traces, and_(traces.c.tenant == findings.c.tenant, traces.c.trace_id == findings.c.trace_id))

@@ -1,4 +1,4 @@
-"""Answer queries from outside with the records as they are at one moment."""
+"""Answer queries from outside with the records of one moment."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -48,9 +48,9 @@ from otel_agenteval.finding import Severity
 TRIM_EXCHANGES_EVERY: Final = 60.0
 """Seconds between searches for old exchanges while no judgement comes. A search costs as much as keeping a trace."""
 TRIM_REPORTS_EVERY: Final = 3600.0
-"""Seconds."""
+"""Seconds between searches for old run reports, labels, and counts of problems."""
 TRIM_LINKS_EVERY: Final = 600.0
-"""Seconds."""
+"""Seconds between searches for old links of conversations."""
 
 
 class Store:
@@ -265,8 +265,8 @@ class Store:
 
     @contextmanager
     def _writing(self, *names: str, durable: bool = False) -> Iterator[TenantConnection]:
-        """Connect for one transaction: without other writers, or with `names` beside all that hold none of the same
-        names."""
+        """Connect for one transaction. Without names, no other transaction writes meanwhile. With names, others write
+        beside it if they hold none of the same names."""
         database = self._durable if durable else self._pipeline
         with database.sharing(*names) if names else database.writing() as connection:
             yield connection

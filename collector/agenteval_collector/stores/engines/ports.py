@@ -57,8 +57,8 @@ class Database(Protocol):
     """Compiles statements for the driver, with named parameters."""
 
     def engine(self, *, durable: bool, pool_size: int) -> Engine:
-        """Make an engine. Its commits survive the end of this process; with `durable`, the failure of the machine,
-        too."""
+        """Make an engine. Its commits survive the end of this process. With `durable` they also survive the failure of
+        the machine."""
 
     def migrating(self, engine: Engine) -> AbstractContextManager[Connection]:
         """Connect for one transaction that changes tables. Nobody else changes tables meanwhile."""

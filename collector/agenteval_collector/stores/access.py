@@ -65,7 +65,7 @@ class TenantConnection:
 
     def lock_sums(self) -> None:
         """Lock the sums that the traces of all transactions add to, until this transaction ends. Wait until no other
-        one has them locked. Others wait in turn, so do everything else before."""
+        transaction has them locked. Do everything else before, because others wait from here on."""
         if self._locks is not None:
             self._connection.exec_driver_sql(self._locks.lock_sums)
 

@@ -17,15 +17,15 @@ MAX_LINKS: Final = 100_000
 MAX_AGE: Final = 30 * 24 * 3600 * 1_000_000_000
 """Nanoseconds for which the link of a trace is kept."""
 MOST: Final = 32
-"""The most links of one joint that are looked at. Where so many traces end or go on alike, none of them is certain
-anyway."""
+"""The most links with the same digest that are looked at. Where so many traces end or go on alike, none of them is
+certain anyway."""
 
 _LINK: Final = FieldMap(ConversationLink, conversations)
 _COLUMNS: Final = [conversations.c[name] for name in _LINK.names]
 
 
 class ConversationStore:
-    """`LinkStore` on the store's file. Raises Unavailable where the file refuses."""
+    """`LinkStore` on the store's database. Raises Unavailable where the database refuses."""
 
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database

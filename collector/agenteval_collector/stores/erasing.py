@@ -63,8 +63,8 @@ def _about(table: sa.Table, subject: SubjectKind) -> sa.ColumnElement[bool]:
 
 
 def _naming(column: str, *but: sa.Table) -> list[tuple[sa.Table, sa.ColumnElement[bool]]]:
-    """Return the tables that name a trace or a session, except those in `but`. Each comes with the condition on its
-    rows."""
+    """Return the tables that name a trace or a session in this column, except those in `but`. Each comes with the
+    condition on its rows."""
     tables = [each for each in metadata.sorted_tables if column in each.c and each.name not in _KEPT_BY_OTHERS]
     return [(each, among(each.c[column], "ids")) for each in tables if each not in but]
 
@@ -79,9 +79,9 @@ OF_SESSIONS: Final = [
 
 
 def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids: Collection[str]) -> Counter[str]:
-    """Delete traces, and sessions that have no trace left by that. Update the sums, and the other sessions that the
-    traces were in. Return the number of removed rows by table."""
-    # All of these look at the rows before they are deleted.
+    """Delete traces, and the sessions that this leaves without a trace. Update the sums, and the other sessions that
+    the traces were in. Return the number of removed rows by table."""
+    # The sessions, the sums and the findings are read before their rows are deleted.
     touched = set(connection.execute(_SESSIONS_OF, ids(trace_ids)).scalars()) - {*session_ids}
     removed: Counter[str] = Counter()
     sums = AgentSums(connection, trace_ids)

@@ -52,8 +52,9 @@ def with_complete(rows: Rows, record: TraceRecord) -> Rows:
 
 
 def with_compared(rows: Rows, found: Iterable[Finding]) -> Rows:
-    """Return the rows of a complete trace after it was compared with a trace of its session that came late. `found` are
-    the findings of that. One that is known already may now rest on the late trace, so it gets the new evidence."""
+    """Return the rows of a complete trace after it was compared with a trace of its session that came late. `found` has
+    the findings of this comparison. A finding that is known already may now rest on the late trace, so it gets the new
+    evidence."""
     compared = dict(rows)
     for finding in found:
         row = _row(finding, 0, True)

@@ -1,4 +1,4 @@
-"""Reliability: traces of runs and run reports go in, figures over runs come out."""
+"""Reliability: traces of runs and run reports go in. Figures over runs come out."""
 
 from agenteval_collector.reliability.counting import CountedRuns
 from agenteval_collector.reliability.regressions import Regressions

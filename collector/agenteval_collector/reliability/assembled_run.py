@@ -1,10 +1,13 @@
 """Runs put together from their traces, from run reports, and from evaluators.
 
-The outcome of a run is what was reported of it; else what an attribute says, of its last trace that has one; else it
-is estimated by the judge: whether task_completion of its last trace reached its threshold. Its confidence, the same
-way, is the reported one, an attribute's, or the mean of the judge's over its traces. Nothing else stands in for either.
-Violations are those of exact detectors and those that the judge found, of each constraint the worst: a judge that found
-nothing clears nothing.
+The outcome of a run is the first of these that is there:
+1. the reported outcome;
+2. the attribute of the last trace that has one;
+3. the judge's estimate: whether task_completion of the last trace reached its threshold.
+
+The confidence is found in the same way: the reported one, else that of an attribute, else the mean of the judge's over
+the traces. Nothing else stands in for either. Violations are those of exact detectors and those that the judge found.
+The worst of each constraint counts: a judge that found nothing does not clear a run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,27 +37,29 @@ _NOT_ESTIMATED = {
 UNJUDGED = {status: f"no outcome was reported, {why}" for status, why in _NOT_ESTIMATED.items()}
 UNSURE = {status: f"no confidence was reported, {why}" for status, why in _NOT_ESTIMATED.items()}
 SEVERITIES = tuple(SEVERITY_WEIGHTS)
-"""Severities, the mildest first."""
+"""Severities of violations, the mildest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledRun:
-    """A run in the form that figures take, and which of its parts are estimates."""
+    """A run in the form that figures take, with notes on which of its parts are estimates."""
 
     run: Run
     trace_ids: tuple[str, ...]
     outcome_estimated: bool
     confidence_estimated: bool
     no_confidence: str | None
-    """The reason why an evaluator has not estimated the confidence. None where it has, or where there is no such
-    evaluator."""
+    """The reason why an evaluator has not estimated the confidence.
+
+    None if the confidence is known, or if there is no such evaluator.
+    """
     judged: bool
-    """True where the judge looked for violations in every trace, beside the exact detectors."""
+    """True if the judge looked for violations in every trace, besides the exact detectors."""
     evidence: tuple[Violation, ...]
 
 
 def assemble(stored: StoredRun) -> AssembledRun | str:
-    """Return the run, or the reason why it cannot count."""
+    """Return the run in the form for figures, or the reason why it cannot count."""
     if stored.run.condition not in CONDITIONS:
         return UNKNOWN_CONDITION
     traces = sorted(stored.traces, key=lambda trace: (trace.started_at, trace.trace_id))
@@ -94,8 +99,10 @@ def _first_known(*values: T | None) -> T | None:
 
 
 def _resources(traces: Sequence[RunTrace]) -> dict[str, float]:
-    """Return the resources by their names in `Run`: cost in US dollars, time and call_latency in seconds. What was not
-    measured is absent."""
+    """Return the resources by their names in `Run`. A resource that was not measured is left out.
+
+    `cost` is in US dollars, `time` and `call_latency` are in seconds.
+    """
     calls = sum(trace.model_calls for trace in traces)
     resources = {
         "time": fsum(trace.seconds for trace in traces),
@@ -106,13 +113,14 @@ def _resources(traces: Sequence[RunTrace]) -> dict[str, float]:
     if calls:
         resources["call_latency"] = fsum(trace.model_seconds for trace in traces) / calls
         costs = [trace.usd for trace in traces if trace.usd is not None]
+        # One trace of unknown cost makes the cost of the run unknown.
         if len(costs) == len(traces):
             resources["cost"] = fsum(costs)
     return resources
 
 
 def _estimated_confidence(stored: StoredRun, traces: Sequence[RunTrace]) -> tuple[float | None, str | None]:
-    """Return the mean over the traces that have a confidence, or the reason why none has."""
+    """Return the mean over the traces that have a confidence, or the reason why there is no estimate."""
     ids = [trace.trace_id for trace in traces]
     for each in ids:
         if (reason := UNSURE.get(stored.unsure.get(each, Status.SCORED))) is not None:
@@ -124,17 +132,21 @@ def _estimated_confidence(stored: StoredRun, traces: Sequence[RunTrace]) -> tupl
 def _violations(
     traces: Sequence[RunTrace], judged: Mapping[str, Sequence[Violation]]
 ) -> Iterator[Sequence[Violation] | None]:
-    """Yield the violations that the judge and the detectors found in each trace; None where neither looked."""
+    """Yield the violations that the judge and the detectors found in each trace. Yield None if neither looked."""
     said: set[str] = set()
     for trace in traces:
         detected = None if trace.violations is None else not_said_before(trace.violations, said)
         seen = judged.get(trace.trace_id)
         yield detected if seen is None else [*seen, *(detected or ())]
+        # Later traces may repeat what was said in this one.
         said.update(trace.said)
 
 
 def _worst(of_traces: Iterable[Sequence[Violation] | None]) -> tuple[Violation, ...] | None:
-    """Return the worst violation of each constraint, the first of equals. None where a trace was not looked at."""
+    """Return the worst violation of each constraint, and of equal ones the first.
+
+    Return None if nothing looked at one of the traces: that is no evidence of safety.
+    """
     found: dict[str, Violation] = {}
     for violations in of_traces:
         if violations is None:

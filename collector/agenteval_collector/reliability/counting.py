@@ -1,12 +1,11 @@
-"""Find the runs that count, and the reports that no run belongs to.
+"""The runs that count, and the reports that belong to no run.
 
-A run counts from the first word on what came of it, by a report or an attribute; without any, from the moment all its
-sessions are over. Of each agent's version the `window` runs are looked at that began last: what that costs does not
-grow with the others.
+A run counts once a report or an attribute gives its outcome. Without one it counts once all its sessions are over.
+For each agent's version the `window` runs that began last are looked at, so the cost does not grow with older runs.
 
-Ids of runs repeat: the same suite is run again by the next version, or by another agent. Such traces are another run.
-A trace that names no agent joins the run that there is; a report belongs to the run that it names, and what it does not
-name is decided by time. Both look at when things happened, never at when they arrived: the order makes no difference.
+Ids of runs repeat: the next version, or another agent, runs the same suite again. Such traces are another run. A trace
+that names no agent joins a run that is there. A report belongs to the run that it names. If it does not name enough,
+time decides. Both rules use the times at which things happened, not the order of arrival.
 """
 
 from bisect import bisect_right
@@ -32,46 +31,49 @@ CONFIDENCE: Final = "confidence"
 SAFETY: Final = "safety"
 
 _Scores: TypeAlias = Mapping[str, Mapping[str, Evaluation]]
-"""The outcome that counts, by the evaluator's name and by trace."""
+"""The outcomes that count, by the evaluator's name and by trace id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunGroup:
-    """The traces of one run by start, with its agent and version."""
+    """The traces of one run, by start, with its agent and version."""
 
     agent: str | None
     service_version: str | None
     began: int
-    """The start of the agent's first trace."""
+    """The start of the agent's first trace, in nanoseconds since the Unix epoch."""
     traces: tuple[RunTrace, ...]
 
     @property
     def versions(self) -> frozenset[str | None]:
-        """The service.version of the agent, and of every service that took part."""
+        """The `service.version` of the agent, and of every service that took part."""
         return frozenset((self.service_version, *(version for trace in self.traces for version in trace.versions)))
 
 
 class CountedRuns:
-    """The runs that count: of each version, and of the reports, the newest `window`. Thread-safe; raises
-    Unavailable."""
+    """Finds the runs that count: the newest `window` of each version. As many reports are looked at.
+
+    Thread-safe. Each method may raise Unavailable.
+    """
 
     def __init__(self, store: RunStore, window: int) -> None:
         self._store = store
         self._window = window
 
     def revision(self) -> int:
-        """Return another number than before where anything may have changed."""
+        """Return a number that differs from the one before if anything may have changed."""
         return self._store.revision()
 
     def versions(self) -> list[AgentVersion]:
-        """Return the agents and versions that traces of runs name, those with the newest trace first."""
+        """Return the agents and versions that traces of runs name. Those with the newest trace come first."""
         with self._store.snapshot() as reader:
             return reader.versions()
 
     def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
-        """Return the runs of one agent's version, the one that began last first."""
+        """Return the runs of one agent's version. The run that began last comes first."""
         found: list[tuple[RunGroup, list[RunReport]]] = []
         with self._store.snapshot() as reader:
+            # A few runs at a time, because some of those read do not count.
             for names in reader.newest(version):
                 found += _counting(reader, names, version)
                 if len(found) >= self._window:
@@ -82,7 +84,7 @@ class CountedRuns:
         return [_stored(group, reports, scores) for group, reports in found]
 
     def unmatched_reports(self) -> Sequence[UnmatchedReport]:
-        """Return the newest reports that no run belongs to."""
+        """Return the reports, among the newest `window`, that belong to no run."""
         with self._store.snapshot() as reader:
             reports = reader.reports_without_traces(self._window)
             traces = reader.traces_in_any_condition(reports)
@@ -93,7 +95,7 @@ class CountedRuns:
 def _counting(
     reader: RunReader, names: Sequence[RunKey], version: AgentVersion
 ) -> list[tuple[RunGroup, list[RunReport]]]:
-    """Return those of the runs that count, with what was reported of them, in order of time."""
+    """Return the runs that count among `names`, each with the reports on it in order of time."""
     traces, reports = reader.traces(names), reader.reports(names)
     found: list[tuple[RunGroup, list[RunReport]]] = []
     for name in names:
@@ -115,7 +117,7 @@ def _counting(
 
 
 def _scores(evaluations: Sequence[Evaluation]) -> _Scores:
-    # Of several versions of an evaluator the newest outcome counts.
+    # Outcomes come oldest first, so the newest counts where several versions of an evaluator gave one.
     found: dict[str, dict[str, Evaluation]] = {TASK_COMPLETION: {}, CONFIDENCE: {}, SAFETY: {}}
     for evaluation in evaluations:
         found[evaluation.name][evaluation.subject_id] = _if_drawn(evaluation)
@@ -123,8 +125,10 @@ def _scores(evaluations: Sequence[Evaluation]) -> _Scores:
 
 
 def _if_drawn(evaluation: Evaluation) -> Evaluation:
-    """Return what the judge says of a trace that was drawn at random. One that it looked at for another reason says
-    nothing about the others, and counts as not sampled."""
+    """Return the evaluation if its trace was drawn at random. Otherwise return it as sampled out.
+
+    A trace that the judge looked at for another reason says nothing about the other traces.
+    """
     if evaluation.method is not Method.LLM or evaluation.part is JudgedPart.RANDOM:
         return evaluation
     if not isinstance(evaluation.outcome, Score):
@@ -134,7 +138,10 @@ def _if_drawn(evaluation: Evaluation) -> Evaluation:
 
 
 def _unmatched(report: RunReport, traces: Sequence[RunTrace]) -> UnmatchedReport | None:
-    """Return why no run belongs to the report, and whose traces it may be about; None where one does."""
+    """Return the report with the reason why it belongs to no run, and with whose traces it may be about.
+
+    Return None if it belongs to a run.
+    """
     same = [trace for trace in traces if trace.run.condition == report.condition]
     if reported_run(grouped(same), report) is not None:
         return None
@@ -186,7 +193,7 @@ def _judged(found: Evaluation) -> list[Violation]:
 
 
 def grouped(traces: Iterable[RunTrace]) -> list[RunGroup]:
-    """Return the runs that traces of one task, run and condition make, in order of their beginning."""
+    """Return the runs of traces with the same task, run id and condition, in order of their beginning."""
     ordered = sorted(traces, key=lambda trace: (trace.started_at, trace.trace_id))
     named = [trace for trace in ordered if trace.agent is not None]
     owned: dict[tuple[str | None, str | None], list[RunTrace]] = {}
@@ -197,6 +204,7 @@ def grouped(traces: Iterable[RunTrace]) -> list[RunGroup]:
         for (agent, version), own in owned.items()
     ]
     joined: dict[tuple[str | None, str | None], list[RunTrace]] = {}
+    # A trace without an agent joins a run of its own version, or any run if its version has none.
     for trace in (each for each in ordered if each.agent is None and named):
         same = [run for run in runs if run.service_version == trace.service_version]
         run = _at(same or runs, trace.started_at)
@@ -205,7 +213,10 @@ def grouped(traces: Iterable[RunTrace]) -> list[RunGroup]:
 
 
 def reported_run(runs: Sequence[RunGroup], report: RunReport) -> RunGroup | None:
-    """Return the one of `runs`, in order of their beginning, that the report is about. None where it names another."""
+    """Return the run that the report is about. Return None if the report names another agent or version.
+
+    `runs` are in order of their beginning.
+    """
     meant = [
         run
         for run in runs
@@ -216,7 +227,7 @@ def reported_run(runs: Sequence[RunGroup], report: RunReport) -> RunGroup | None
 
 
 def _at(runs: Sequence[RunGroup], moment: int) -> RunGroup:
-    """Return the run that had begun last by then. Where none had begun, return the first to begin."""
+    """Return the run that had begun last at `moment`. If none had begun yet, return the first run."""
     return runs[max(0, bisect_right(runs, moment, key=lambda run: run.began) - 1)]
 
 

@@ -1,4 +1,4 @@
-"""The ports of reliability: the stored runs, and the stored sessions of versions."""
+"""The ports of reliability: to the stored runs, and to the stored sessions of versions."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -13,35 +13,38 @@ class RunReader(Protocol):
     """Reads the stored runs as they are at one moment."""
 
     def versions(self) -> list[AgentVersion]:
-        """Return the agents and versions that traces of runs name, those with the newest trace first."""
+        """Return the agents and versions that traces of runs name. Those with the newest trace come first."""
 
     def newest(self, version: AgentVersion) -> Iterator[list[RunKey]]:
-        """Yield the runs of a version by when they began, the newest first, some at a time."""
+        """Yield the runs of a version, some at a time. The run that began last comes first."""
 
     def traces(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunTrace]]:
         """Return the traces of runs, by run."""
 
     def traces_in_any_condition(self, reports: Sequence[RunReport]) -> dict[tuple[str, str], list[RunTrace]]:
-        """Return the traces of reported runs under any condition, by task and run."""
+        """Return the traces of the reported runs in any condition, by task id and run id."""
 
     def reports(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunReport]]:
-        """Return the reports of runs in order of time, by run."""
+        """Return the reports on runs, by run. Those of one run are in order of time."""
 
     def reports_without_traces(self, newest: int) -> list[RunReport]:
-        """Return those of the newest reports of which no trace has the run, agent and version that they name."""
+        """Return those of the `newest` last reports that fit no trace.
+
+        A report fits a trace that has the run, agent and version that it names.
+        """
 
     def finalized(self, session_ids: Sequence[str]) -> set[str]:
-        """Return the sessions among these that are over."""
+        """Return those of the sessions that are over."""
 
     def evaluations(self, trace_ids: Sequence[str], names: Sequence[str]) -> list[Evaluation]:
-        """Return the outcomes of these names on traces, the oldest first."""
+        """Return the outcomes of the evaluators `names` on traces, the oldest first."""
 
 
 class RunStore(Protocol):
-    """The stored runs. Thread-safe; raises Unavailable."""
+    """The stored runs. Thread-safe. Each method may raise Unavailable."""
 
     def revision(self) -> int:
-        """Return another number than before where anything may have changed."""
+        """Return a number that differs from the one before if anything may have changed."""
 
     def snapshot(self) -> AbstractContextManager[RunReader]:
         """Read the runs as they are at one moment."""
@@ -51,14 +54,17 @@ class VersionReader(Protocol):
     """Reads the stored sessions of versions as they are at one moment."""
 
     def versions(self) -> list[SeenVersion]:
-        """Return the versions that traces name, by agent, the one with the oldest first trace first."""
+        """Return the versions that traces name, by agent. The version with the oldest first trace comes first."""
 
     def trials(self, version: SeenVersion, *, until: int | None, most: int) -> VersionTrials:
-        """Return the last `most` sessions of a version that began before `until` (ns); without it, its first ones."""
+        """Return the last `most` sessions of a version that began before `until` (ns).
+
+        Without `until`, return its first `most` sessions.
+        """
 
 
 class VersionStore(Protocol):
-    """The stored sessions of versions. Thread-safe; raises Unavailable."""
+    """The stored sessions of versions. Thread-safe. Each method may raise Unavailable."""
 
     def snapshot(self) -> AbstractContextManager[VersionReader]:
         """Read the sessions as they are at one moment."""

@@ -1,8 +1,9 @@
-"""Test live whether a version of an agent is worse than the version before it.
+"""A live test whether a version of an agent is worse than the version before it.
 
-In: sessions that are over, of the newest versions of each agent. Out: for each evaluator of the judge, and each kind of
-finding, evidence that may be looked at at any time (`otel_agenteval.metrics.regression_evidence`). All of a version
-together have the level of one: the evaluators half of it, and the kinds of findings the other half.
+The input is the sessions that are over, of the newest versions of each agent. The output is evidence for each evaluator
+of the judge and for each kind of finding. It holds at any time it is looked at
+(`otel_agenteval.metrics.regression_evidence`). All tests of one version together have the level of a single test: the
+evaluators share one half of it, and the kinds of findings the other half.
 """
 
 from collections import deque
@@ -18,20 +19,25 @@ from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.metrics.regression import as_trial, regression_evidence
 
 LIVE_VERSIONS: Final = 3
-"""Versions of an agent that are shown: those whose first traces are the newest."""
+"""Versions of an agent that are shown. They are those whose first traces are the newest."""
 MOST_SESSIONS: Final = 5000
-"""Sessions of a version that count: the last before, the first after. Where the test stops is fixed, so it holds."""
+"""Sessions of a version that count: its last ones in the role of the version before, its first ones as the new version.
+
+The end of the test is fixed by this number, so the test stays valid.
+"""
 LOOK_EVERY: Final = 30.0
-"""Seconds from one look at all versions to the next."""
+"""Seconds between two looks at all versions."""
 LOOK_BUDGET: Final = 1.0
-"""Seconds that one call may spend on looking; what is left is looked at by the next."""
+"""Seconds that one call may spend on a look. The next call goes on with the versions that are left."""
 OF_EVALUATORS: Final = 0.5
-"""Share of a version's level that its evaluators have; each kind of finding has an equal part of the rest, seen or not:
-which are seen is not known before."""
+"""The share of a version's level that its evaluators have.
+
+Each kind of finding has an equal part of the rest, whether it is seen or not: nobody knows beforehand which are seen.
+"""
 
 
 class Regressions:
-    """The regressions of the newest versions of each agent, as of the last look. Thread-safe."""
+    """Shows the regressions of the newest versions of each agent, as of the last look. Thread-safe."""
 
     def __init__(self, store: VersionStore, clock: Clock) -> None:
         self._store = store
@@ -39,11 +45,11 @@ class Regressions:
         self._known: dict[tuple[SeenVersion, SeenVersion], list[Regression]] = {}
         self._due: deque[tuple[SeenVersion, SeenVersion]] = deque()
         self._next_look = float("-inf")
-        # Two readers must not look at the same sessions side by side.
+        # Two callers must not look at the same sessions at the same time.
         self._lock = Lock()
 
     def figures(self) -> list[Regression]:
-        """Return what is known, after a look at what is due. The caller's thread does the work."""
+        """Look at the versions that are due, and return all known regressions. The caller's thread does the work."""
         with self._lock:
             now = self._clock.monotonic()
             with self._store.snapshot() as reader:
@@ -60,12 +66,13 @@ class Regressions:
                             reader.trials(after, until=None, most=MOST_SESSIONS),
                         )
                     )
+                    # Removed last: after an error of the store the next call tries this pair again.
                     self._due.popleft()
             return [each for found in self._known.values() for each in found]
 
 
 def _pairs(versions: Iterable[SeenVersion]) -> list[tuple[SeenVersion, SeenVersion]]:
-    """Return the newest versions of each agent, each with the one before it."""
+    """Return pairs of the newest versions of each agent. A pair has the version before and the version."""
     by_agent: dict[str, list[SeenVersion]] = {}
     for version in versions:
         by_agent.setdefault(version.agent, []).append(version)
@@ -73,9 +80,10 @@ def _pairs(versions: Iterable[SeenVersion]) -> list[tuple[SeenVersion, SeenVersi
 
 
 def _compared(version: SeenVersion, before: VersionTrials, after: VersionTrials) -> Iterator[Regression]:
-    """Yield the evidence that a version is worse, by evaluator and by kind of finding."""
+    """Yield the evidence that a version is worse, for each evaluator and for each kind of finding."""
     for evaluator in _in_both(before.shares, after.shares):
-        # Among all that judged before, not only those that judge still: that is known before the version begins.
+        # The level is split among all evaluators of the version before, as these are known before the version begins.
+        # Evaluators that judge no more count, too.
         share = OF_EVALUATORS / len(before.shares)
         evidence = regression_evidence(*_counts(before.shares[evaluator]), *_counts(after.shares[evaluator]), share)
         yield Regression(agent=version.agent, version=version.version, evaluator=evaluator.name, evidence=evidence)
@@ -89,8 +97,10 @@ def _compared(version: SeenVersion, before: VersionTrials, after: VersionTrials)
 def _in_both(
     before: Mapping[JudgedBy, Mapping[str, float]], after: Mapping[JudgedBy, Mapping[str, float]]
 ) -> Sequence[JudgedBy]:
-    """Return of each evaluator the version and model that judged the most sessions after, and judged before too: with
-    another judge a rate changes though the agent does not."""
+    """Return, for each evaluator, the version and model that judged the most sessions of the new version.
+
+    It must have judged the version before, too: with another judge a rate changes although the agent does not.
+    """
     most: dict[str, JudgedBy] = {}
     for evaluator in sorted(before.keys() & after.keys(), key=lambda each: len(after[each])):
         most[evaluator.name] = evaluator
@@ -98,5 +108,5 @@ def _in_both(
 
 
 def _counts(shares: Mapping[str, float]) -> tuple[int, int]:
-    """Return the number of sessions, and of those among them that count as a success."""
+    """Return the number of sessions, and the number of those that count as a success."""
     return len(shares), sum(as_trial(share, session_id) for session_id, share in shares.items())

@@ -1,4 +1,4 @@
-"""Reliability reports on every version of an agent. The caller's thread computes them, only when runs have changed."""
+"""Reliability reports on every version of an agent. The caller's thread computes them if runs have changed."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -27,20 +27,20 @@ from otel_agenteval.metrics.consistency import Variant
 DEFAULT_VARIANT: Variant = "page"
 
 LIVE_VERSIONS = 3
-"""Versions of an agent that gauges show: those with the newest traces."""
+"""Versions of an agent that gauges show. They are those with the newest traces."""
 
 
 SCRAPE_BUDGET = 1.0
-"""Seconds after which no further version is read again for the gauges at one look."""
+"""Seconds after which one look for the gauges reads no further version again."""
 SHARE = 0.05
-"""The share of the time that such looks take at most: many runs take long to read, and change all the time."""
+"""The largest share of the time that such looks take. Many runs take long to read, and change all the time."""
 PATIENCE = 2.0
-"""Seconds that a scrape waits for such a look. A scrape that fails loses every other series, too."""
+"""Seconds that a scrape waits for such a look. A scrape that took too long would lose all other series, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRuns:
-    """The runs in the window of one agent's version, and the numbers of those that cannot count, by reason."""
+    """The runs in the window of one agent's version, and by reason the numbers of runs that cannot count."""
 
     agent: str | None
     version: str | None
@@ -49,15 +49,15 @@ class VersionRuns:
 
     @property
     def any(self) -> bool:
-        """True where there is a run, whether it counts or not."""
+        """True if there is a run, whether it counts or not."""
         return bool(self.runs or self.left_out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionReport:
-    """The report on the runs of one agent's version, the newest `window`.
+    """The report on the newest `window` runs of one agent's version.
 
-    `unmatched` are the numbers of run reports that belong to no run, by reason.
+    `unmatched` has, by reason, the numbers of run reports that belong to no run.
     """
 
     runs: VersionRuns
@@ -68,7 +68,7 @@ class VersionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionComparison:
-    """Two versions of an agent beside one another."""
+    """A comparison of two versions of an agent."""
 
     agent: str | None
     before: str
@@ -78,7 +78,7 @@ class VersionComparison:
 
 @dataclass(slots=True)
 class _KnownVersion:
-    """The runs of a version as they were at a revision, and the reports on them."""
+    """The runs of a version as they were at a revision of the store, and the reports on them."""
 
     revision: int
     runs: VersionRuns
@@ -86,14 +86,14 @@ class _KnownVersion:
 
 
 class ReliabilityReports:
-    """Reports that are computed again only when their runs changed. Thread-safe."""
+    """Makes reports, and computes one again only if its runs have changed. Thread-safe."""
 
     def __init__(self, source: CountedRuns, window: int, clock: Clock) -> None:
         self._source = source
         self._window = window
         self._clock = clock
         self._known: dict[AgentVersion, _KnownVersion] = {}
-        # Two readers must not compute the same report side by side; nobody but readers waits for it.
+        # Two readers must not compute the same report at the same time. Only readers wait for this lock.
         self._lock = Lock()
         self._looking = ThreadPoolExecutor(1, "agenteval-figures")
         self._look: Future[None] | None = None
@@ -115,7 +115,10 @@ class ReliabilityReports:
         limit: int | None,
         cursor: str | None = None,
     ) -> Page[VersionReport]:
-        """Return at most `limit` of them; only their runs are read. Raises InvalidRequest for a foreign cursor, too."""
+        """Return at most `limit` reports. Only their runs are read.
+
+        Raises InvalidRequest for an unknown variant and for a foreign cursor.
+        """
         chosen = checked_variant(variant)
         items: list[VersionReport] = []
         last: AgentVersion | None = None
@@ -150,8 +153,11 @@ class ReliabilityReports:
         variant: str | None = None,
         primary: str | None = None,
     ) -> VersionComparison:
-        """Compare version `after` of an agent with version `before`; figure `primary` decides. Raises NotFound where no
-        agent has runs of both, InvalidRequest where it is not clear which agent or which figure is meant."""
+        """Compare version `after` of an agent with version `before`. The figure `primary` decides.
+
+        Raises NotFound if no agent has runs of both. Raises InvalidRequest if it is not clear which agent or which
+        figure is meant.
+        """
         chosen, deciding = checked_variant(variant), _checked_primary(primary)
         found: dict[str | None, dict[str | None, list[Run]]] = {}
         with self._lock:
@@ -172,11 +178,11 @@ class ReliabilityReports:
         return VersionComparison(agent=candidates[0], before=before, after=after, comparison=compared)
 
     def figures(self) -> list[VersionFigures]:
-        """Return the figures that gauges show: of each agent the `LIVE_VERSIONS` with the newest traces.
+        """Return the figures that gauges show, of the `LIVE_VERSIONS` newest versions of each agent.
 
-        Versions that changed are read again on a thread of its own for `SCRAPE_BUDGET` seconds, those first that waited
-        longest. What is not read again within `PATIENCE`, or would take more than `SHARE` of the time, shows what it
-        showed before, or nothing yet.
+        Changed versions are read again on a separate thread for `SCRAPE_BUDGET` seconds. The versions that waited
+        longest come first. Reading takes `SHARE` of the time at most, and the caller waits `PATIENCE` at most. A
+        version that is not read by then shows its figures from before, or none yet.
         """
         if self._look is None or (self._look.done() and self._clock.monotonic() >= self._next_look):
             self._look = self._looking.submit(self._look_again)
@@ -191,6 +197,7 @@ class ReliabilityReports:
             self._known = {version: known for version, known in self._known.items() if version in live}
             until = begun + SCRAPE_BUDGET
             known_at = {version: known.revision for version, known in self._known.items()}
+            # The version that was read at the oldest revision comes first, so that each gets its turn.
             for version in sorted(live, key=lambda version: known_at.get(version, -1)):
                 if self._clock.monotonic() < until:
                     self._current(version)
@@ -201,7 +208,7 @@ class ReliabilityReports:
             self._figures = figures
 
     def _current(self, version: AgentVersion) -> _KnownVersion:
-        """Return the runs of a version as they are now."""
+        """Return the runs of a version as they are now. Its reports are kept if the runs have not changed."""
         known = self._known.get(version)
         revision = self._source.revision()
         if known is None or known.revision != revision:
@@ -216,8 +223,10 @@ class ReliabilityReports:
 def _by_version(
     unmatched: Sequence[UnmatchedReport], versions: Sequence[AgentVersion]
 ) -> dict[AgentVersion, Counter[str]]:
-    """Return the number of run reports that belong to no run, by reason, and by the agent and version that they can
-    only be about or that they name."""
+    """Return the numbers of run reports that belong to no run, by agent and version, and by reason.
+
+    A report counts for the only agent and version that it can be about, else for those that it names.
+    """
     found: dict[AgentVersion, Counter[str]] = {}
     for each in unmatched:
         named = each.report.agent, each.report.service_version
@@ -256,7 +265,7 @@ def _figures(runs: VersionRuns, report: ReliabilityReport) -> VersionFigures:
 
 
 def checked_variant(text: str | None) -> Variant:
-    """Return the variant that `text` names. None stands for the published page's. Raises InvalidRequest."""
+    """Return the variant that `text` names. Without a text it is `DEFAULT_VARIANT`. Raises InvalidRequest."""
     if text is None:
         return DEFAULT_VARIANT
     if text not in get_args(Variant):

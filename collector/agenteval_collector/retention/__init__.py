@@ -1,4 +1,4 @@
-"""The end of data: deletions and ages go in, and nothing of what they are about is left in any file."""
+"""Retention: deletions and ages go in. The data that they are about leaves every file."""
 
 from agenteval_collector.retention.stage import RetentionStage
 

@@ -1,6 +1,6 @@
-"""The ports of the retention: the store, its files, and whatever holds traces.
+"""The ports of the retention: to the store, to its files, and to everything that holds traces.
 
-Every call may raise Unavailable; nothing is done then.
+Every call may raise Unavailable. It has done nothing then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,72 +10,82 @@ from agenteval_collector.model.deletions import DeletionFilter, Receipt
 
 
 class Deletions(Protocol):
-    """The deletions that were asked for, and the old traces, in the store."""
+    """The deletions that were asked for, and the old traces, as the store has them."""
 
     def add(self, deletion_id: str, wanted: DeletionFilter, by: str | None) -> str:
-        """Keep that this is to be deleted. Returns the deletion's id: another one where it is under way already."""
+        """Store a deletion that was asked for. Return its id, or the id of the same deletion if it is under way."""
 
     def pending(self) -> Sequence[tuple[str, DeletionFilter]]:
         """Return the deletions that are not done, the oldest first."""
 
     def receipt(self, deletion_id: str) -> Receipt | None:
-        """Return what a deletion has removed so far; None where it is unknown."""
+        """Return the receipt of what a deletion has removed so far. Return None if the deletion is unknown."""
 
     def sessions_of(self, wanted: DeletionFilter) -> Sequence[str]:
-        """Return the sessions that go as a whole."""
+        """Return the sessions that the deletion covers as a whole."""
 
     def add_removed(self, deletion_id: str, removed: Mapping[str, int]) -> None:
-        """Add to what a deletion has removed."""
+        """Add to the counts of what a deletion has removed."""
 
     def clean_said_index(self) -> None:
-        """Take the pieces of deleted texts out of the index of what was said."""
+        """Remove the pieces of deleted texts from the index of what was said."""
 
     def mark_done(self, deletion_id: str) -> None:
         """Note that a deletion is done, and forget what it was about."""
 
     def forget_content(self, before: int, limit: int) -> int:
-        """Forget what was said in the oldest traces scored before that time (ns), at most `limit`; return how many."""
+        """Forget the content of the oldest traces scored before `before` (ns), `limit` at most. Return their number."""
 
     def oldest_content(self, limit: int) -> int | None:
-        """Return the time (ns) up to which the `limit` oldest traces with content were scored; None where none has."""
+        """Return the time (ns) up to which the `limit` oldest traces with content were scored. None without any."""
 
     def forget_receipts(self, before: int) -> None:
-        """Forget deletions that were done before that time (ns)."""
+        """Forget the receipts of deletions that were done before `before` (ns)."""
 
 
 class File(Protocol):
-    """A file that gives back the space of what was removed."""
+    """A file of a database that gives back the space of removed rows."""
 
     @property
     def used_bytes(self) -> int:
-        """The bytes of the file that hold something."""
+        """The bytes of the file that hold data."""
 
     def give_back(self, most: int) -> int:
-        """Give at most `most` bytes that hold nothing back to the disk; return how many."""
+        """Give free bytes back to the disk, `most` at most. Return their number."""
 
     def scrub(self, start: int) -> int | None:
-        """Overwrite what is left of removed rows in a part of the file; return where the next part begins, None at the
-        end."""
+        """Overwrite the remains of removed rows in the part of the file from `start` on.
+
+        Return where the next part begins, None at the end.
+        """
 
 
 class Erasure(Protocol):
-    """Everything that holds traces in memory, on its way into the store."""
+    """Everything that holds traces, in memory on the way into the store, in the store and in the log."""
 
     def erase(self, deletion_id: str, wanted: DeletionFilter, session_ids: Sequence[str]) -> bool:
-        """Erase some of the traces that a deletion covers, from memory and the store; return whether there may be
-        more. The sessions `session_ids` go as a whole, with its last traces."""
+        """Erase some of the traces that a deletion covers, from memory and the store. Return whether there may be more.
+
+        The sessions `session_ids` go as a whole, together with the last traces of the deletion.
+        """
 
     def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
-        """Erase what was erased from the store from some requests of the log, from offset `start` on. Returns where to
-        go on, None at the end, and what was removed."""
+        """Erase what was erased from the store from some requests of the log, from offset `start` on.
+
+        Return the offset to go on from, None at the end, and the counts of what was removed.
+        """
 
     def mark_erased(self) -> None:
-        """Note that the log holds nothing any more of what was deleted so far."""
+        """Note that the log has nothing left of what was deleted so far."""
 
     def erase_older(self, before: int) -> bool:
-        """Erase some traces scored before that time (ns), and sessions that were not seen since; return whether there
-        may be more."""
+        """Erase some traces scored before `before` (ns), and sessions that were not seen since.
+
+        Return whether there may be more.
+        """
 
     def trim_log(self, received_before: int) -> bool:
-        """Forget some requests that were received before that time (ns) and are scored; return whether there may be
-        more."""
+        """Forget some requests that were received before `received_before` (ns) and are scored.
+
+        Return whether there may be more.
+        """

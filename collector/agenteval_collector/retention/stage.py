@@ -1,4 +1,4 @@
-"""The retention on a thread of its own: it carries out deletions, and forgets what is too old or too much."""
+"""The retention stage. On its own thread it carries out deletions, and forgets data that is too old or too much."""
 
 import logging
 import threading
@@ -18,23 +18,23 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 EVERY: Final = 60.0
-"""Seconds between two looks for what is too old."""
+"""Seconds between two looks for data that is too old or too much."""
 WITHIN: Final = 2.0
-"""Seconds that a caller waits for a deletion; it goes on after that."""
+"""Seconds that a caller waits for a deletion. The deletion goes on after that."""
 MAX_WAITING: Final = 100
-"""Deletions that may wait."""
+"""The most deletions that may wait."""
 BATCH: Final = 64
-"""Traces whose content is forgotten in one commit."""
+"""The most traces whose content is forgotten in one commit."""
 TRIES: Final = 100
-"""Attempts at a step of a deletion, 50 ms apart, before the stage says that it is held up."""
+"""Attempts at a step of a deletion, 50 ms apart, before the stage reports that it is held up."""
 STEPS: Final = 100
-"""Batches of one kind with each look, so that a deletion never waits for long."""
+"""The most batches of one kind in one look. The bound keeps a deletion from waiting long."""
 GIVEN_BACK: Final = 4 * 1024 * 1024
-"""Bytes that are given back to the disk at a time, while writers wait."""
+"""Bytes that are given back to the disk at a time. Writers wait meanwhile."""
 
 
 class RetentionStage(Component):
-    """Deletions come first, in the order in which they were asked for."""
+    """Carries out deletions in the order in which they were asked for, and then applies the bounds on data."""
 
     def __init__(
         self,
@@ -48,8 +48,12 @@ class RetentionStage(Component):
         tell: Callable[[], None],
         is_on_duty: Callable[[], bool],
     ) -> None:
-        """Of several processes the one deletes that `is_on_duty`; `tell` tells all others that there is something to
-        delete."""
+        """Take the store, the files and the settings.
+
+        Of several processes only the one deletes for which `is_on_duty` returns true. `tell` tells the others that
+        there is something to delete.
+        """
+        # It holds ids to wake the stage: the deletions themselves are in the store.
         self._inbox: Inbox[str] = Inbox(MAX_WAITING)
         super().__init__("retention", self._inbox)
         self._deletions = deletions
@@ -65,26 +69,32 @@ class RetentionStage(Component):
         self._is_done = threading.Condition()
 
     def recover(self) -> None:
-        """Finish what the last process had erased from the store but not from the log, before the log is read again."""
+        """Erase from the log what the last process had erased from the store only.
+
+        Has to be called before the log is read again.
+        """
         for deletion_id, _ in self._deletions.pending()[:1]:
             self._erase_from_log(deletion_id, lambda step, *args: step(*args))
 
     def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
-        """Have this deleted: what has arrived of it until now. Durable when it returns, and done within `WITHIN`
-        seconds or later. The same again, while it goes on, is the same deletion."""
+        """Delete what has arrived until now of what `wanted` describes. Return the receipt so far.
+
+        The deletion is durable when this returns. It is done within `WITHIN` seconds, or later. The same request while
+        it goes on is the same deletion. Raises Overloaded if `MAX_WAITING` deletions wait.
+        """
         deletion_id = self._deletions.add(self._new_id(), wanted, by)
         self._tell()
-        # Where this stage does not run, another process carries it out.
+        # If this stage does not run, another process carries out the deletion.
         if self.alive and not self._inbox.put(deletion_id) and not self._inbox.closed:
             raise Overloaded(f"{MAX_WAITING} deletions wait already; this one comes after them", retry_after=5.0)
         return self.receipt(deletion_id)
 
     def wake(self) -> None:
-        """Look for deletions that another process was asked for. From any thread."""
-        self._inbox.put("")  # Where there is no room, it looks anyway.
+        """Make the stage look for deletions that another process was asked for. Thread-safe."""
+        self._inbox.put("")  # A full inbox may refuse it: then the stage looks anyway.
 
     def receipt(self, deletion_id: str) -> Receipt:
-        """Return what a deletion has removed; waits `WITHIN` seconds for it to be done. Raises NotFound."""
+        """Return the receipt of a deletion, after waiting up to `WITHIN` seconds until it is done. Raises NotFound."""
 
         def is_done() -> bool:
             receipt = self._deletions.receipt(deletion_id)
@@ -112,20 +122,23 @@ class RetentionStage(Component):
 
     def _delete(self) -> None:
         for deletion_id, wanted in self.insist(self._deletions.pending):
-            # One by one: a deletion that fails must not hold up those behind it.
+            # Each by itself, so that a deletion that fails does not hold up the next ones.
             self.survive(self._carry_out, deletion_id, wanted)
             with self._is_done:
                 self._is_done.notify_all()
 
     def _carry_out(self, deletion_id: str, wanted: DeletionFilter) -> None:
-        """Carry out a deletion, to the last byte, and complete the receipt: from memory and the store, then from the
-        log, then from what SQLite leaves of both. Every step is small, kept, and may be done again: a crash in the
-        middle costs nothing but time."""
+        """Carry out a deletion to the last byte, and complete its receipt.
+
+        It erases from memory and the store, then from the log, then from the remains that SQLite leaves of both. Each
+        step is small, is stored, and may be done again. So a crash in the middle costs only time.
+        """
         session_ids = self._step(self._deletions.sessions_of, wanted)
         while self._step(self._erasure.erase, deletion_id, wanted, session_ids):
             pass
         self._erase_from_log(deletion_id, self._step)
         self._step(self._deletions.clean_said_index)
+        # The files are scrubbed last, because each step before leaves remains of removed rows in them.
         for file in self._files:
             at: int | None = 0
             while at is not None:
@@ -135,7 +148,7 @@ class RetentionStage(Component):
         logger.info("deletion %s is done: %s", deletion_id, None if receipt is None else dict(receipt.removed))
 
     def _erase_from_log(self, deletion_id: str, insist: Callable[..., Any]) -> None:
-        """Erase from the log what is erased from the store. At a start it comes before the log is read again."""
+        """Erase from the log what is erased from the store. `insist` runs each step."""
         at: int | None = 0
         while at is not None:
             at, removed = insist(self._erasure.erase_from_log, at)
@@ -144,18 +157,21 @@ class RetentionStage(Component):
         insist(self._erasure.mark_erased)
 
     def _step(self, attempt: Callable[..., T], *args: object) -> T:
-        """Insist on a step of a deletion; raises Unavailable once the collector stops: the next start goes on."""
+        """Try a step of a deletion until it succeeds.
+
+        Raises Unavailable once the collector stops. The next start goes on with the deletion.
+        """
         for _ in range(TRIES):
             if self._inbox.closed:
                 raise Unavailable("the collector is stopping")
             try:
                 return attempt(*args)
-            except RetryableError:  # Somebody reads or writes; that is no trouble unless it stays so.
+            except RetryableError:  # Somebody else reads or writes: no trouble unless it lasts.
                 self._giving_up.wait(SHORTEST_WAIT)
         return self.insist(attempt, *args)
 
     def look(self) -> None:
-        """Forget some of what is too old, and then of what is too much; give back the space."""
+        """Forget some of what is too old, then some of what is too much, and give back the space."""
         now = self._clock.now()
         content, outcomes = (now - round(age * 1e9) for age in (self._ages.content, self._ages.outcomes))
         self._some(lambda: self._forget_content(content))
@@ -166,7 +182,7 @@ class RetentionStage(Component):
             self._some(lambda file=file: file.give_back(GIVEN_BACK) >= GIVEN_BACK)  # type: ignore[misc]
 
     def _some(self, step: Callable[[], bool]) -> None:
-        """Repeat a step while it says that there may be more, for a while."""
+        """Repeat a step while it says that there may be more, `STEPS` times at most."""
         for _ in range(STEPS):
             if self._inbox.closed or not step():
                 return
@@ -177,7 +193,10 @@ class RetentionStage(Component):
         return count == BATCH
 
     def _within_bytes(self) -> bool:
-        """Where there is too much, forget the oldest content, of the log too; where none is left, the oldest traces."""
+        """Forget some data if the files hold too much. Return whether there may be more.
+
+        The oldest content goes first, from the log, too. If no content is left, the oldest traces go.
+        """
         most = self._ages.max_bytes
         if most is None or sum(file.used_bytes for file in self._files) <= most:
             return False

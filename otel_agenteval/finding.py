@@ -21,7 +21,7 @@ class Severity(StrEnum):
 
 
 class Mode(StrEnum):
-    """The reach of a finding while its agent runs."""
+    """The reach of a finding while its agent runs. A finding without a mode is only recorded."""
 
     OFF = "off"
     """Findings of the kind are not looked for."""
@@ -59,8 +59,8 @@ class Finding:
     """A fact that was observed.
 
     `turn` counts from 0; None if the finding is about the whole trace, or the turn is not known yet. `span_id` is the
-    span that shows it, None if there is none. `mode` is None for kinds that are found in complete traces only.
-    `metadata` holds the evidence. `found_at` is in nanoseconds since the Unix epoch.
+    span that shows it, None if there is none. `mode` is None if the finding is only recorded. `metadata` holds the
+    evidence. `found_at` is in nanoseconds since the Unix epoch.
     """
 
     kind: str

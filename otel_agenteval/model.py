@@ -280,6 +280,7 @@ def told_of(turns: Sequence[Turn], calls: Sequence[ToolCall], now: int) -> tuple
     The last `now` of `calls` are new: no earlier model call was told of them.
     """
     own = set[str | None]()
+    # Only calls before the first model call can be among those it was sent.
     for turn in turns[:1]:
         begun = min((call.started_at for call in turn.model_calls), default=0)
         executed = (each for each in turn.tool_calls if each.started_at is not None and each.started_at < begun)

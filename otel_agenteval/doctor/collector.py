@@ -61,6 +61,7 @@ def _about_otlp_http(web: Web) -> Iterator[Check]:
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     url = f"{parts.scheme}://{host}:{_OTLP_HTTP_PORT}"
     with suppress(NoWebAnswer):
+        # Any status will do, since an answer shows that a server is there.
         Web(url, certificate=web.certificate).get("/v1/traces")
         yield ok("OTLP/HTTP", f"{url} answers")
 

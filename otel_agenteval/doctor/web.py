@@ -71,6 +71,7 @@ class Web:
         try:
             with build_opener(*handlers).open(request, timeout=TIMEOUT) as response:
                 return _read(response)
+        # urllib raises every other status than 2xx, but it is an answer with a body.
         except HTTPError as answer:
             with answer:
                 return _read(answer)

@@ -121,6 +121,7 @@ class _Values:
     def __init__(self, pairs: Sequence[LabelledScore]) -> None:
         self._score = np.array([pair.score for pair in pairs])
         self._label = np.array([pair.label for pair in pairs])
+        # Comparisons with NaN are False. `_reasons` rules out the figures of passing where a threshold is missing.
         threshold = np.array([math.nan if pair.threshold is None else pair.threshold for pair in pairs])
         self.scores_pass = self._score >= threshold
         self.labels_pass = self._label >= threshold
@@ -155,6 +156,7 @@ def _ranks(weights: Floats, values: Floats) -> Floats:
     order = np.argsort(values, kind="stable")
     starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
     sizes = np.add.reduceat(weights[:, order], starts, axis=1)
+    # The places of a group end at the cumulative sum. Their mean is half the other members before it.
     by_group = np.cumsum(sizes, axis=1) - (sizes - 1) / 2
     group = np.empty(len(values), dtype=np.intp)
     group[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(values)))

@@ -85,6 +85,8 @@ def _exchanges(tasks: int) -> Iterator[Bools]:
 
 
 def _differences(figures: Figures, names: Sequence[str], exchanged: Bools) -> dict[str, Floats]:
+    # `figures` has the tasks of the version before, then those of the version after. An exchanged task is weighted in
+    # the other half, and both sides together weigh every task once.
     of_before = np.concatenate([~exchanged, exchanged], axis=1).astype(np.float64)
     before, after = figures.at(of_before), figures.at(1.0 - of_before)
     return {name: after[name] - before[name] for name in names}

@@ -55,10 +55,12 @@ class Figures:
         self.by_task = consistency_by_task(baseline, variant)
         for k in range(1, self.largest_k + 1):
             self.by_task |= {f"pass@{k}": at[:, k - 1], f"pass^{k}": hat[:, k - 1]}
+        # As one matrix, so that `at` computes all means in one product.
         self._columns = np.column_stack(list(self.by_task.values()))
 
         values = self._simple(once(len(runs.task_ids)))
         self.parts: dict[str, tuple[str, ...]] = {}
+        # In the order of PARTS, since later aggregates have earlier ones as parts.
         for name, members in PARTS.items():
             self.parts[name] = tuple(member for member in members if not np.isnan(values[member][0]))
             values[name] = _mean(values, self.parts[name])

@@ -108,6 +108,7 @@ def loop_score(
                 "hybrid_score": hybrid,
             }
         )
+        # Of several equal ones, the newest is named.
         if hybrid >= max_hybrid:
             max_hybrid, repeated = hybrid, index
     if not comparisons:

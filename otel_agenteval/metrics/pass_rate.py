@@ -185,6 +185,7 @@ def _power_tuned(table: _Table) -> tuple[float, float, float]:
     of_judge = table.by_session((table.passed - judged) / len(table.passed) - table.label_parts(table.passed))
     of_labels = table.by_session(table.label_parts(table.label))
     spread = of_judge @ of_judge
+    # The value that makes the variance of trust x of_judge + of_labels smallest.
     trust = float(np.clip(-(of_judge @ of_labels) / spread, 0.0, 1.0)) if spread else 0.0
     estimate = table.labelled_mean(table.label) + trust * (judged - table.labelled_mean(table.passed))
     error = trust * of_judge + of_labels

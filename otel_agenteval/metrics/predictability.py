@@ -31,6 +31,7 @@ class Predictability:
         order = np.argsort(-judged.confidence, kind="stable")
         self._task: Ints = judged.task[order]
         self._failed: Bools = ~judged.success[order]
+        # The first difference is NaN, which is unequal to 0, so that the first run begins a group.
         self._group_starts = np.flatnonzero(np.diff(judged.confidence[order], prepend=np.nan) != 0)
 
     def figures(self, weights: Floats) -> dict[str, Floats]:

@@ -47,6 +47,8 @@ def regression_evidence(n_before: int, c_before: int, n_after: int, c_after: int
     bound = float(betaincinv(c_before, n_before - c_before + 1, share * _BOUND_LEVEL)) if c_before else 0.0
     if bound == 0.0 or n_after == 0:
         return share
+    # The prior is Beta(a, b), with its mean at the bound, cut off above the bound. So the averaged likelihood ratio has
+    # a closed form. Each cut Beta integral is the whole integral (betaln) x the share of it below the bound (betainc).
     a, b = _PRIOR * bound, _PRIOR * (1 - bound)
     failed = n_after - c_after
     logarithm = (

@@ -37,6 +37,7 @@ def resamples(tasks: int, runs: int) -> Iterator[Floats]:
     rows = max(1, _NUMBERS_AT_ONCE // max(tasks, runs))
     for start in range(0, SAMPLES, rows):
         block = min(rows, SAMPLES - start)
+        # The tasks of each sample have numbers of their own, so that one count serves all samples of the block.
         drawn = random.integers(tasks, size=(block, tasks)) + np.arange(block)[:, None] * tasks
         counts = np.bincount(drawn.ravel(), minlength=block * tasks)
         yield counts.reshape(block, tasks).astype(np.float64)

@@ -154,6 +154,7 @@ def _distinct(runs: Iterable[Run]) -> list[Run]:
     found: dict[tuple[str, int, str], Run] = {}
     for run in listed(runs, Run, "runs"):
         name = (run.task_id, CONDITIONS.index(run.condition), run.run_id)
+        # An equal run under the same name is the same one, given twice.
         if found.setdefault(name, run) != run:
             raise ValueError(f"{run} under {run.condition!r} is given twice, and differently")
     return [found[name] for name in sorted(found)]

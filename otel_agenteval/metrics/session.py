@@ -79,6 +79,7 @@ class SessionScores:
         are not signals are ignored. Raises ValueError, and changes nothing, for a signal outside [0, 1] and for a
         signal that is both present and not applicable.
         """
+        # All checks come before the first change, so that a refused trace changes nothing.
         part = contribution(signals, self._weights, trace)
         for name in SIGNAL_NAMES:
             if name in not_applicable and signals.get(name) is not None:

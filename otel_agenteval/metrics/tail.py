@@ -94,6 +94,7 @@ class TailRisk:
         self._settle()
 
     def _settle(self) -> None:
+        # The tail grows or shrinks at its end, where its smallest risk is.
         size = tail_size(len(self))
         while self._tail > size:
             self._tail -= 1

@@ -129,6 +129,7 @@ def _paired(used: Sequence[ToolUse], expected: Sequence[ToolUse]) -> tuple[float
     agreement = 0.0
     pairs: list[_Pair] = []
     for call, place in zip(expected, expected_at, strict=True):
+        # The index is negated, so that the maximum is the earliest of equally good calls.
         ranked = [(_agreement(used[index], call), -index) for index in unused[call.name]]
         if ranked:
             best, negated = max(ranked)

@@ -64,5 +64,6 @@ def jensen_shannon_divergences(trajectories: Sequence[Sequence[str]]) -> list[Fl
         only_own = length[index] - np.bincount(pair, weights=shared, minlength=pairs)
         total = np.bincount(pair, weights=terms, minlength=pairs) + only_own / length[index] * LOG_2
         divergences.append(np.clip(total / 2.0, 0.0, LOG_2))
+        # Only the entries that were set: the array has one for each distinct action of all trajectories.
         own_count[action[own]] = 0
     return divergences

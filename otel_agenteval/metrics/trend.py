@@ -57,6 +57,7 @@ def session_trend(scores: Sequence[float | None]) -> SessionTrend:
     best, last = best_so_far[-1], values[-1]
     stalled = regressed = None
     findings = [f"{len(values)} scored traces, best {best:.4f}, last {last:.4f}"]
+    # A gain over so many traces takes one score more, the one before them.
     if len(values) > STALL_TRACES:
         gain = best - best_so_far[-1 - STALL_TRACES]
         stalled = best < STALL_BELOW and gain < STALL_GAIN - TOLERANCE

@@ -18,7 +18,7 @@ from otel_agenteval.outcome import JudgedPart, SubjectKind
 KEPT_SESSIONS: Final = 1_000
 """The newest past sessions that count for one agent, service and evaluator."""
 KEPT_AGENTS: Final = 1_000
-"""Combinations of agent, service and evaluator that are remembered. That without news for longest is forgotten."""
+"""Agents, services and evaluators that are remembered together. The longest without news are forgotten first."""
 
 Key = tuple[str | None, str | None, str]
 

@@ -18,7 +18,7 @@ _METADATA: Final = "metadata"
 
 
 class SessionKey:
-    """When called, returns the session that a complete trace names, or the trace's own id if it names none.
+    """Returns, when called, the session that a complete trace names, or the trace's own id if it names none.
 
     It decodes only the attributes that may name a session. The trace may turn out to belong to another session once it
     is read, because its messages may join it to other traces.

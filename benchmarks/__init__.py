@@ -1,1 +1,1 @@
-"""What the pipeline costs, as ratios that repeat on any machine; benchmarks/README.md says how to read them."""
+"""Benchmarks of the pipeline, in ratios that repeat on any machine. benchmarks/README.md says how to read them."""

@@ -1,8 +1,9 @@
-"""False alarms of what tells versions of an agent apart, and how soon a real drop is found. The seed is fixed.
+"""False alarms of the tests that tell versions of an agent apart, and the time until they find a real drop.
 
-Three things are tried again and again: `compare_reliability` on two versions that are the same (A/A); the evidence that
-a rate has dropped, looked at after every trial (1,000 before), where it has not and where it has; and all the evidence
-about a version, of seven evaluators and every kind of finding, where nothing got worse and where one evaluator fell.
+Three tests are tried again and again; the seed is fixed. The first is `compare_reliability` on two versions that are
+the same (A/A). The second is the evidence that a rate has dropped from its value in 1,000 trials before. It is looked
+at after every trial, where the rate has dropped and where it has not. The third is all the evidence about a version,
+from seven evaluators and every kind of finding: where nothing got worse, and where one evaluator fell.
 
     python -m benchmarks.alarms [--trials TRIALS] [--looks LOOKS] [--json]
 """
@@ -74,16 +75,17 @@ def runs(random: Random, rates: Floats) -> list[Run]:
 
 
 def first_alarm_of_rate(random: Random, before: float, after: float, looks: int) -> int | None:
-    """Return the trial after which the evidence is enough that a rate has dropped; None within so many `looks`."""
+    """Return the trial after which the evidence says that a rate has dropped; None within `looks` trials."""
     return _first_alarm(int(random.binomial(BEFORE, before)), random.random(looks) < after, share=1.0)
 
 
 def first_alarm_of_version(
     random: Random, *, alike: float = 0.0, drop: float = 0.0, shares: list[float] = SHARES
 ) -> int | None:
-    """Return the session after which any evidence about a version is enough; None within `MOST_SESSIONS`.
+    """Return the session after which any evidence says that a version is worse; None where none does.
 
-    `drop` is that of one evaluator, from 0.9; `shares` are of the level, of the evaluators and then the findings.
+    It looks at `MOST_SESSIONS` sessions at most. `drop` is how much the rate of one evaluator falls from 0.9. `shares`
+    are the parts of the level that the evaluators have, and then the kinds of findings.
     """
     rates = np.concatenate([[0.9], random.uniform(0.7, 0.98, EVALUATORS - 1), random.uniform(0.9, 1.0, len(KINDS))])
     before = _sessions(random, rates, BEFORE, alike)
@@ -94,7 +96,7 @@ def first_alarm_of_version(
 
 
 def _sessions(random: Random, rates: Floats, number: int, alike: float) -> Bools:
-    """Draw what passes at these rates in so many sessions, of shape (rates, sessions)."""
+    """Draw for each rate which of `number` sessions pass. The result has the shape (rates, sessions)."""
     behind = np.sqrt(1 - alike) * random.standard_normal((len(rates), number))
     passing: Bools = behind + np.sqrt(alike) * random.standard_normal(number) < ndtri(rates)[:, None]
     return passing
@@ -102,7 +104,7 @@ def _sessions(random: Random, rates: Floats, number: int, alike: float) -> Bools
 
 def _first_alarm(known: int, passed: Bools, share: float) -> int | None:
     successes = np.cumsum(passed)
-    # Evidence rises with failures only: whoever looks after each of these misses nothing.
+    # Only a failure raises the evidence. So it is enough to look after each failure.
     failures = (np.flatnonzero(~passed) + 1).tolist()
     evidence = (regression_evidence(BEFORE, known, n, int(successes[n - 1]), share) for n in failures)
     return next((n for n, each in zip(failures, evidence, strict=True) if each >= ALARM), None)

@@ -1,4 +1,4 @@
-"""When what a collector found arrives on the watch stream."""
+"""The times at which outcomes and findings of a collector arrive on the watch stream."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 
 
 class Arrivals:
-    """The events that `trace_of` gives a trace id for, by that id, with the time they arrived; None: passed over."""
+    """The arrival times of events, by trace id. `trace_of` returns the id, or None for an event that does not count."""
 
     def __init__(
         self, channel: grpc.Channel, request: WatchRequest, trace_of: Callable[[WatchResponse], str | None]
@@ -27,14 +27,17 @@ class Arrivals:
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
 
     def wait(self, trace_id: str) -> int:
-        """When the event of this trace arrived, by `time.perf_counter_ns`. Raises TimeoutError."""
+        """Return the time at which the event of this trace arrived, by `time.perf_counter_ns`.
+
+        Raises TimeoutError where it does not arrive within `TIMEOUT` seconds.
+        """
         with self._changed:
             if not self._changed.wait_for(lambda: trace_id in self._arrived, TIMEOUT):
                 raise TimeoutError(f"nothing came of trace {trace_id} within {TIMEOUT:.0f} s")
             return self._arrived.pop(trace_id)
 
     def round_trip(self) -> float:
-        """Milliseconds of a call over the same connection."""
+        """Return the milliseconds that a call over the same connection takes."""
         started = time.perf_counter_ns()
         self._stub.ListSessions(ListSessionsRequest(limit=1, agent="nobody"), timeout=TIMEOUT)
         return (time.perf_counter_ns() - started) / 1e6
@@ -56,7 +59,7 @@ class Arrivals:
             except grpc.RpcError as error:
                 if error.code() is grpc.StatusCode.CANCELLED:
                     return
-                # A collector ends every connection after an hour.
+                # A collector ends every connection after an hour. The stream then fails with UNAVAILABLE.
                 if error.code() is not grpc.StatusCode.UNAVAILABLE:
                     raise
             self._stream = self._opened()

@@ -1,6 +1,7 @@
 """CPU of assembling traces, per span, as a ratio to parsing the same requests.
 
-Traces with our processor's count, and plain ones, whose spans come in requests of many and one by one.
+It measures traces with our processor's count, and plain traces. The spans of plain traces come in requests of many, and
+one by one.
 
     python -m benchmarks.assembly_cpu [--conversations N] [--rounds N] [--json]
 """
@@ -43,27 +44,27 @@ def main() -> None:
             bodies = list(requests(conversations, started_at=time.time_ns(), spans_per_request=together, marker=marker))
             parsed.append(cost(lambda: [ExportTraceServiceRequest.FromString(body) for body in bodies]) / spans)  # noqa: B023
             assembled.append(cost(lambda: list(assemble(bodies))) / spans)  # noqa: B023
-        # The first round has warmed up.
+        # The first round is left out: it warms up.
         results[f"{name}, us"] = statistics.median(assembled[1:]) * 1e6
         results[f"{name}, ratio"] = statistics.median(a / p for a, p in zip(assembled[1:], parsed[1:], strict=True))
     report("CPU of assembling, per span", results, as_json=given.json)
 
 
 def cost(work: Callable[[], object]) -> float:
-    """CPU seconds of this process."""
+    """Return the CPU seconds that this process uses for `work`."""
     before = time.process_time()
     work()
     return time.process_time() - before
 
 
 def assembler(clock: ManualClock) -> Assembler:
-    """Return an assembler as the collector has it, without all that stands around it."""
+    """Return an assembler as the collector has it, without the components around it."""
     alone = Unconnected()
     return Assembler(clock, NoTelemetry(), alone, alone, alone, alone, Senders(), CONFIG)
 
 
 def assemble(bodies: Sequence[bytes]) -> Iterator[AssembledTrace]:
-    """Yield every trace put together; each is scored as soon as it is complete."""
+    """Yield every assembled trace. Each trace counts as scored as soon as it is complete."""
     clock = ManualClock()
     assembling = assembler(clock)
     for offset, body in enumerate(bodies, 1):

@@ -1,8 +1,9 @@
-"""Bars that a change must not pass: how the collector's CPU grows, and what it and the client take for a span.
+"""Bars that a change must not pass: for the growth of the collector's CPU, and for the instructions per span.
 
-Everything is a ratio within one run, so that a slow machine and its neighbours cancel out. Growth is measured by time,
-with bars that leave room for what does not cancel out; what passes its bar is measured once more, and fails where it
-passes it again. What a span takes is counted in instructions, and has bars that leave little room.
+Every figure is a ratio within one run, so that a slow machine and its neighbours cancel out. Growth is measured by
+time. Its bars leave room for noise that does not cancel out. A measurement above its bar is repeated once, and fails
+where it is above the bar again. The cost of a span, in the collector and in the client, is counted in instructions. Its
+bars leave little room.
 
     python -m benchmarks.bars [--json]
 """
@@ -18,7 +19,7 @@ CONVERSATIONS: Final = 6
 
 
 def largest_of(name: str) -> float:
-    """Return the largest point of a curve, of its first one."""
+    """Return the largest point of a curve as a ratio to its first point."""
     first, *others = curves.measured(name).values()
     return max(others) / first
 
@@ -29,14 +30,14 @@ BARS: Final[dict[str, tuple[Callable[[], float], float]]] = {
     "requests of a trace: 128 of 1": (lambda: largest_of("pieces"), 2.5),
     "traces out of order, of those in order": (lambda: largest_of("disorder"), 2.2),
 }
-"""Lists each measurement of time, with the ratio that it must not pass."""
+"""Each measurement of time, with the ratio that it must not pass."""
 
 COUNTED: Final = {
     "evaluating, of a bare parse": 275.0,
     "assembling, of a bare parse": 6.4,
     "our processor, of the stock exporter": 0.49,
 }
-"""Lists the ratios of instructions that must not be passed."""
+"""The ratios of instructions that must not be passed."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Pictures as SVG, drawn without a library: curves over time, and bars; a panel for each quantity."""
+"""Pictures as SVG, drawn without a library: curves over time, and bars. Each quantity has a panel."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -8,11 +8,14 @@ COLUMNS = 2
 COLORS = ("#2563eb", "#dc6803")
 
 Panel = Mapping[str, Sequence[float]]
-"""One or two curves by name, all with a value for each point of time."""
+"""The one or two curves of a panel, by name. Each has a value for each point of time."""
 
 
 def svg(panels: Mapping[str, Panel], times: Sequence[float], unit: str) -> str:
-    """Return the picture; `times` rise, in `unit`. Every panel's axis begins at zero, so flat is flat."""
+    """Return a picture of curves. `times` rise, and are in `unit`.
+
+    The axis of every panel begins at zero, so that a curve looks flat only where it is flat.
+    """
     rows = -(-len(panels) // COLUMNS)
     width, height = COLUMNS * (WIDTH + LEFT) + 20, rows * (HEIGHT + GAP) + 20
     parts = [
@@ -47,7 +50,7 @@ def _panel(title: str, panel: Panel, times: Sequence[float], unit: str) -> str:
 
 
 def bars(panels: Mapping[str, Mapping[str, float]], unit: str) -> str:
-    """Return a picture with a panel of bars for each title, a bar for each name."""
+    """Return a picture with a panel for each title, and in it a bar for each name."""
     rows = -(-len(panels) // COLUMNS)
     width, height = COLUMNS * (WIDTH + LEFT) + 20, rows * (HEIGHT + GAP) + 20
     parts = [

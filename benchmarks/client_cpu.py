@@ -1,12 +1,15 @@
 """CPU that we add per span in an agent, as a ratio to BatchSpanProcessor with the OTLP gRPC exporter.
 
-Both send the same GenAI spans of about 4.6 KB to one collector in another process, alternating within one run, so
-the machine's speed cancels out. The cost of making the spans without any processor is measured too and taken off.
-`total` is of the whole process until everything is delivered, `agent` of the threads that make spans alone.
+Both send the same GenAI spans of about 4.6 KB to one collector in another process. They alternate within one run, so
+the machine's speed cancels out. The cost of making the spans without any processor is measured too, and subtracted.
+`total` is the CPU of the whole process until everything is delivered; `agent` is that of the threads that make spans.
 
-The ways to make spans are `WAYS`: as fast as they can be made, so that both send full requests; a trace of twenty
-every few milliseconds, of which ours sends each as it closes while the stock one gathers 512 spans; on four threads, in
-four tasks of asyncio, without content; and with somebody who listens to verdicts, so that loops are looked for.
+Spans are made in each of the `WAYS`:
+
+- as fast as possible, so that both send full requests;
+- a trace of twenty spans every few milliseconds: ours sends each trace as it closes, the stock one gathers 512 spans;
+- on four threads, in four tasks of asyncio, and without content;
+- with somebody who listens to verdicts, so that the processor looks for loops.
 
     python -m benchmarks.client_cpu [--spans N] [--rounds N] [--only WAY ...] [--json]
 """
@@ -54,7 +57,7 @@ sys.stdin.read()
 
 
 class Cost(NamedTuple):
-    """Microseconds of CPU per span: of the whole process, and of the threads that make spans."""
+    """Microseconds of CPU per span: `total` of the whole process, `agent` of the threads that make spans."""
 
     total: float
     agent: float
@@ -62,7 +65,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A way to make spans; `pause` in seconds after each trace, `heard`: somebody listens to verdicts."""
+    """A way to make spans. `pause` is in seconds, after each trace. `heard`: somebody listens to verdicts."""
 
     pause: float = 0.0
     threads: bool = False
@@ -82,7 +85,10 @@ WAYS = {
 
 
 def genai_attributes(number: int = 0) -> dict[str, str | int]:
-    """A model call with its messages, about 4.6 KB as OTLP; another reply for each number below 100."""
+    """Return the attributes of a model call with its messages, about 4.6 KB as OTLP.
+
+    Each number below 100 has another reply.
+    """
 
     def messages(role: str, size: int) -> str:
         content = f"wo{number:02} " * (size // 5)
@@ -108,7 +114,7 @@ def genai_attributes(number: int = 0) -> dict[str, str | int]:
 
 @contextmanager
 def sink() -> Iterator[str]:
-    """A server in another process that takes whatever it is sent; its address."""
+    """Run a server in another process that accepts every request. Yield its address."""
     with subprocess.Popen(
         [sys.executable, "-c", _COLLECTOR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as collector:
@@ -119,12 +125,12 @@ def sink() -> Iterator[str]:
 
 
 def cost_per_span(processor: SpanProcessor | None, spans: int, way: Way) -> Cost:
-    """Make spans in one of the ways; what each cost until everything is delivered."""
+    """Make spans in one of the ways. Return the cost of each until everything is delivered."""
     provider = TracerProvider(resource=Resource.create({"service.name": "bench"}), shutdown_on_exit=False)
     if processor is not None:
         provider.add_span_processor(processor)
     tracer = provider.get_tracer("bench", "1.0")
-    # No two replies of a trace are the same: those would be a loop, and need not be read.
+    # All replies of a trace differ. Equal ones would be a loop, which the detectors know without reading them.
     calls = [genai_attributes(number) for number in range(SPANS_PER_TRACE - 1)]
     if not way.content:
         calls = [{key: value for key, value in call.items() if key not in CONTENT} for call in calls]
@@ -137,7 +143,7 @@ def cost_per_span(processor: SpanProcessor | None, spans: int, way: Way) -> Cost
 
 
 def _make(tracer: Tracer, calls: list[dict[str, str | int]], traces: int, way: Way) -> float:
-    """Make the spans; the CPU seconds of the threads that did."""
+    """Make the spans. Return the CPU seconds of the threads that made them."""
 
     def some(count: int) -> float:
         began = time.thread_time()
@@ -172,8 +178,10 @@ def _trace(tracer: Tracer, calls: list[dict[str, str | int]]) -> None:
 
 
 def measure(endpoint: str, spans: int, rounds: int, way: Way) -> dict[str, float]:
-    """Returns what each processor adds, and their ratio: the least of all `rounds`, as other work on the machine
-    only adds."""
+    """Return the CPU that each processor adds, and their ratio.
+
+    Each is the least of all `rounds`, because other work on the machine can only add to it.
+    """
     makers: Mapping[str, Callable[[], SpanProcessor | None]] = {
         "none": lambda: None,
         "stock": lambda: BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, insecure=True), max_queue_size=spans),

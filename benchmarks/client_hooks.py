@@ -1,7 +1,7 @@
 """Time of the agent's own thread in `on_start` and `on_end` alone, per span, beside BatchSpanProcessor's.
 
-Traces of twenty spans are handed over again and again, the two processors in turns, and the quickest trace of each
-counts: neither the work of other threads is in it nor that of other processes, but locks are, and whatever wakes.
+The two processors get traces of twenty spans in turns, again and again. The quickest trace of each processor counts. It
+has no work of other threads or processes in it, but it does have the locks, and the waking of other threads.
 
     python -m benchmarks.client_hooks [--traces N] [--json]
 """
@@ -18,7 +18,7 @@ from benchmarks.harness import arguments, report
 
 
 class Keep(SpanProcessor):
-    """Keeps what the SDK hands to a processor, in order."""
+    """A processor that keeps everything that the SDK hands to it, in order."""
 
     def __init__(self) -> None:
         self.started: list[Span] = []
@@ -32,7 +32,7 @@ class Keep(SpanProcessor):
 
 
 def a_trace() -> Keep:
-    """The spans of a new trace: a root, and the others inside it."""
+    """Return the spans of a new trace: a root, and the others inside it."""
     kept = Keep()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(kept)
@@ -44,7 +44,7 @@ def a_trace() -> Keep:
 
 
 def spent(processor: SpanProcessor, trace: Keep) -> float:
-    """Microseconds of this thread for a span."""
+    """Return the microseconds that this thread spends on a span."""
     began = time.thread_time_ns()
     for span in trace.started:
         processor.on_start(span, parent_context=None)

@@ -1,7 +1,8 @@
 """Collector CPU per span, as a ratio to a bare grpcio server that only parses the same requests.
 
-Three processes take the same requests in turn, several rounds in one run: the bare server, the receiver with the log
-(a span is checked and committed when it is acknowledged), and the whole collector until every trace is scored.
+Three processes take the same requests in turn, in several rounds of one run. The first is the bare server. The second
+is the receiver with the log, which checks and commits a span before it acknowledges it. The third is the whole
+collector, until every trace is scored.
 
     python -m benchmarks.collector_cpu [--conversations N] [--rounds N] [--json]
 """
@@ -16,7 +17,7 @@ from benchmarks.workload.otlp import requests
 
 SPANS_PER_REQUEST = 64
 REPEATS = 8
-"""Times a round sends the same requests to the two servers that only receive: one time is too little to measure."""
+"""Times that a round sends its requests to the two servers that only receive, because once is too short to measure."""
 
 
 def main() -> None:
@@ -26,7 +27,7 @@ def main() -> None:
 
 
 def measured(per_round: int, rounds: int) -> Result:
-    """Measure with so many conversations in each round."""
+    """Measure with this many conversations in each round."""
     used: dict[str, list[float]] = {"bare": [], "accept": [], "collector": []}
     spans = sizes = scored = 0
     with server("bare") as bare, server("accept") as accept, collector() as whole:
@@ -63,7 +64,7 @@ def measured(per_round: int, rounds: int) -> Result:
 
 
 def cost(served: Served, bodies: Sequence[bytes], scored: int = 0) -> float:
-    """CPU seconds of the server for the requests, until it has stored `scored` traces altogether."""
+    """Return the CPU seconds of the server for the requests, until it has stored `scored` traces altogether."""
     before = served.cpu_seconds
     send(served.address, bodies)
     if scored:
@@ -72,7 +73,7 @@ def cost(served: Served, bodies: Sequence[bytes], scored: int = 0) -> float:
 
 
 def ratios(costs: Sequence[float], baseline: Sequence[float]) -> list[float]:
-    """Round by round, because neighbours on the machine slow all of a round down alike."""
+    """Return the ratio of each round. Within a round, neighbours on the machine slow all servers down alike."""
     return [cost / base for cost, base in zip(costs, baseline, strict=True)]
 
 

@@ -1,6 +1,7 @@
-"""CPU of a commit in PostgreSQL, by how many traces it has: the server's and the collector's, and bytes in the store.
+"""CPU of a commit in PostgreSQL by its number of traces, in the server and in the collector; and bytes in the store.
 
-The server must be on this machine, and have nothing else to do; the schema `agenteval` of its database is filled.
+The server must be on this machine, and have nothing else to do. The benchmark fills the schema `agenteval` of its
+database.
 
     python -m benchmarks.commits URL [--commits N]
 """
@@ -22,7 +23,7 @@ from benchmarks.stored import add_session
 
 SIZES: Final = (64, 8, 1)
 SESSION: Final = 9
-"""Traces of a session at most."""
+"""The most traces of a session."""
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _SIZE = (
     "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -63,7 +64,7 @@ def filled(sessions: Iterator[int], size: int) -> Commit:
 
 
 def _costs(store: Store, asked: "psycopg.Connection[Any]", commits: list[Commit]) -> tuple[float, float]:
-    """Return the CPU seconds of the server and of this process for all of these."""
+    """Return the CPU seconds of the server and of this process for all these commits."""
     server, own = server_cpu(asked), time.process_time()
     for commit in commits:
         store.commit(commit)

@@ -1,7 +1,8 @@
 """Coverage of the intervals of pass rates, and their width beside that of the labels alone (Wilson).
 
-For every number of labels the worst and the mean coverage over rates of passing, judges of four qualities, sessions
-whose traces agree or do not, and labels drawn evenly or half of them from what the judge fails. The seed is fixed.
+Each number of labels has its worst and its mean coverage. They are taken over several pass rates, judges of four
+qualities, and sessions whose traces agree or do not. Labels are drawn evenly, or half of them from the traces that the
+judge fails. The seed is fixed.
 
     python -m benchmarks.coverage [--draws DRAWS] [--json]
 """
@@ -17,7 +18,7 @@ from otel_agenteval.metrics.wilson import wilson
 LABELS = (20, 49, 50, 100, 500)
 RATES = (0.5, 0.7, 0.9, 0.95)
 JUDGES = ((0.95, 0.95), (0.85, 0.75), (0.7, 0.6), (0.5, 0.5))
-"""Sensitivity and specificity."""
+"""The judges' sensitivity and specificity."""
 ALIKE = (0.0, 0.5)
 
 
@@ -53,10 +54,10 @@ def judged_traces(
     stratified: bool = False,
     sessions: int = 200,
 ) -> list[JudgedTrace]:
-    """Draw judged traces of sessions of one to six, `labels` of them labelled.
+    """Draw judged traces of sessions with one to six traces. `labels` of the traces are labelled.
 
-    `alike` is how much the traces of a session agree, from 0 to 1. `stratified`: half of the labels are drawn from
-    what the judge fails.
+    `alike` is how much the traces of a session agree, from 0 to 1. Where `stratified` is True, half of the labels are
+    drawn from traces that the judge fails.
     """  # fmt: skip
     session = np.repeat(np.arange(sessions), random.integers(1, 7, sessions))
     of_session = np.full(sessions, rate)

@@ -1,6 +1,6 @@
-"""How the collector's CPU grows: with a trace's length, a session's, the number of sessions, pieces and disorder.
+"""Growth of the collector's CPU: with the length of traces and sessions, with sessions, pieces and disorder.
 
-Each curve has a collector of its own, and each of its points the same number of spans or traces. The table has each
+Each curve has a collector of its own, and all its points have the same number of spans or traces. The table has each
 point's CPU as a ratio to the first point of its curve. `--pictures` writes a picture of the curves.
 
     python -m benchmarks.curves [--only NAME ...] [--pictures FOLDER] [--json]
@@ -21,17 +21,17 @@ from benchmarks.harness import Served, collector, report, send
 
 ROUNDS = 3
 SPANS = 5
-"""Spans of a trace where its length is not what is looked at."""
+"""Spans of a trace on the curves that do not vary its length."""
 PUSHING_OUT = 2_600
-"""Sessions after which one that was quiet meanwhile is no longer in memory, with this limit of it."""
+"""Number of other sessions that push a quiet session out of memory, with the limit in `LITTLE_MEMORY`."""
 LITTLE_MEMORY = {"AGENTEVAL_SERVER__MEMORY_LIMIT": "600MB"}
 
 Points = Mapping[str, float]
-"""Milliseconds of CPU by what was varied."""
+"""Milliseconds of CPU, by the value that is varied."""
 
 
 class Load:
-    """Sends traces to a collector, and measures what they cost it."""
+    """Sends traces to a collector, and measures the CPU that the collector uses for them."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
@@ -44,7 +44,7 @@ class Load:
         return [f"session-{number}" for number in range(self._sessions - count, self._sessions)]
 
     def cost(self, traces: Iterable[list[Span]], spans_per_request: int = 64) -> float:
-        """Send the traces; the milliseconds of CPU until all are scored."""
+        """Send the traces. Return the milliseconds of CPU until all are scored."""
         sent = list(traces)
         bodies = list(requests(sent, spans_per_request))
         self._traces += len(sent)

@@ -1,7 +1,7 @@
 """CPU time of a step in the loop detectors, early and late in a trace, and the memory that a trace takes.
 
-The steps are those of agents that do not loop: model and tool calls of three agents, with JSON arguments of some 200
-characters, and JSON results and replies of `--result`. The baseline of a late step is one of the first `--early` steps.
+The steps are model and tool calls of three agents that do not loop. Their JSON arguments have some 200 characters;
+results and replies have `--result` characters. The baseline of a late step is one of the first `--early` steps.
 
     python -m benchmarks.detectors [--early N] [--late N] [--result CHARACTERS] [--json]
 """
@@ -43,7 +43,10 @@ def main() -> None:
 
 
 def microseconds(count: int, result: int, detectors: Detectors | None = None) -> float:
-    """CPU time of one of `count` steps, its start and its end, in a new trace or behind those observed before."""
+    """Return the CPU time of one of `count` steps, with its start and its end.
+
+    The steps are in a new trace, or follow the steps observed before.
+    """
     detectors = detectors or Detectors("s-1", "t-1", RuleBook())
     planned = list(events(count, result))
     begun = time.process_time()
@@ -53,7 +56,7 @@ def microseconds(count: int, result: int, detectors: Detectors | None = None) ->
 
 
 def filled(count: int, result: int) -> Detectors:
-    """Detectors that have observed `count` steps."""
+    """Return detectors that have observed `count` steps."""
     detectors = Detectors("s-1", "t-1", RuleBook())
     for event in events(count, result):
         detectors.observe(event)
@@ -61,7 +64,7 @@ def filled(count: int, result: int) -> Detectors:
 
 
 def kibibytes(count: int, result: int) -> float:
-    """Memory that is held after `count` steps."""
+    """Return the memory in KiB that detectors hold after `count` steps."""
     tracemalloc.start()
     detectors = filled(count, result)
     held, _ = tracemalloc.get_traced_memory()
@@ -71,7 +74,7 @@ def kibibytes(count: int, result: int) -> float:
 
 
 def events(count: int, result: int) -> Iterator[Event]:
-    """`count` steps, each begun and ended, no two alike; the same for the same numbers."""
+    """Yield the start and the end of `count` steps. No two steps are alike; the same arguments give the same steps."""
     chance = random.Random(1)
     for number in range(count):
         kind = StepKind.TOOL if number % 2 else StepKind.MODEL
@@ -92,12 +95,12 @@ def events(count: int, result: int) -> Iterator[Event]:
 
 
 def found(chance: random.Random, length: int) -> str:
-    """A list of records as JSON of about `length` characters, as tools give it."""
+    """Return a list of records as JSON of about `length` characters, as a tool would."""
     return json.dumps([{"id": chance.getrandbits(64), "price": 1.5, "name": "x" * 20} for _ in range(length // 76 + 1)])
 
 
 def text(chance: random.Random, length: int) -> str:
-    """`length` characters that were not there before."""
+    """Return a text of `length` characters that did not occur before."""
     return f"{chance.getrandbits(64):016x} " * (length // 17 + 1)
 
 

@@ -1,7 +1,7 @@
 """Time from the end of a root span to its score while one session has far more traces waiting than can be scored.
 
-The heavy session sends all of its traces at once. Traces of others are sent one after the other until the last heavy
-one is scored. The time that a commit of heavy traces takes in the same run is the baseline.
+The heavy session sends all of its traces at once. Traces of other sessions are sent one after the other, until the last
+heavy trace is scored. The baseline is the time that a commit of heavy traces takes in the same run.
 
     python -m benchmarks.fairness [--heavy N] [--json]
 """
@@ -19,9 +19,9 @@ from benchmarks.workload.plan import plan
 
 SPANS = 10
 BATCH = 64
-"""Traces in a commit of the collector at most."""
+"""The most traces in a commit of the collector."""
 OTHERS = 400
-"""Conversations of others, each with some traces: more than are sent."""
+"""Conversations of other sessions, each with some traces. There are more than are sent."""
 
 
 def main() -> None:

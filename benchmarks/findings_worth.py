@@ -1,11 +1,11 @@
-"""Measures what findings tell of recorded conversations: how often each kind occurs, and how often those with it fail.
+"""Worth of findings in recorded conversations: how often each kind occurs, and how often conversations with it fail.
 
     python -m benchmarks.findings_worth FILE           # a tau-bench result file, which is no part of the repository
     python -m benchmarks.findings_worth FILE --show 5  # and the first reasons of every kind
 
 Intervals are Wilson's, of 95 %. They take conversations for independent, which trials of the same task are not quite.
-Unusual effort is looked for in the order of the file: a conversation is compared with those before it, so the first
-ones, with too few before them, are left out of its line.
+Unusual effort is looked for in the order of the file: each conversation is compared with those before it. So the line
+of unusual effort leaves out the first conversations, which have too few before them.
 """
 
 import argparse
@@ -37,8 +37,10 @@ from otel_agenteval.model import Trace
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The findings of one conversation, by kind, each with its reasons; `is_compared`: there were enough before it to
-    call its effort unusual."""
+    """The findings of one conversation by kind, each with its reasons.
+
+    `is_compared` is True where enough conversations came before it to call its effort unusual.
+    """
 
     conversation: Conversation
     reasons: Mapping[str, Sequence[str]]
@@ -47,7 +49,7 @@ class Looked:
 
 
 def traces(conversation: Conversation) -> Iterator[Trace]:
-    """The conversation as the collector reads it, turn by turn."""
+    """Yield the traces of the conversation as the collector reads them, turn by turn."""
     by_trace: defaultdict[str, list[SpanRecord]] = defaultdict(list)
     for span in spans([_acted(conversation)], started_at=1, marker=True):
         by_trace[span.trace_id.hex()].append(span_record(span, {}, SCOPE))
@@ -73,13 +75,13 @@ def look(conversations: Sequence[Conversation]) -> Iterator[Looked]:
 
 
 def _acted(conversation: Conversation) -> Conversation:
-    """The conversation without turns to which the agent did nothing."""
+    """Return the conversation without the turns in which the agent did nothing."""
     return replace(conversation, turns=tuple(turn for turn in conversation.turns if turn.steps))
 
 
 def _effort(conversation: Conversation, history: AgentEfforts) -> tuple[Effort, bool]:
     """Add up the effort of the conversation, and say whether it was unusual at any time."""
-    # The times of replayed spans are made up.
+    # Time is no part of the effort: the times of replayed spans are made up.
     effort, is_unusual = Effort(seconds=None), False
     for trace in traces(conversation):
         effort += effort_of(trace)
@@ -88,7 +90,7 @@ def _effort(conversation: Conversation, history: AgentEfforts) -> tuple[Effort, 
 
 
 def table(looked: Sequence[Looked]) -> Iterator[str]:
-    """A line for each kind of finding, then one for any finding of severity error, and one for any."""
+    """Yield the lines of a table: one for each kind, one for any finding of severity error, one for any finding."""
     yield "| finding | conversations | failed with it | failed without it |"
     yield "|---|---|---|---|"
     for kind in (*(kind for kind, _, _ in OBSERVED), *sorted(LOOP_KINDS), FindingKind.UNUSUAL_EFFORT):

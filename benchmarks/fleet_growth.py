@@ -1,7 +1,7 @@
-"""Measures what several evaluators cost together: the same complete traces, in Kafka, for 1, 2 and 4 processes.
+"""CPU of several evaluators together, for the same complete traces in Kafka, with 1, 2 and 4 processes.
 
-Needs the extras [kafka] and [postgres], Java, and PostgreSQL's programs; starts a broker and a server of its own. The
-evaluators run, and have scored other traces, before the measured ones come: starting is no part of the figures.
+The benchmark needs the extras [kafka] and [postgres], Java, and PostgreSQL's programs. It starts a broker and a server
+of its own. The evaluators score other traces before the measured ones come, so their start is no part of the figures.
 
     python -m benchmarks.fleet_growth [--conversations N] [--json]
 """
@@ -22,14 +22,14 @@ from tests.support.kafka import broker
 EVALUATORS = (1, 2, 4)
 PARTITIONS = 12
 WITHIN = 300.0
-"""Seconds for a step; more than it takes on a machine that others use as well."""
+"""Seconds that a step may take. It takes less, even on a machine that others use as well."""
 
 Traces = Sequence[tuple[bytes, bytes]]
-"""Messages of the topic of traces: key and value."""
+"""Messages of the topic of traces, each with its key and its value."""
 
 
 class Place:
-    """The servers, and collectors that share a prefix of topics and the one database."""
+    """The servers. All collectors there share a prefix of topics and one database."""
 
     def __init__(self, kafka: broker.Broker, server: postgres.Server) -> None:
         self.kafka = kafka
@@ -47,7 +47,7 @@ class Place:
             yield served
 
     def assembled(self, conversations: int, seed: int) -> tuple[Traces, int]:
-        """Return the complete traces of so many conversations, as an assembler hands them over, and their spans."""
+        """Return the complete traces of this many conversations, as an assembler hands them over, and their spans."""
         made = list(generate(conversations, seed=seed))
         count = sum(len(each.turns) for each in made)
         prefix = f"made{seed}"
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 def measured(place: Place, count: int, before: Traces, traces: Traces) -> tuple[float, float, Sequence[float]]:
-    """Return the CPU seconds that so many evaluators took for the traces, the seconds, and each one's share."""
+    """Return the CPU seconds that this many evaluators took for the traces, the seconds, and the share of each."""
     prefix = f"growth{count}"
     with ExitStack() as running:
         evaluators = [running.enter_context(place.role("evaluate", prefix)) for _ in range(count)]
@@ -128,7 +128,7 @@ def measured(place: Place, count: int, before: Traces, traces: Traces) -> tuple[
 
 
 def wait_shared(evaluators: Sequence[Served]) -> None:
-    """Return once each of them has its part of the partitions."""
+    """Wait until each evaluator has its part of the partitions."""
     deadline = time.monotonic() + WITHIN
     while sorted(map(partitions, evaluators)) != [PARTITIONS // len(evaluators)] * len(evaluators):
         if time.monotonic() > deadline:
@@ -137,7 +137,7 @@ def wait_shared(evaluators: Sequence[Served]) -> None:
 
 
 def partitions(served: Served) -> int:
-    """Return how many partitions a collector shows the lag of."""
+    """Return the number of partitions whose lag the collector shows."""
     with urllib.request.urlopen(f"http://{served.web}/metrics", timeout=60) as page:
         lines = page.read().decode().splitlines()
     return sum(line.startswith("agenteval_collector_partition_lag{") for line in lines)

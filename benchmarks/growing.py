@@ -1,4 +1,4 @@
-"""Traces of one simple agent, in any number and order, as a collector is sent them."""
+"""Traces of one simple agent, in any number and order, as export requests for a collector."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ SPANS_PER_REQUEST = 64
 
 
 def trace(session_id: str, number: int, spans: int, started_at: int) -> list[Span]:
-    """Make the trace `number` of a session: a run of an agent with `spans` - 1 tool calls, the run first."""
+    """Return the trace `number` of a session: an agent run, and behind it its `spans` - 1 tool calls."""
     ids = Random(f"{session_id} {number}")
     trace_id, root_id = ids.randbytes(16), ids.randbytes(8)
     said = f"Please look for the offers of day {number} and tell me of the best one."
@@ -38,7 +38,7 @@ def trace(session_id: str, number: int, spans: int, started_at: int) -> list[Spa
 
 
 def requests(traces: Iterable[Sequence[Span]], spans_per_request: int = SPANS_PER_REQUEST) -> Iterator[bytes]:
-    """Yield the traces' spans in requests of so many, each trace's run behind its calls."""
+    """Yield the traces in requests of this many spans. The agent run of each trace comes behind its tool calls."""
     batch: list[Span] = []
     for spans in traces:
         for span in (*spans[1:], spans[0]):

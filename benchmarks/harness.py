@@ -1,4 +1,4 @@
-"""What the benchmarks share: processes under measurement, their CPU and memory, load, and results. Linux only."""
+"""Functions for all benchmarks: measured processes, their CPU and memory, load, and results. Linux only."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ from rich.table import Table
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 IN_FLIGHT = 4
-"""Requests that wait for an answer at the same time, as from as many agents."""
+"""Requests that wait for an answer at the same time, as if from this many agents."""
 TIMEOUT = 120.0
 MIB = 1024 * 1024
 
@@ -29,7 +29,7 @@ Result = Mapping[str, float | int | str]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server in a process of its own. `data_dir` is where it keeps what it persists, `web` its page, if any."""
+    """A server in a process of its own. `data_dir` is its folder, and `web` the address of its page, if it has any."""
 
     pid: int
     address: str
@@ -38,23 +38,26 @@ class Served:
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time that the process has used, all threads."""
+        """The CPU seconds that all threads of the process have used."""
         return time.clock_gettime((~self.pid << 3) | 2)  # the process's CPU clock, clock_getcpuclockid(3)
 
     @property
     def resident_bytes(self) -> int:
-        """Memory of the process that is resident now."""
+        """The bytes of the process that are resident in memory now."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def scored_traces(self) -> int:
-        """Traces that a collector has stored with their outcomes; read from its file, which costs it nothing."""
+        """The number of traces that a collector has stored with their outcomes.
+
+        It is read from the store's file, which costs the collector nothing.
+        """
         with closing(sqlite3.connect(f"file:{self.data_dir / 'agenteval.db'}?mode=ro", uri=True)) as store:
             found: int = store.execute("SELECT count(*) FROM traces").fetchone()[0]
             return found
 
     def wait_scored(self, traces: int) -> None:
-        """Return once `traces` traces are stored. Raises TimeoutError where that takes longer than `TIMEOUT`."""
+        """Wait until `traces` traces are stored. Raises TimeoutError after `TIMEOUT` seconds."""
         deadline = time.monotonic() + TIMEOUT
         while (scored := self.scored_traces()) < traces:
             if time.monotonic() > deadline:
@@ -64,7 +67,7 @@ class Served:
 
 @contextmanager
 def collector(settings: Mapping[str, str] | None = None) -> Iterator[Served]:
-    """A real `agenteval collector` on free ports with an empty data folder; `settings` are environment variables."""
+    """Run a real `agenteval collector` on free ports, with an empty data folder and these environment variables."""
     command = [str(Path(sys.executable).with_name("agenteval")), "collector"]
     for name in ("grpc", "http", "web"):
         command += [f"--{name}-address", "127.0.0.1:0"]
@@ -75,7 +78,7 @@ def collector(settings: Mapping[str, str] | None = None) -> Iterator[Served]:
 
 @contextmanager
 def server(kind: str) -> Iterator[Served]:
-    """One of the servers of `benchmarks.servers`."""
+    """Run one of the servers of `benchmarks.servers`."""
     command = [sys.executable, "-m", "benchmarks.servers", kind]
     with _folder() as folder, _running([*command, str(folder)], folder, {}) as (pid, line):
         yield Served(pid, line.strip(), folder)
@@ -89,7 +92,7 @@ def _folder() -> Iterator[Path]:
 
 @contextmanager
 def _running(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    """The process and the line that it prints when it is ready; what it logs goes to a file in `folder`."""
+    """Run a process. Yield it with the line that it prints when it is ready; its log goes to a file in `folder`."""
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("AGENTEVAL_", "OPENAI_", "OTEL_"))
     }
@@ -115,7 +118,7 @@ def _running(command: Sequence[str], folder: Path, environment: Mapping[str, str
 
 
 def send(address: str, bodies: Sequence[bytes]) -> float:
-    """Send every request, `IN_FLIGHT` at a time; the seconds until all are acknowledged.
+    """Send every request, `IN_FLIGHT` at a time. Return the seconds until all are acknowledged.
 
     Raises grpc.RpcError where one is refused.
     """
@@ -134,7 +137,7 @@ def send(address: str, bodies: Sequence[bytes]) -> float:
 
 
 def arguments(document: str | None, **defaults: int) -> argparse.Namespace:
-    """The command line of a benchmark: its numbers, and `--json`."""
+    """Read the command line of a benchmark: its numbers, and `--json`. The first line of `document` describes it."""
     parser = argparse.ArgumentParser(description=(document or "").partition("\n")[0])
     for name, default in defaults.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=f"[{default}]")

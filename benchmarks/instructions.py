@@ -1,8 +1,8 @@
-"""Machine instructions per span, counted by callgrind: the same on a busy machine as on an idle one, within 1 %.
+"""Machine instructions per span, counted by callgrind. On a busy machine they are the same within 1 %.
 
-A process under callgrind parses requests, assembles and evaluates the traces of conversations until they are stored,
-and sends spans through the stock exporter and through our processor. The baselines are the bare parse, and the stock
-exporter.
+A process under callgrind parses requests, and assembles and evaluates the traces of conversations until they are
+stored. It also sends spans through the stock exporter and through our processor. The baselines are the bare parse, and
+the stock exporter.
 
     python -m benchmarks.instructions [--conversations N] [--json]
 """
@@ -37,15 +37,15 @@ from tests.support.clock import ManualClock
 
 CLIENT_SPANS: Final = 400
 WARM_UP: Final = 3
-"""Conversations, and a share of the client's spans, that go first and do not count."""
+"""Conversations, and a share of the client's spans, that come first and do not count."""
 WITHIN: Final = 600.0
-"""Seconds: what is counted takes fifty times as long."""
+"""Seconds that the process may take. Under callgrind, everything takes fifty times as long."""
 _MARK: Final = "getpriority"
-"""A function of the C library that nothing else calls: callgrind writes down what it counted whenever it is called."""
+"""A function of the C library that nothing else calls. At each call of it, callgrind writes down its counts."""
 
 
 def mark() -> None:
-    """Let callgrind begin to count anew."""
+    """Make callgrind write down its counts, and begin to count anew."""
     os.getpriority(os.PRIO_PROCESS, 0)
 
 
@@ -69,13 +69,13 @@ def measured(conversations: int) -> Mapping[str, float]:
             f"--dump-before={_MARK}*",
         ]
         command += [sys.executable, "-m", __spec__.name, "--counted", str(conversations)]
-        # The same hashes, and so the same order of sets, in each run.
+        # With a fixed seed, each run has the same hashes, and so the same order of sets.
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=WITHIN)
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
         spans = dict(each.split("=") for each in done.stdout.split())
-        # Every second dump is of what stands between two sections.
+        # Every second dump counts the work between the two marks of a part.
         dumps = (Path(f"{out}.{number}") for number in count(2, 2))
         counted = {name: _total(dump) / int(of) / 1e3 for dump, (name, of) in zip(dumps, spans.items(), strict=False)}
     ours, stock = (counted[each] - counted["no_processor"] for each in ("our_processor", "stock_exporter"))
@@ -100,7 +100,7 @@ class _Part(NamedTuple):
 
 
 def counted(conversations: int) -> None:
-    """Do all of it, with a mark before and behind each part, and print how many spans each was about."""
+    """Do all measured work, with a mark before and after each part, and print the number of spans of each part."""
     with sink() as endpoint:
         for part in _parts(WARM_UP, CLIENT_SPANS // 4, endpoint, seed=0):
             part.work()

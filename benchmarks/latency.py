@@ -1,9 +1,8 @@
 """Time from the end of a trace's root span in the agent to its stored coherence score, idle and at half load.
 
-A trace goes through our processor and real gRPC to a real collector process; the score comes back over the watch
-stream, which gives what is stored. The load is sent by a process of its own, at half of the spans per second that
-the collector scored in the same run. The least time a round trip can take, a call that asks for nothing, is the
-baseline.
+A trace goes through our processor and real gRPC to a real collector process. The score comes back over the watch
+stream, which sends stored outcomes. A process of its own sends the load, at half of the spans per second that the
+collector scored in the same run. The baseline is the least time of a round trip: a call that asks for nothing.
 
     python -m benchmarks.latency [--traces N] [--conversations N] [--json]
 """
@@ -30,7 +29,7 @@ from benchmarks.workload.replay import SCOPE, emit
 from otel_agenteval.proto.v1.evaluation_pb2 import WatchRequest
 
 WARM_UP = 20
-"""Traces before the first one that counts: imports, the connection, caches."""
+"""Traces before the first one that counts. They pay for imports, the connection and caches."""
 PAUSE = 0.05
 """Mean seconds between two traces."""
 
@@ -56,7 +55,7 @@ class Agent:
         self._random = Random(0)
 
     def latencies(self, traces: Sequence[tuple[str, PlannedTrace]]) -> list[float]:
-        """Milliseconds for each trace, one after the other with pauses of random length."""
+        """Return the milliseconds for each trace. Traces come one after the other, with pauses of random length."""
         found = []
         for session_id, trace in traces:
             with otel_agenteval.session(session_id):
@@ -101,13 +100,13 @@ def main() -> None:
 
 
 def percentiles(name: str, latencies: Sequence[float]) -> Result:
-    """p50, p95 and p99 in milliseconds."""
+    """Return p50, p95 and p99 in milliseconds."""
     cuts = statistics.quantiles(latencies, n=100, method="inclusive")
     return {f"{name} p{percent}, ms": cuts[percent - 1] for percent in (50, 95, 99)}
 
 
 def saturate(served: Served, count: int) -> float:
-    """Spans per second that the collector takes and scores when it gets all it can take."""
+    """Return the spans per second that the collector takes and scores at most."""
     conversations = list(generate(count, seed=2))
     bodies = list(requests(conversations, started_at=time.time_ns()))
     scored = served.scored_traces() + sum(len(each.turns) for each in conversations)
@@ -119,7 +118,7 @@ def saturate(served: Served, count: int) -> float:
 
 @contextmanager
 def load(address: str, spans_per_second: float) -> Iterator[None]:
-    """A steady load from a process of its own."""
+    """Send a steady load from a process of its own until the block ends."""
     command = [sys.executable, "-m", "benchmarks.load", address, str(spans_per_second)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,8 +1,8 @@
 """Time from the end of the span that completes a loop to its verdict on the watch stream, in foreign telemetry.
 
-Spans are sent one by one by plain OTLP, as a stock SDK without batching does, to a real collector process; nothing
-says that their traces are over. Idle, and at half of the spans per second that the collector scored in the same run.
-The least time a round trip can take, a call that asks for nothing, is the baseline.
+Spans are sent one by one over plain OTLP to a real collector process, as a stock SDK without batching does. Nothing
+says that their traces are over. The collector is idle, or has half of the spans per second that it scored in the same
+run. The baseline is the least time of a round trip: a call that asks for nothing.
 
     python -m benchmarks.loop_latency [--loops N] [--conversations N] [--json]
 """
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def _latencies(channel: grpc.Channel, verdicts: Arrivals, random: Random, numbers: Iterable[int]) -> Iterable[float]:
-    """Milliseconds for each loop, one after the other with pauses of random length."""
+    """Return the milliseconds for each loop. Loops come one after the other, with pauses of random length."""
     export = channel.unary_unary(EXPORT, request_serializer=bytes, response_deserializer=bytes)
     for number in numbers:
         trace_id = (number << 64 | 0xBE7C).to_bytes(16, "big")

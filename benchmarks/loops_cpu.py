@@ -1,6 +1,6 @@
-"""CPU that looking for loops costs the collector, per span: live, and again when its trace is complete.
+"""CPU that the collector uses to look for loops, per span: live, and again when its trace is complete.
 
-The baseline is what each trace costs in any case: being assembled and read for evaluation.
+The baseline is the CPU that each trace needs in any case: to be assembled, and read for evaluation.
 
     python -m benchmarks.loops_cpu [--conversations N] [--rounds N] [--json]
 """
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 class Arrived:
-    """Keeps what has arrived, request by request."""
+    """Keeps the spans that have arrived, request by request."""
 
     def __init__(self, arrived: list[Sequence[Arrival]]) -> None:
         self._arrived = arrived
@@ -72,7 +72,7 @@ class Arrived:
 
 
 def assemble(bodies: Sequence[bytes], arrived: list[Sequence[Arrival]], clock: SystemClock) -> list[AssembledTrace]:
-    """The complete traces of the requests; what arrives with each goes to `arrived`."""
+    """Return the complete traces of the requests. The spans that arrive with each request go to `arrived`."""
     alone = Unconnected()
     assembler = Assembler(clock, NoTelemetry(), alone, alone, Arrived(arrived), alone, Senders(), NO_WAIT)
     complete = []
@@ -82,7 +82,7 @@ def assemble(bodies: Sequence[bytes], arrived: list[Sequence[Arrival]], clock: S
 
 
 def cost(work: Callable[[], object]) -> float:
-    """Seconds of CPU."""
+    """Return the CPU seconds of `work`."""
     before = time.process_time()
     work()
     return time.process_time() - before

@@ -1,9 +1,9 @@
 """Memory per open span in the collector, as a ratio to its size on the wire.
 
-A real collector process gets traces that do not end: their roots are held back, and it waits for them. What
-it grows by in resident memory is divided by the bytes that were sent. It has taken and scored other traces before,
-so that what any load leaves behind (arenas, caches) is in the baseline. Beside it stands what the assembler alone
-allocates for the same requests.
+A real collector process gets traces that do not end: their roots are held back, and it waits for them. The growth of
+its resident memory is divided by the bytes that were sent. The collector has scored other traces before, so that the
+baseline includes everything that any load leaves behind, such as arenas and caches. For comparison, the table also has
+the bytes that the assembler alone allocates for the same requests.
 
     python -m benchmarks.memory [--mebibytes N] [--json]
 """
@@ -23,11 +23,11 @@ from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
 
 LONG = 3600.0
-"""Seconds that a trace is waited for: longer than the benchmark."""
+"""Seconds that the collector waits for a trace, longer than the benchmark takes."""
 STILL = 2.0
-"""Seconds that resident memory has to stand still before it is read."""
+"""Seconds for which resident memory must not change before it is read."""
 MANY = 10**6
-"""Conversations: more than are ever taken."""
+"""Number of conversations, more than are ever taken."""
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def open_traces(size: int) -> tuple[list[bytes], int]:
-    """Requests of at least `size` bytes altogether whose traces have no root, and how many spans they hold."""
+    """Return requests of at least `size` bytes altogether, whose traces have no root, and the number of their spans."""
     bodies: list[bytes] = []
     spans = taken = 0
     for body in requests(generate(MANY, seed=1), started_at=time.time_ns(), marker=False):
@@ -74,7 +74,7 @@ def open_traces(size: int) -> tuple[list[bytes], int]:
 
 
 def warmed_up(served: Served) -> int:
-    """Resident memory after the collector has scored what it was sent."""
+    """Return the resident memory after the collector has scored other traces, in bytes."""
     conversations = list(generate(200, seed=0))
     send(served.address, list(requests(conversations, started_at=time.time_ns())))
     served.wait_scored(sum(len(each.turns) for each in conversations))
@@ -82,7 +82,7 @@ def warmed_up(served: Served) -> int:
 
 
 def settled(served: Served) -> int:
-    """Resident memory once it stands still, in bytes. Raises TimeoutError where it never does."""
+    """Return the resident memory once it does not change, in bytes. Raises TimeoutError where it always does."""
     deadline = time.monotonic() + TIMEOUT
     seen = served.resident_bytes
     while time.monotonic() < deadline:
@@ -94,7 +94,7 @@ def settled(served: Served) -> int:
 
 
 def assembled(bodies: list[bytes]) -> int:
-    """Bytes that an assembler allocates and keeps for the requests."""
+    """Return the bytes that an assembler allocates and keeps for the requests."""
     alone = Unconnected()
     assembler = Assembler(
         SystemClock(),

@@ -1,7 +1,7 @@
-"""Memory of the collector under a steady load or far too much of it, as a ratio to `server.memory_limit`.
+"""Memory of the collector under a steady load or far too much load, as a ratio to `server.memory_limit`.
 
-A real collector process with a limit gets whole traces at a rate, or as fast as it answers (rate 0), for some time.
-What is refused is not sent again. Then everything that was acknowledged has to be scored.
+A real collector process with a limit gets whole traces for some time: at a rate, or as fast as it answers (rate 0).
+Refused requests are not sent again. At the end, the collector has to score everything that it has acknowledged.
 
     python -m benchmarks.overload [--rate SPANS_PER_SECOND] [--seconds N] [--mebibytes N] [--json]
 """
@@ -23,15 +23,15 @@ from benchmarks.workload.otlp import requests
 IN_FLIGHT = 16
 """Requests that wait for an answer at the same time."""
 POOL = 200
-"""Conversations that are made before; each is sent again and again under other ids."""
+"""Conversations that are made beforehand. Each is sent again and again, with other ids each time."""
 LOOK_EVERY = 0.1
 """Seconds between two looks at the memory."""
 DRAINED = 3600.0
-"""Seconds in which everything has to be scored."""
+"""Seconds within which everything has to be scored."""
 
 
 class Sample(NamedTuple):
-    """A conversation as a request of whole traces, with the ids that are others each time."""
+    """A conversation as a request of whole traces, with the ids that are replaced each time."""
 
     body: bytes
     ids: tuple[bytes, ...]
@@ -41,7 +41,7 @@ class Sample(NamedTuple):
 
 @dataclass(slots=True)
 class Sent:
-    """What came of the load; `peak` is the most resident memory that was seen, in bytes."""
+    """The result of the load. `peak` is the most resident memory that was seen, in bytes."""
 
     spans: int = 0
     accepted: int = 0
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def load(served: Served, samples: list[Sample], *, rate: int, seconds: float) -> Sent:
-    """Send for so long; what came of it."""
+    """Send the load for the given time, and return its result."""
     sent = Sent()
     started = time.monotonic()
     look_at = started
@@ -106,7 +106,7 @@ def load(served: Served, samples: list[Sample], *, rate: int, seconds: float) ->
 
 
 def drained(served: Served, sent: Sent) -> float:
-    """Wait until all that was acknowledged is scored; the seconds that took. Raises TimeoutError where it never is."""
+    """Wait until all acknowledged traces are scored. Return the seconds; raise TimeoutError where they never are."""
     started = time.monotonic()
     while (scored := served.scored_traces()) < sent.traces:
         if time.monotonic() - started > DRAINED:
@@ -138,7 +138,7 @@ def _sample(number: int) -> Sample:
 
 
 def _renamed(samples: list[Sample]) -> Iterator[tuple[Sample, bytes]]:
-    """Yield the samples without end, each time with other ids of the same length."""
+    """Yield the samples endlessly, each time with other ids of the same length."""
     for number in itertools.count(1):
         for sample in samples:
             body = sample.body

@@ -1,9 +1,9 @@
-"""Time of each view of the page and of the lists of the API, on a store of many sessions.
+"""Time of each page and of the lists of the API, on a store of many sessions.
 
-The store is filled without a collector, then one in this process opens it and is asked over HTTP, each address for
-itself. CPU is that of the process, which other work on the machine does not change. Then all addresses are asked for
-once more while another client asks for /healthz all the time: the longest that it waits is how long the event loop
-stood still.
+The store is filled without a collector. Then a collector in this process opens it, and each address is requested over
+HTTP by itself. The CPU is that of the process, which other work on the machine does not change. After that, all
+addresses are requested once more, while another client requests /healthz all the time. Its longest wait is the longest
+time for which the event loop stood still.
 
     python -m benchmarks.pages [--sessions N] [--longest N] [--spans N] [--rounds N] [--json]
 """
@@ -58,7 +58,7 @@ def measure(folder: Path, rounds: int) -> Mapping[str, str]:
 
 
 def addresses(url: str) -> dict[str, str]:
-    """Return what is asked for, by what it is."""
+    """Return the requested addresses, each by a name for it."""
     long, whole = "s00000", trace_id(0, 0)
     second = _json(f"{url}/api/v1/sessions?order=attention")["next_cursor"]
     problem = _json(f"{url}/api/v1/problems")["items"][0]["problem_id"]
@@ -110,7 +110,7 @@ def _collector(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def _watched(url: str) -> Iterator[list[float]]:
-    """Ask `url` again and again from another thread; yield the seconds that each answer took."""
+    """Request `url` again and again from another thread. Yield the list of the seconds that each answer took."""
     waits, over = [0.0], threading.Event()
 
     def watch() -> None:

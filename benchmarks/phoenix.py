@@ -1,6 +1,6 @@
 """CPU per span of Phoenix and of our collector, beside a bare gRPC server, for the same conversations over OTLP/gRPC.
 
-Phoenix stores and shows spans; it evaluates nothing by itself. It is no dependency of ours: install it apart.
+Phoenix stores and shows spans, and evaluates nothing by itself. It is no dependency of ours, so install it separately.
 
     python -m venv /tmp/phoenix && /tmp/phoenix/bin/pip install arize-phoenix
     python -m benchmarks.phoenix /tmp/phoenix/bin/phoenix [--conversations N] [--json]
@@ -28,7 +28,7 @@ GRPC_PORT, WEB_PORT = 14317, 16006
 
 @contextmanager
 def phoenix(executable: str) -> Iterator[Served]:
-    """A Phoenix with an empty SQLite database, which answers on its gRPC port."""
+    """Run a Phoenix with an empty SQLite database, which answers on its gRPC port."""
     with tempfile.TemporaryDirectory(prefix="agenteval-bench-") as folder:
         environment = {
             **os.environ, "PHOENIX_WORKING_DIR": folder, "PHOENIX_HOST": "127.0.0.1", "PHOENIX_PORT": str(WEB_PORT),
@@ -49,14 +49,14 @@ def phoenix(executable: str) -> Iterator[Served]:
 
 
 def stored_spans(served: Served) -> int:
-    """The spans that Phoenix has in its database."""
+    """Return the number of spans that Phoenix has in its database."""
     with closing(sqlite3.connect(f"file:{served.data_dir / 'phoenix.db'}?mode=ro", uri=True)) as database:
         found: int = database.execute("SELECT count(*) FROM spans").fetchone()[0]
         return found
 
 
 def cost(served: Served, bodies: Sequence[bytes], is_done: Callable[[], bool]) -> float:
-    """CPU seconds of the server from the first request until it is done with all."""
+    """Return the CPU seconds of the server from the first request until it is done with all."""
     before, deadline = served.cpu_seconds, time.monotonic() + 5 * TIMEOUT
     send(served.address, bodies)
     while not is_done():

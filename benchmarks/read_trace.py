@@ -1,7 +1,7 @@
 """CPU time per span of decoding, recognising and reading the bundled recordings: python -m benchmarks.read_trace
 
-A line for each instrumentation. The last column is what a span costs beside a reader that would know nothing but the
-dialects which the instrumentation speaks.
+The table has a line for each instrumentation. The last column is the cost of a span as a ratio to a reader that would
+only know the dialects of this instrumentation.
 """
 
 import time
@@ -22,7 +22,7 @@ Recording = tuple[dict[str, list[SpanRecord]], dict[str, list[LogRecord]]]
 
 
 def best_of(rounds: int, work: Callable[[], object]) -> float:
-    """The least CPU seconds that `work` took, which is what it costs without its neighbours on the machine."""
+    """Return the least CPU seconds that `work` took. That is its cost without other work on the machine."""
     times = []
     for _ in range(rounds):
         begun = time.process_time()

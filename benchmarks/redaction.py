@@ -1,4 +1,4 @@
-"""CPU that redaction takes: for a span of about 4.6 KB in the agent, for 1,000 characters, and at worst.
+"""CPU of redaction: for a span of about 4.6 KB in the agent, for 1,000 characters, and for the worst texts.
 
 python -m benchmarks.redaction [--spans N]
 """

@@ -1,8 +1,8 @@
 """Time and memory of a reliability report, beside the same one for half as many tasks.
 
-Runs are made up: of each task's runs most succeed, and those take the same steps with a few changed, left out or
-repeated. Memory is what the report allocates at its peak, over what the runs themselves take; it is measured apart
-from the time, because tracing allocations costs time.
+Runs are made up. Most runs of each task succeed; these take the same steps, with a few steps changed, left out or
+repeated. Memory is the peak of the report's own allocations, without the runs themselves. It is measured apart from the
+time, because the tracing of allocations takes time.
 
     python -m benchmarks.reliability [--tasks N] [--runs N] [--steps N] [--json]
 """
@@ -39,7 +39,10 @@ def main() -> None:
 
 
 def made_up(tasks: int, runs: int, steps: int) -> list[Run]:
-    """`runs` baseline runs of each task, and one under every other condition; the same for the same numbers."""
+    """Return `runs` baseline runs of each task, and one run under every other condition.
+
+    The same arguments give the same runs.
+    """
     chance = random.Random(SEED)
     made = []
     for task in range(tasks):
@@ -64,7 +67,7 @@ def made_up(tasks: int, runs: int, steps: int) -> list[Run]:
 
 
 def varied(plan: Sequence[str], chance: random.Random) -> list[str]:
-    """`plan` with about one step in ten changed, repeated or left out."""
+    """Return `plan` with about one step in ten changed, repeated or left out."""
     steps: list[str] = []
     for step in plan:
         steps += chance.choices(([step], [chance.choice(TOOLS)], [step, step], []), weights=(27, 1, 1, 1))[0]
@@ -72,7 +75,7 @@ def varied(plan: Sequence[str], chance: random.Random) -> list[str]:
 
 
 def seconds(runs: Sequence[Run]) -> float:
-    """Wall-clock time of a report, the best of three."""
+    """Return the wall-clock seconds of a report, the best of three."""
     times = []
     for _ in range(3):
         begun = time.perf_counter()
@@ -82,7 +85,7 @@ def seconds(runs: Sequence[Run]) -> float:
 
 
 def peak_bytes(runs: Sequence[Run]) -> int:
-    """The most memory that a report has allocated at any time."""
+    """Return the most bytes that a report has allocated at any time."""
     tracemalloc.start()
     reliability_report(runs)
     _, peak = tracemalloc.get_traced_memory()

@@ -1,7 +1,7 @@
 """CPU of the collector for spans that come after their trace was scored, as a ratio to the first scoring of all of it.
 
-A plain sender's trace of many spans is scored. Then one span comes late that says nothing new, then one that does, and
-then many, each in a request of its own, in a burst.
+The collector scores a trace of many spans from a plain sender. Then late spans come: first one that says nothing new,
+then one that does, and then a burst of many, each in a request of its own.
 
     python -m benchmarks.revisions [--spans N] [--pieces N] [--rounds N] [--json]
 """
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 class Trace:
-    """One trace in the collector, with what it has used of CPU."""
+    """One trace in the collector, and the CPU that the collector has used for it."""
 
     def __init__(self, served: Served, number: int) -> None:
         self._served = served
@@ -66,7 +66,7 @@ class Trace:
         self.revision = 0
 
     def add(self, spans: Sequence[Span], spans_per_request: int = SPANS_PER_REQUEST) -> float:
-        """Send the spans; the CPU seconds until a revision with all of them is stored."""
+        """Send the spans. Return the CPU seconds until a revision with all of them is stored."""
         before = self._served.cpu_seconds
         firsts = range(0, len(spans), spans_per_request)
         send(self._served.address, [_request(spans[first : first + spans_per_request]) for first in firsts])
@@ -79,14 +79,14 @@ class Trace:
         return self._served.cpu_seconds - before
 
     def root(self, steps: int) -> Span:
-        """An agent's whole run."""
+        """Return the span of a whole agent run."""
         said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "How is the weather?"}]}])
         span = self._span("invoke_agent planner", 0, steps + 2, said)
         span.span_id, span.parent_span_id = self._root, b""
         return span
 
     def tool(self, number: int) -> Span:
-        """A tool call that nobody else makes."""
+        """Return the span of a tool call that occurs only once."""
         span = self._span("execute_tool search", number + 1, number + 2)
         facts = {
             "operation.name": "execute_tool",
@@ -98,7 +98,7 @@ class Trace:
         return span
 
     def other(self) -> Span:
-        """A span that is none of GenAI."""
+        """Return a span without any GenAI attribute."""
         return self._span("SELECT", 1, 2)
 
     def _span(self, name: str, start: int, end: int, said: str | None = None) -> Span:
@@ -113,7 +113,7 @@ class Trace:
         return span
 
     def _stored(self) -> int:
-        """Spans of the stored revision, read from the store's file."""
+        """Return the number of spans of the stored revision, read from the store's file."""
         with closing(sqlite3.connect(f"file:{self._served.data_dir / 'agenteval.db'}?mode=ro", uri=True)) as store:
             query = (
                 "SELECT revision, json_extract(json_patch(view, revised), '$.span_count') "

@@ -1,7 +1,7 @@
 """Servers to compare with: python -m benchmarks.servers KIND FOLDER
 
 `bare` is a grpcio server that parses every request and forgets it. `accept` is the receiver and the log of the
-collector, with nothing behind them: a request is checked and committed before it is answered.
+collector, with nothing behind them. It checks and commits a request before it answers.
 """
 
 import signal
@@ -31,7 +31,7 @@ Handlers = list[grpc.GenericRpcHandler]
 
 
 def bare(_folder: Path) -> Handlers:
-    """Parse and answer."""
+    """Return handlers that parse each request and answer."""
     answer = ExportTraceServiceResponse().SerializeToString()
 
     def export(body: bytes, _context: grpc.ServicerContext) -> bytes:
@@ -43,7 +43,7 @@ def bare(_folder: Path) -> Handlers:
 
 
 class NoAssembly:
-    """Has room for everything, and does nothing with it."""
+    """Stands for the assembly: it has room for everything, and does nothing with it."""
 
     def admit(self) -> None: ...
 
@@ -53,7 +53,7 @@ class NoAssembly:
 
 
 def accept(folder: Path) -> Handlers:
-    """Check, commit and answer."""
+    """Return handlers that check each request, commit it and answer."""
     settings = Settings()
     assembly = NoAssembly()
     log = RequestLog(
@@ -77,13 +77,13 @@ KINDS: dict[str, Callable[[Path], Handlers]] = {"bare": bare, "accept": accept}
 
 
 def main() -> None:
-    """Serve until SIGTERM; the address is printed when the port is open."""
+    """Serve until SIGTERM. Print the address when the port is open."""
     kind, folder = sys.argv[1:]
     server = grpc.server(ThreadPoolExecutor(THREADS), options=[("grpc.max_receive_message_length", -1)])
     server.add_generic_rpc_handlers(tuple(KINDS[kind](Path(folder))))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    # Blocked, so that sigwait gets it.
+    # The signal is blocked, so that only sigwait gets it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     print(f"127.0.0.1:{port}", flush=True)
     signal.sigwait({signal.SIGTERM})

@@ -1,6 +1,7 @@
-"""False alarms on agents that stay as they are, of low sessions and of the error budget; how soon a drop is found.
+"""False alarms of the alerts on low sessions and on the error budget, and the time until they find a drop.
 
-Agents work day and night, and the alert looks once a minute, as the rules do. The seed is fixed.
+False alarms are those on agents that stay as they are. Agents work day and night, and the alert looks once a minute, as
+the rules do. The seed is fixed.
 
     python -m benchmarks.session_alarms [--days DAYS] [--json]
 """
@@ -18,12 +19,12 @@ from otel_agenteval.metrics import low_limit
 ACTIVE = 20
 """Minutes that a session is active: five, and `session.idle`."""
 KEPT = 1000
-"""Past sessions that count."""
+"""Number of past sessions that count."""
 FOR = 5
 """Minutes that AgentSessionsLow waits."""
 BUDGET = 0.02
 FAST, SLOW = (14.4, 60, 5, 5), (6, 360, 30, 8)
-"""Of an alert on the error budget: times the budget, minutes of the long and the short window, least errors."""
+"""Alerts on the error budget: times the budget, minutes of the long and of the short window, least errors."""
 
 Random = np.random.Generator
 Counts = npt.NDArray[np.int64]
@@ -53,17 +54,17 @@ def main() -> None:
 
 
 def per_year(alarms: int, days: int) -> float:
-    """Return the alarms in a year."""
+    """Return the number of alarms in a year."""
     return round(alarms * 365 / days, 1)
 
 
 def false_alarms(random: Random, rate: float, *, per_hour: float, hours: int) -> int:
-    """Count the alarms of a new agent with this share of low sessions, in so many hours."""
+    """Count the alarms on a new agent with this share of low sessions, in this many hours."""
     return _beginnings(islice(_looks(random, lambda _: rate, per_hour, before=0), hours * 60), FOR)
 
 
 def minutes_to_find(random: Random, before: float, after: float, *, per_hour: float, most: int = 2000) -> int:
-    """Return the minutes from a change of the share of low sessions to the alarm, `most` where there is none."""
+    """Return the minutes from a change in the share of low sessions to the alarm; `most` where there is no alarm."""
     looks = islice(_looks(random, lambda minute: before if minute < ACTIVE else after, per_hour, before=KEPT), most)
     run = 0
     for minute, high in enumerate(looks):
@@ -74,7 +75,7 @@ def minutes_to_find(random: Random, before: float, after: float, *, per_hour: fl
 
 
 def _looks(random: Random, rate: Callable[[int], float], per_hour: float, *, before: int) -> Iterator[bool]:
-    """Yield minute by minute whether more active sessions are low than the limit."""
+    """Yield for each minute whether more active sessions are low than the limit allows."""
     past = deque((random.random(before) < rate(0)).tolist(), maxlen=KEPT)
     active: deque[list[bool]] = deque()
     minute = 0
@@ -103,7 +104,7 @@ def budget_alarms(random: Random, rate: float, window: tuple[float, int, int, in
 
 
 def _beginnings(looks: Iterator[bool] | list[bool], wait: int) -> int:
-    """Count how often an alert begins to fire that waits so many minutes."""
+    """Count how often an alert begins to fire, if it waits this many minutes before."""
     begun = run = 0
     for high in looks:
         run = run + 1 if high else 0

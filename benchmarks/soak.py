@@ -1,8 +1,9 @@
 """A real collector under a steady load for hours: memory, descriptors, threads, disk, CPU and latency, each minute.
 
-Sessions come and go: 200 conversations are under way at any time, each trace is the next turn of one of them, and a
-conversation that is over makes room for a new one. Latency is from sending a trace's root, which ended then, to its
-stored coherence score on the watch stream. Rows go to FOLDER/soak.csv as they are made, curves to FOLDER/soak.svg.
+Sessions come and go. At any time, 200 conversations are under way, and each trace is the next turn of one of them. A
+conversation that is over makes room for a new one. The latency begins when a trace's root is sent, which ended then. It
+ends with the stored coherence score on the watch stream. Rows go to FOLDER/soak.csv as they are made, and curves to
+FOLDER/soak.svg.
 
     python -m benchmarks.soak --hours 2 [--rate SPANS_PER_SECOND] [--into FOLDER]
     python -m benchmarks.soak --draw FOLDER/soak.csv
@@ -44,9 +45,9 @@ SETTINGS = {
     "AGENTEVAL_SESSION__IDLE": "120",
     "AGENTEVAL_SERVER__MEMORY_LIMIT": "1GiB",
 }
-"""Short, so that what is kept for a while reaches its level early, and what grows beyond it shows."""
+"""Settings with short times. Data that is kept for a while soon reaches its level, so that any further growth shows."""
 UNDER_WAY = 200
-"""Conversations that are going on at the same time."""
+"""Number of conversations that go on at the same time."""
 EVERY = 60.0
 """Seconds between two rows."""
 ENDLESS = 10**9
@@ -83,9 +84,9 @@ def main() -> None:
 
 
 class Load:
-    """Sends one trace in a request of its own after the other, at a steady rate of spans, and follows it to its score.
+    """Sends one trace after the other, at a steady rate of spans, and follows each to its score.
 
-    What is refused or fails is counted, not sent again.
+    Each trace has a request of its own. A request that is refused or fails is counted, and not sent again.
     """
 
     def __init__(self, channel: grpc.Channel, spans_per_second: float) -> None:
@@ -108,14 +109,14 @@ class Load:
         self._arrivals.close()
 
     def take_latencies(self) -> list[float]:
-        """Milliseconds of the traces scored since the last call."""
+        """Return the latencies in milliseconds of the traces scored since the last call."""
         with self._lock:
             taken, self._latencies = self._latencies, []
         return taken
 
     @property
     def unscored(self) -> int:
-        """Traces that were sent and whose score has not come yet."""
+        """The number of sent traces whose score has not come yet."""
         return len(self._sent)
 
     def _send(self) -> None:
@@ -144,7 +145,7 @@ class Load:
 
 
 def turns() -> Iterator[list[Span]]:
-    """The spans of one trace after the other, each the next turn of any conversation that is under way."""
+    """Yield the spans of one trace after the other. Each is the next turn of any conversation that is under way."""
     random, conversations = Random(0), generate(ENDLESS, seed=int(time.time()))
     going = [_traces(next(conversations)) for _ in range(UNDER_WAY)]
     while True:
@@ -174,7 +175,7 @@ def _ended_now(trace: list[Span]) -> list[Span]:
 
 
 def request(trace: Sequence[Span]) -> bytes:
-    """One export request with these spans."""
+    """Return one export request with these spans."""
     made = ExportTraceServiceRequest()
     resource_spans = made.resource_spans.add()
     for key, value in ((semconv.SERVICE_NAME, SERVICE), (semconv.AGENTEVAL_PROCESS_ID, "workload")):
@@ -184,7 +185,7 @@ def request(trace: Sequence[Span]) -> bytes:
 
 
 def sampled(served: Served, load: Load, seconds: float) -> Iterator[Row]:
-    """A row every minute, until `seconds` have passed."""
+    """Yield a row every minute, until `seconds` have passed."""
     begun, cpu = time.monotonic(), served.cpu_seconds
     for number in range(1, round(seconds / EVERY) + 1):
         time.sleep(max(0.0, begun + number * EVERY - time.monotonic()))
@@ -205,7 +206,7 @@ def sampled(served: Served, load: Load, seconds: float) -> Iterator[Row]:
 
 
 def stored(served: Served) -> Row:
-    """What the store holds, and what the data takes on disk."""
+    """Return the number of traces and sessions in the store, and the size of the data on disk."""
     folder = served.data_dir
     with closing(sqlite3.connect(f"file:{folder / 'agenteval.db'}?mode=ro", uri=True)) as store:
         counts = {name: store.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("traces", "sessions")}
@@ -216,7 +217,7 @@ def stored(served: Served) -> Row:
 
 
 def process(served: Served) -> Row:
-    """Memory, descriptors and threads, as Linux tells them."""
+    """Return the memory, the descriptors and the threads of the process, from Linux."""
     proc = Path(f"/proc/{served.pid}")
     return {
         "rss, MiB": served.resident_bytes / MIB,
@@ -226,7 +227,7 @@ def process(served: Served) -> Row:
 
 
 def metrics(served: Served) -> Row:
-    """How much /metrics says, and the seconds it took; nothing where the collector refuses to say it now."""
+    """Return the size of /metrics, and the seconds that it took. The size is 0 where the collector refuses it now."""
     begun = time.monotonic()
     try:
         with urllib.request.urlopen(f"http://{served.web}/metrics", timeout=TIMEOUT) as answer:
@@ -242,7 +243,7 @@ def metrics(served: Served) -> Row:
 
 
 def draw(path: Path) -> None:
-    """Write the curves of the rows beside them."""
+    """Write the curves of the rows to a file beside them."""
     with path.open(newline="") as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     panels: Mapping[str, Sequence[str]] = {

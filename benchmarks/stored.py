@@ -1,4 +1,4 @@
-"""A store full of sessions, and a log with the spans of some of their traces, made up without a collector."""
+"""A store full of sessions, and a log with the spans of some of their traces. Both are made up without a collector."""
 
 import random
 from collections.abc import Iterator
@@ -26,22 +26,22 @@ from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status
 
 SECOND: Final = 1_000_000_000
 MONTH: Final = 30 * 86_400
-"""Seconds, over which the sessions are spread."""
+"""Seconds over which the sessions are spread."""
 WORDS: Final = tuple(f"{a}{b}" for a in ("book", "fly", "pay", "ask", "send", "find") for b in range(200))
 ERRORS: Final = ("timeout after {} ms", "order {} is unknown", "HTTP 502 from upstream {}")
 BATCH: Final = 50
 """Sessions in one commit."""
 NAMED: Final = {"invoke_agent": "planner", "chat": "gpt-4o-mini", "execute_tool": "search"}
-"""What spans of each kind are named after."""
+"""The agent, model or tool in the name of each kind of span."""
 LONGEST: Final = 100
-"""One session in so many has as many traces as any may have."""
+"""One of this many sessions has the most traces."""
 
 
 def fill(folder: Path, *, sessions: int, longest: int, spans: int) -> None:
     """Fill the data folder of a collector: `sessions` sessions of 1 to `longest` traces each.
 
-    The log has 10 spans for each trace of session `s00000`, which has `longest` traces, and `spans` spans for the first
-    of these. No other trace has its spans any more.
+    Session `s00000` has `longest` traces. The log has `spans` spans of its first trace, and 10 spans of each other. All
+    other traces have no spans in the log any more.
     """
     clock = SystemClock()
     store, requests = Store(folder / "agenteval.db", clock), RequestFile(folder / "log.db")
@@ -63,12 +63,12 @@ def fill(folder: Path, *, sessions: int, longest: int, spans: int) -> None:
 
 
 def trace_id(session: int, number: int) -> str:
-    """The id of a trace, which begins as no other does."""
+    """Return the id of a trace. No other id begins in the same way."""
     return random.Random(f"{session}/{number}").randbytes(16).hex()
 
 
 def add_session(commit: Commit, number: int, traces: int, last_seen_at: int) -> None:
-    """Add session `s00042` to a commit, or one without a name where it has one trace."""
+    """Add a session such as `s00042` to a commit. A session with a single trace has no name."""
     chance = random.Random(number)
     session_id = f"s{number:05}" if traces > 1 else trace_id(number, 0)
     agent, version = f"agent-{chance.randrange(12)}", f"1.{chance.randrange(4)}"
@@ -92,7 +92,7 @@ def add_session(commit: Commit, number: int, traces: int, last_seen_at: int) -> 
 
 
 def _with_spans(trace: TraceRecord, spans: int, requests: RequestFile) -> TraceRecord:
-    """Write spans of the trace to the log, and return the trace as read from there."""
+    """Write spans of the trace to the log, and return the trace as it is read from the log."""
     new = [NewRequest("default", Signal.TRACES, trace.scored_at, body) for body in _requests(trace, spans)]
     return replace(trace, offsets=[each.offset for each in requests.commit(new)])
 
@@ -222,7 +222,7 @@ def _requests(trace: TraceRecord, spans: int) -> Iterator[bytes]:
 
 
 def _span(trace: TraceRecord, number: int) -> Span:
-    """A span of a tree: every eighth is an agent, with up to 64 spans under it."""
+    """Return a span of a tree. Every eighth span is an agent, with up to 64 spans under it."""
     parent = 8 * ((number - 1) // 64)
     kind = "invoke_agent" if number < 1 or number % 8 == 0 else ("chat", "execute_tool")[number % 2]
     said = '[{"role": "user", "parts": [{"type": "text", "content": "' + "word " * 500 + '"}]}]'

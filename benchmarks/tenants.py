@@ -1,4 +1,4 @@
-"""Measures what tenants cost that do nothing: start time, resident memory, threads and open files of one collector.
+"""Cost of tenants that do nothing: start time, resident memory, threads and open files of one collector.
 
 python -m benchmarks.tenants 1 10 50
 """
@@ -19,7 +19,7 @@ MIB = 1024 * 1024
 
 
 def measure(tenants: int) -> None:
-    """Start a collector with so many tenants beside the default one, twice: with new files, and with old ones."""
+    """Start a collector with this many tenants beside the default one, twice: with new files, and with old ones."""
     keys = [{"name": f"key-of-{n}", "key": f"key-{n}", "tenant": f"tenant-{n}"} for n in range(tenants)]
     with tempfile.TemporaryDirectory() as folder:
         settings = load(environ={}, flags={"data_dir": str(Path(folder)), "server": {**ANY_PORT, "keys": [*keys, "k"]}})
@@ -43,7 +43,7 @@ def measure(tenants: int) -> None:
 
 
 if __name__ == "__main__":
-    # A process each: memory that one has freed must not be counted for the next.
+    # Each collector has a process of its own, so that no memory that one has freed counts for the next.
     for count in map(int, sys.argv[1:]):
         if (child := os.fork()) == 0:
             measure(count)

@@ -1,8 +1,8 @@
 """Time from the end of the span that completes a loop to `on_verdict`, in the agent's own process.
 
-Real spans, the processor, its threads, and no collector at all. Idle, and while another thread of the same process
-makes spans of tools at a steady rate, half of what a collector on such a machine takes in. The hand-over of an object
-between two threads, which is the least that it can take, is the baseline.
+Spans, the processor and its threads are real; there is no collector at all. The process is idle, or another thread of
+it makes spans of tools at a steady rate: half of the rate that a collector on such a machine takes. The baseline is the
+hand-over of an object between two threads, because no verdict can be quicker.
 
     python -m benchmarks.verdict_latency [--loops N] [--spans-per-second N] [--json]
 """
@@ -28,7 +28,7 @@ PAUSE = 0.01
 
 
 def call(tracer: Tracer, query: str) -> int:
-    """A tool's call; when its end began, by `time.perf_counter_ns`."""
+    """Make a tool call. Return the time at which its end began, by `time.perf_counter_ns`."""
     span = tracer.start_span(
         "execute_tool search",
         attributes={
@@ -45,7 +45,7 @@ def call(tracer: Tracer, query: str) -> int:
 
 @contextmanager
 def load(tracer: Tracer, spans_per_second: float) -> Iterator[None]:
-    """Spans of another agent of this process, ten to a trace, until the block ends."""
+    """Make spans of another agent in this process, ten to a trace, until the block ends."""
     done = threading.Event()
 
     def run() -> None:
@@ -67,7 +67,7 @@ def load(tracer: Tracer, spans_per_second: float) -> Iterator[None]:
 
 
 def measure(spans_per_second: float, loops: int) -> dict[str, float]:
-    """Milliseconds at p50 and p99, of verdicts and of the baseline."""
+    """Return the milliseconds of verdicts and of the baseline, at p50 and p99."""
     heard: Queue[tuple[str, int]] = Queue()
     processor = otel_agenteval.AgentEvalSpanProcessor(
         NOWHERE, on_verdict=lambda verdict: heard.put((verdict.session_id, time.perf_counter_ns())), shutdown_timeout=1
@@ -107,7 +107,7 @@ def measure(spans_per_second: float, loops: int) -> dict[str, float]:
 
 
 def hand_over() -> float:
-    """Milliseconds in which a waiting thread has what another one gave it."""
+    """Return the milliseconds until a waiting thread has the object that another thread gave it."""
     given: Queue[None] = Queue()
     arrived: Queue[int] = Queue()
 

@@ -1,8 +1,8 @@
-"""Measure several writers to one schema of PostgreSQL at once: rates, CPU, and how long each holds up all others.
+"""Several writers to one schema of PostgreSQL at once: rates, CPU, and the time for which each holds up all others.
 
-The server must be on this machine, and have nothing else to do; the schema `agenteval` of its database is filled. As
-many traces are committed by one process, by two, and so on; each has sessions of its own, agents and problems are
-those of all.
+The server must be on this machine, and have nothing else to do. The benchmark fills the schema `agenteval` of its
+database. One process commits the same number of traces as two, and so on. Each process has sessions of its own; all
+processes share agents and problems.
 
     python -m benchmarks.writers URL [--commits N] [--size TRACES] [--network MS]
 """
@@ -26,14 +26,14 @@ from benchmarks.commits import filled, server_cpu
 
 WRITERS: Final = (1, 2, 4, 8)
 WARMING: Final = 6
-"""Commits of a process before those that count: statements are prepared."""
+"""Commits of a process before those that count. They prepare the statements."""
 WITHIN: Final = 300.0
-"""Seconds for a step; more than it takes on a machine that others use as well."""
+"""Seconds that a step may take. It takes less, even on a machine that others use as well."""
 
 
 @dataclass(slots=True)
 class Times:
-    """Seconds of a process: in commits, of these with the sums locked, which holds up all others, and of CPU."""
+    """Seconds of a process: in commits, of CPU, and with the sums locked, which holds up all other processes."""
 
     commits: float = 0.0
     locked: float = 0.0
@@ -81,7 +81,7 @@ def _measured(url: str, writers: int, commits: int, size: int, first: int, netwo
 
 
 def _write(pipe: Connection, url: str, commits: int, size: int, first: int, network: float) -> None:
-    """Commit as soon as told to, in a process of its own; the store stays open until told again."""
+    """Commit in a process of its own when the parent says so. The store stays open until the parent says so again."""
     database = PostgresSchema(url, use=Use.TOGETHER)
     store = Store(database, SystemClock())
     sessions = iter(range(first, first + (WARMING + commits) * size))
@@ -121,7 +121,7 @@ def _watch_lock(store: Store, lock: str, times: Times) -> None:
 
 
 def _wait_for_network(store: Store, seconds: float) -> None:
-    """Wait so long before each statement, as if the server was far away."""
+    """Wait this long before each statement, as if the server were far away."""
 
     def wait(*_: object) -> None:
         if seconds:

@@ -1,6 +1,7 @@
 """Machines, partitions, disks and money for 1,000, 100,000 and 1,000,000 spans a second, and what gives out first.
 
-The plan of each rate is played through: one shard, with its evaluators and its share of the load, event by event.
+A simulation plays the plan of each rate through: one shard, with its evaluators and its share of the load, event by
+event.
 
     python -m benchmarks.capacity [--COST VALUE ...]
 """
@@ -19,9 +20,9 @@ from benchmarks.capacity.simulation import Seen, Shard
 
 RATES: Final = (1_000, 100_000, 1_000_000)
 MANY: Final = 64
-"""Evaluators that are more than one schema can use."""
+"""A number of evaluators that is more than one schema can use."""
 SECONDS: Final = 120
-"""Of a shard that are played through."""
+"""Seconds of a shard's time that the simulation plays through."""
 
 
 def main() -> None:

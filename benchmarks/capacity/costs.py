@@ -1,11 +1,14 @@
-"""Holds the costs that the model starts from. Each default is measured, or says that it is assumed."""
+"""The costs that the model starts from. Each default is measured, or is said to be assumed."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """CPU is that of one core. The figures are of machines that were busy with other work: rather too high."""
+    """The costs of spans, traces and machines. CPU is that of one core.
+
+    The machines were busy with other work when they were measured, so the figures are rather too high.
+    """
 
     # What is sent: `benchmarks.workload` (benchmarks/README.md).
     spans_per_trace: float = 3.3
@@ -31,57 +34,58 @@ class Costs:
     locked_ms: float = 3.2
     locked_trace_ms: float = 0.034
     commit_traces: int = 64
-    """Traces in a commit at most (`evaluation/stage.py`)."""
+    """The most traces in a commit (`evaluation/stage.py`)."""
 
     # A judgement is a commit of its own, mostly: the mean of one trace, as most have no problem to count.
     verdict_locked_ms: float = 0.9
     judged: float = 0.0
-    """Share of all traces."""
+    """Share of all traces that are judged."""
     verdict_usd: float = 0.002
-    """For a trace: assumed; `gen_ai_evaluation_client_usage_cost_total` has yours."""
+    """US dollars for a judged trace. It is assumed; `gen_ai_evaluation_client_usage_cost_total` has your cost."""
 
     # Bytes. `benchmarks.commits` has those of the store, with its indexes; content is forgotten after 30 days.
     trace_bytes: float = 8_400
     content_days: float = 30
     log_hours: float = 24
-    """`log.retention`."""
+    """Hours that the log is kept (`log.retention`)."""
     compression: float = 4
-    """Of the topics (lz4): assumed. zlib's fastest took made-up conversations to an eighth."""
+    """Compression of the topics (lz4). It is assumed; zlib's fastest level made invented conversations 8 times smaller.
+    """
     replicas: int = 3
 
     # Machines and prices: assumed; put yours here.
     utilisation: float = 0.6
-    """Of what a thing can do at most: the rest is for bursts, and for the share of a member that has died."""
+    """Share of the greatest load that is planned. The rest is for bursts, and for the share of a member that died."""
     cores: int = 8
-    """Of a machine for our processes, each of which uses about one."""
+    """Cores of a machine for our processes. Each process uses about one core."""
     store_cores: int = 32
     broker_mb: float = 100
-    """Megabytes a second that a broker takes in, copies of others included."""
+    """Megabytes a second that a broker takes in, including its copies of others' partitions."""
     core_usd: float = 0.04
-    """An hour of a core with its memory."""
+    """US dollars for an hour of a core with its memory."""
     disk_usd: float = 0.10
-    """A month of a gigabyte."""
+    """US dollars for a gigabyte of disk for a month."""
 
     def committed_ms(self, traces: int) -> float:
-        """Returns the milliseconds that a commit takes, without those for which it waits for the lock."""
+        """Return the milliseconds that a commit takes, without its wait for the lock."""
         return self.commit_ms + self.commit_trace_ms * traces
 
     def held_ms(self, traces: int) -> float:
-        """Returns the milliseconds for which a commit has the sums of its schema locked."""
+        """Return the milliseconds for which a commit has the sums of its schema locked."""
         return self.locked_ms + self.locked_trace_ms * traces
 
     @property
     def lock_spans(self) -> float:
-        """Spans a second of one schema whose commits queue at one lock; a judgement has one, too."""
+        """The most spans a second of one schema: its commits queue at one lock, and judgements are commits too."""
         held = self.held_ms(self.commit_traces) / self.commit_traces + self.judged * self.verdict_locked_ms
         return 1e3 / held * self.spans_per_trace
 
     @property
     def server_spans(self) -> float:
-        """Spans a second that one server of the store takes."""
+        """The most spans a second that one server of the store takes."""
         return self.store_cores * 1e6 / self.store_us
 
     @property
     def schema_spans(self) -> float:
-        """Spans a second that one schema takes at most: it is on one server."""
+        """The most spans a second that one schema takes. A schema is on one server."""
         return min(self.lock_spans, self.server_spans)

@@ -1,4 +1,4 @@
-"""The model: what a rate takes, and what gives out first."""
+"""The model: the machines and disks that a rate of spans needs, and the part that gives out first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,17 +8,19 @@ from typing import Final
 from benchmarks.capacity.costs import Costs
 
 DEFAULT_PARTITIONS: Final = 12
-"""Of a topic (`log.partitions`)."""
+"""Partitions of a topic by default (`log.partitions`)."""
 TOPICS: Final = 2
-"""That keep what was sent: spans and traces."""
+"""Number of topics that keep the sent data: one for spans, one for traces."""
 HOURS: Final = 730
-"""Of a month."""
+"""Hours of a month."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Lists the machines, partitions and disks for a rate. A shard is a schema with its topics: a tenant, or a
-    part of one that somebody has divided."""
+    """The machines, partitions and disks for a rate.
+
+    A shard is a schema with its topics: a tenant, or a part of a tenant that somebody has divided.
+    """
 
     rate: float
     shards: int
@@ -26,32 +28,32 @@ class Plan:
     assemblers: int
     evaluators: int
     partitions: int
-    """Of the topics of spans and of traces of a shard, each."""
+    """Partitions of each of a shard's two topics."""
     machines: int
-    """For our processes."""
+    """Machines for our processes."""
     brokers: int
     broker_gb: float
-    """Of all brokers together, copies included."""
+    """Gigabytes on the disks of all brokers together, copies included."""
     store_cores: int
     store_machines: int
     store_gb: float
-    """Without copies and without the write-ahead log."""
+    """Gigabytes of the store, without copies and without the write-ahead log."""
     usd: float
-    """A month, without the judge."""
+    """US dollars a month, without the judge."""
     judge_usd: float
 
 
 def plan(rate: float, costs: Costs) -> Plan:
-    """Return what `rate` spans a second take."""
+    """Return the plan for `rate` spans a second."""
     shards = ceil(rate / (costs.schema_spans * costs.utilisation))
 
     def processes(us: float) -> int:
-        # Two at least: one may die. And whole ones for each shard, since a shard's work is not shared with another's.
+        # At least two processes, because one may die. They are rounded up by shard, as shards do not share their work.
         return shards * max(2, ceil(rate / shards * us / 1e6 / costs.utilisation))
 
     evaluators = processes(costs.evaluate_us)
     machines = ceil((processes(costs.receive_us) + processes(costs.assemble_us) + evaluators) / costs.cores)
-    # Each copy is written once; what is read is in memory, mostly.
+    # Brokers write each copy once. What they are asked for is mostly still in memory.
     broker_bytes = rate * costs.span_bytes * TOPICS * costs.replicas / costs.compression
     brokers = max(costs.replicas, ceil(broker_bytes / (costs.broker_mb * 1e6 * costs.utilisation)))
     broker_gb = broker_bytes * costs.log_hours * 3600 / 1e9
@@ -79,7 +81,7 @@ def plan(rate: float, costs: Costs) -> Plan:
 
 
 def ceilings(costs: Costs) -> Mapping[str, float]:
-    """Return how many spans a second each thing takes before it is all used, the lowest first: what gives out first."""
+    """Return the most spans a second that each part takes, the lowest first: this part gives out first."""
     whole_us = costs.receive_us + costs.assemble_us + costs.evaluate_us
     found = {
         "one process that does all": 1e6 / whole_us,

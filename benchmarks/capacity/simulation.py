@@ -1,4 +1,4 @@
-"""One shard as it happens, event by event: evaluators that take what waits, evaluate it, and queue at one lock."""
+"""A simulation of one shard, event by event: evaluators take waiting traces, evaluate them, and queue at one lock."""
 
 import heapq
 from collections import deque
@@ -11,8 +11,7 @@ from benchmarks.capacity.costs import Costs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Records what the simulation of a shard has shown: spans a second that were stored, and seconds that traces
-    waited for that."""
+    """The result of a simulation: stored spans a second, and the seconds that traces waited until they were stored."""
 
     rate: float
     p50: float
@@ -22,9 +21,12 @@ class Seen:
 
 
 class Shard:
-    """Traces come at random times, each to one of the evaluators by its session. An evaluator takes up to a commit's
-    worth of what waits for it, evaluates that by itself, commits beside others what is its own, and then
-    waits for the lock of the sums."""
+    """A simulated shard.
+
+    Traces come at random times. The session of a trace decides which evaluator gets it. An evaluator takes as many of
+    its waiting traces as fit in a commit, and evaluates them. It commits its own rows beside the other evaluators. Then
+    it waits for the lock of the sums.
+    """
 
     def __init__(self, costs: Costs, evaluators: int, seed: int = 0) -> None:
         self._costs = costs
@@ -39,7 +41,7 @@ class Shard:
         self._done: list[tuple[float, float]] = []
 
     def run(self, rate: float, seconds: float) -> Seen:
-        """Return what was seen of the second half of the time; the first warms up."""
+        """Run the simulation, and return the result of the second half of the time. The first half warms up."""
         traces = rate / self._costs.spans_per_trace
         self._add(0.0, "arrive", 0)
         now = 0.0
@@ -73,7 +75,7 @@ class Shard:
         batch = [waiting.popleft() for _ in range(min(costs.commit_traces, len(waiting)))]
         self._batches[who] = batch
         if batch:
-            # The CPU of the commit is in the costs of the evaluation, and spent again while it is under way.
+            # The costs of the evaluation include the CPU of the commit, and the commit takes its time once more.
             mean = costs.evaluate_us * costs.spans_per_trace / 1e6
             worked = sum(self._chance.gammavariate(2, mean / 2) for _ in batch)
             worked += (costs.committed_ms(len(batch)) - costs.held_ms(len(batch))) / 1e3

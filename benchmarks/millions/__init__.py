@@ -1,1 +1,1 @@
-"""A store of millions of traces on PostgreSQL: how it is filled, what is asked of it, and what the server does then."""
+"""A store of millions of traces on PostgreSQL: its rows, the queries to it, and the server's work for them."""

@@ -1,7 +1,8 @@
-"""Time of all that is asked of a store of millions of traces on PostgreSQL, and what the server reads whole for it.
+"""Time of every query to a store of millions of traces on PostgreSQL, and the tables that the server reads whole.
 
-A server is started in a temporary folder below FOLDER, filled, asked, and gone afterwards. Ten million traces take 35
-GB there, and half an hour. The server may use 1 GB for pages it has read, and the machine's memory.
+The benchmark starts a server in a temporary folder below FOLDER, fills and asks it, and removes it afterwards. Ten
+million traces take 35 GB there, and half an hour. The server may use 1 GB for pages it has read, and the machine's
+memory.
 
     python -m benchmarks.millions [--traces N] [--folder FOLDER] [--json]
 """
@@ -22,7 +23,7 @@ from benchmarks.millions.plans import answers
 from tests.support.postgres import server
 
 SETTINGS = ("shared_buffers=1GB", "effective_cache_size=6GB", "max_wal_size=4GB", "random_page_cost=1.1")
-"""As for a small server with its data on flash."""
+"""Options of PostgreSQL for a small server with its data on flash."""
 
 
 def main() -> None:
@@ -40,7 +41,7 @@ def main() -> None:
 
 
 def measure(url: str) -> dict[str, str]:
-    """Return what each question takes."""
+    """Return the answer to each question, with its time."""
     with psycopg.connect(url.replace("+psycopg", ""), options="-c search_path=agenteval") as connection:
         drawn = sample(lambda sql: connection.execute(sql).fetchall())
     store, now = Store(PostgresSchema(url), SystemClock()), time.time_ns()

@@ -1,4 +1,4 @@
-"""Ask a store what the pipeline, the retention and the pages ask of it, each by what it is for."""
+"""The questions that the pipeline, the retention and the pages put to a store, each under the name of its purpose."""
 
 import itertools
 import random
@@ -21,12 +21,12 @@ from otel_agenteval.outcome import SubjectKind
 Questions = Mapping[str, Callable[[], object]]
 DAY = 86_400 * 1_000_000_000
 BATCH = 64
-"""Traces that the retention takes at a time."""
+"""Traces that the retention removes at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Ids from the store: some at random, of sessions as long as most, the longest sessions, and the oldest traces."""
+    """Ids from the store: some at random from sessions of usual length, the longest sessions, and the oldest traces."""
 
     traces: list[tuple[str, str, int]]
     longest: list[str]
@@ -35,7 +35,7 @@ class Sample:
 
 
 def sample(read: Callable[[str], list[Any]]) -> Sample:
-    """Draw from the store; `read` runs SQL."""
+    """Draw ids from the store. `read` runs SQL."""
     some = "SELECT trace_id, session_id, started_at FROM traces TABLESAMPLE SYSTEM (1) LIMIT 2000"
     return Sample(
         traces=[tuple(row) for row in read(some)],
@@ -48,7 +48,7 @@ def sample(read: Callable[[str], list[Any]]) -> Sample:
 
 
 def of_pipeline(store: Store, drawn: Sample, now: int) -> Questions:
-    """Return what the pipeline and the retention ask."""
+    """Return the questions of the pipeline and the retention."""
     chance = random.Random(0)
     new = itertools.count(10_000_000)
 
@@ -117,7 +117,7 @@ def of_pipeline(store: Store, drawn: Sample, now: int) -> Questions:
 
 
 def of_pages(store: Store, drawn: Sample, now: int) -> Questions:
-    """Return what the pages and the API ask."""
+    """Return the questions of the pages and the API."""
     chance = random.Random(1)
 
     def look(read: Callable[[Any], object]) -> Callable[[], object]:

@@ -1,4 +1,4 @@
-"""Fill a store on PostgreSQL fast: tables without a log and without indexes, which are made again at the end."""
+"""Fill a store on PostgreSQL fast: the tables have no write-ahead log, and their indexes are made again at the end."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ BUILDERS = 2
 
 
 def fill(url: str, traces: int, tell: Callable[[str], None]) -> None:
-    """Make the tables, and fill them with about so many traces. `tell` is told of each step."""
+    """Make the tables, and fill them with about this many traces. `tell` is called with each step."""
     now, begun = time.time_ns(), time.monotonic()
     schema = PostgresSchema(url)
     store = Store(schema, SystemClock())
@@ -50,7 +50,10 @@ def fill(url: str, traces: int, tell: Callable[[str], None]) -> None:
 
 
 def _without_indexes(connection: psycopg.Connection) -> list[str]:
-    """Take the indexes from the big tables, and their log; return what makes the indexes again, the largest first."""
+    """Drop the indexes of the big tables, and switch off their write-ahead log.
+
+    Return the statements that make the indexes again, the largest first.
+    """
     made = []
     for table in BIG:
         found = connection.execute(
@@ -72,7 +75,7 @@ def _without_indexes(connection: psycopg.Connection) -> list[str]:
 def _build(url: str, sql: str) -> None:
     with _connected(url) as connection:
         connection.execute("SET maintenance_work_mem = '1GB'")
-        # Making an index takes the table from others who want to make one; a key waits for those.
+        # CREATE INDEX locks the table. A statement that adds a key waits until the table's other indexes are made.
         connection.execute(sql)
 
 

@@ -1,4 +1,4 @@
-"""Read how the server answers a query: its time, the pages it looks at, and the tables that it reads whole."""
+"""Read how the server answers a query: the time, the pages that it looks at, and the tables that it reads whole."""
 
 import statistics
 import time
@@ -12,15 +12,18 @@ from psycopg import sql
 from sqlalchemy import event
 
 ROUNDS = 7
-"""More than it takes until the driver has a statement prepared, and the server a plan for all values."""
+"""Times that a question is asked: often enough that the driver prepares its statements, and the server plans for all
+values."""
 MANY = 10_000
-"""Rows of a table that is not read whole for an answer."""
+"""Rows from which on a table should not be read whole for an answer."""
 
 
 @dataclass
 class Answer:
-    """The median and the longest time in ms, what the statement that looked at most pages looked at, and all that was
-    read whole."""
+    """The answer to a question: the median and the longest time, in milliseconds.
+
+    `pages` is the number of pages of the statement that looked at most. `whole` names the tables that were read whole.
+    """
 
     median: float
     longest: float
@@ -29,7 +32,7 @@ class Answer:
 
 
 def answers(store: Store, url: str, questions: Mapping[str, Callable[[], object]]) -> Iterator[tuple[str, Answer]]:
-    """Ask each question some times, and then the server how it answers; what that writes is taken back."""
+    """Ask each question some times, and then ask the server for its plans. Roll back all that this writes."""
     statements: dict[str, Any] = {}
 
     def listen(_connection: Any, _cursor: Any, statement: str, values: Any, *_: object) -> None:

@@ -1,7 +1,7 @@
-"""The rows of a large store, made up by the server itself: each table as `INSERT ... SELECT`.
+"""The rows of a large store. The server makes them up itself, by an `INSERT ... SELECT` for each table.
 
-A row is one that the store writes, where Python makes it, with expressions in place of what differs from row to row.
-Some sessions have a thousand traces and most have a few, some agents have a fifth of them and most a hundredth.
+A row is made in Python, as the store writes it. Expressions of SQL stand for the values that differ from row to row.
+Some sessions have a thousand traces, and most have a few. Some agents have a fifth of the traces, and most a hundredth.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,18 +27,18 @@ DAYS: Final = 30
 JUDGED: Final = 0.2
 """Share of the traces that are drawn for the judge."""
 FAILED: Final = 0.15
-"""Share of these that fail."""
+"""Share of the drawn traces that fail."""
 TOOLS, SHAPES = 20, 3
 SECOND: Final = 1_000_000_000
 SAID: Final = "please look up the booking of my flight to paris, order number @N"
-"""The words of a trace; each has a number that no other has."""
+"""The words of a trace. Each trace has a number of its own in them."""
 _ID, _SESSION, _AGENT, _VERSION = "@T", "@S", "@A", "@V"
 Statement = tuple[str, str]
-"""The table that is filled, and how."""
+"""The table that a statement fills, and the statement."""
 
 
 def made(traces: int, now: int) -> Iterator[str]:
-    """Yield what makes up sessions and traces, in the schema `made`; about five traces in a session."""
+    """Yield statements that make up sessions and traces in the schema `made`, with about five traces in a session."""
     yield "CREATE SCHEMA made"
     yield f"""CREATE UNLOGGED TABLE made.sessions AS
         SELECT s, 's-' || md5(s::text) AS session_id,
@@ -60,7 +60,7 @@ def made(traces: int, now: int) -> Iterator[str]:
 
 
 def problems() -> Iterator[tuple[str | None, ...]]:
-    """Yield the problems that there may be, as rows of `made.problems`."""
+    """Yield all possible problems, as rows of `made.problems`."""
     for number in range(AGENTS):
         agent = f"agent-{number}"
         keys = [problem_of_failure(agent, "task_completion"), ProblemKey(agent, "no_answer", None, "")]
@@ -73,7 +73,7 @@ def problems() -> Iterator[tuple[str | None, ...]]:
 
 
 def statements(now: int) -> Iterator[Statement]:
-    """Yield what fills the tables, those first that others are made from."""
+    """Yield the statements that fill the tables. Tables that others are made from come first."""
     trace = _trace()
     of_trace = {"trace_id": "trace_id", "session_id": "session_id", "started_at": "started_at"}
     of_trace |= {"agent": "agent", "service_version": "version"}
@@ -306,12 +306,12 @@ def _evaluation(**known: Any) -> Evaluation:
 
 
 def _numbered(text: str) -> str:
-    """Return the expression of a text with the number of its trace."""
+    """Return an SQL expression for a text with the number of its trace."""
     return f"replace({_literal(text)}, '@N', (s * 1000::bigint + place)::text)"
 
 
 def _insert(table: Table, row: Mapping[str, Any], over: Mapping[str, str | None], source: str) -> str:
-    """Return the statement that adds a row for each of `source`: `row`, with the expressions `over` it."""
+    """Return the statement that adds a row for each row of `source`: `row`, with the expressions `over` its values."""
     values = {"tenant": "'default'", **{name: _literal(value) for name, value in row.items()}, **over}
     names = [column.name for column in table.columns if values.get(column.name) is not None]
     chosen = ", ".join(str(values[name]) for name in names)

@@ -1,11 +1,11 @@
-"""A conversation with an agent, whatever it came from."""
+"""A conversation with an agent, in one form for all its sources."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call and what came of it: `arguments` is JSON text, the result of a failed call starts with "Error"."""
+    """A tool call and its result. `arguments` is JSON text. The result of a failed call starts with "Error"."""
 
     call_id: str
     name: str
@@ -19,7 +19,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One model call: what it said (None: nothing) and which tools it asked for."""
+    """One model call: its text (None: it said nothing), and the tool calls that it asked for."""
 
     text: str | None
     calls: tuple[Call, ...] = ()
@@ -27,14 +27,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message of the user and all that the agent did about it; it becomes one trace."""
+    """One message of the user, and everything that the agent did about it. A turn becomes one trace."""
 
     question: str
     steps: tuple[Step, ...]
 
     @property
     def answer(self) -> str | None:
-        """The last thing the agent said; None where it said nothing."""
+        """The last text of the agent; None where it said nothing."""
         return next((step.text for step in reversed(self.steps) if step.text), None)
 
     @property
@@ -44,7 +44,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """One session, which is one run of a task; `success` is what its user would report."""
+    """One session, which is one run of a task. `success` is what its user would report."""
 
     session_id: str
     task_id: str
@@ -54,5 +54,5 @@ class Conversation:
 
     @property
     def span_count(self) -> int:
-        """Spans that it becomes: one for each turn, model call and tool call."""
+        """The number of its spans: one for each turn, model call and tool call."""
         return sum(1 + len(turn.steps) + len(turn.calls) for turn in self.turns)

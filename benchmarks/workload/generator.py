@@ -1,9 +1,9 @@
-"""Conversations of any number, modelled on 100 recorded ones.
+"""Generated conversations, modelled on 100 recorded ones.
 
-The numbers are those of tau-bench's airline domain, tasks 0-24, four runs each by gpt-4o (sierra-research/tau-bench
-59a200c, MIT licence), as `python -m benchmarks.workload.measure FILE` prints them: 21 quantiles from least to greatest,
-or counts by value. Texts are words of that domain; they have the recorded lengths and repeat one another about as
-much, but say nothing.
+The numbers come from tau-bench's airline domain: tasks 0-24, with four runs each by gpt-4o (sierra-research/tau-bench
+59a200c, MIT licence). `python -m benchmarks.workload.measure FILE` prints them: 21 quantiles from least to greatest, or
+counts by value. Texts are words of that domain without any meaning. They have the recorded lengths, and repeat one
+another about as much as the recorded texts.
 """
 
 import json
@@ -19,12 +19,12 @@ SUCCESSES_OF_FOUR: Final = {0: 10, 1: 8, 2: 2, 3: 1, 4: 4}
 TURNS: Final = (3, 5, 5, 6, 6, 6, 7, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 11, 13, 15, 30)
 CALLS_PER_TURN: Final = {0: 458, 1: 177, 2: 69, 3: 30, 4: 11, 5: 5, 6: 2, 7: 4, 8: 2, 10: 1, 11: 2, 26: 1}
 ENDED_BY_TOOL: Final = 0.2
-"""Of the conversations; the others end with thanks that the agent does not answer."""
+"""Share of the conversations. The others end with thanks that the agent does not answer."""
 REMARKS: Final = 0.072
-"""Of the model calls that ask for a tool: those that also say something."""
+"""Share of the model calls that ask for a tool which also say something."""
 FAILED_CALLS: Final = 0.101
 
-# Lengths in characters.
+# All lengths are in characters.
 QUESTION: Final = (
     *(10, 34, 43, 52, 57, 63, 68, 72, 77, 83, 89),
     *(94, 100, 108, 117, 125, 135, 146, 160, 181, 318),
@@ -59,22 +59,23 @@ TOOL_NAMES: Final = {
     "send_certificate": 1,
 }
 
-# Of the turns, 0.8 % have loop_detection below 0.2 and 4.5 % below 0.5; of the answers that have one before them to
-# compare with, which are 662 of 860, that is 1.1 % and 5.9 %.
+# 0.8 % of the turns have loop_detection below 0.2, and 4.5 % below 0.5. Only 662 of 860 answers have one before them to
+# compare with; of these, that is 1.1 % and 5.9 %.
 LOOPS: Final = 0.011
-"""Answers that are the one before, word for word."""
+"""Share of the answers that repeat the one before, word for word."""
 RESTATED: Final = 0.048
-"""Answers that restate the one before: one word in five is another."""
+"""Share of the answers that restate the one before, with one word in five replaced."""
 CHANGED_WORDS: Final = 0.2
 
 TOPIC_WORDS: Final = 65
-"""Words that one conversation is about. Chosen so that the median of loop_detection is the recorded 0.85."""
+"""Number of words that one conversation uses. It is chosen so that the median of loop_detection is the recorded 0.85.
+"""
 
 T = TypeVar("T")
 
 
 def generate(count: int, seed: int = 0) -> Iterator[Conversation]:
-    """`count` conversations, the same for the same seed; four runs of a task follow one another."""
+    """Yield `count` conversations, the same for the same seed. Four runs of a task follow one another."""
     for number in range(count):
         task, run = divmod(number, RUNS_PER_TASK)
         yield _conversation(seed, task, run)
@@ -131,7 +132,7 @@ def _arguments(random: Random, topic: Sequence[str]) -> str:
 
 
 def _result(random: Random) -> str:
-    """Short results are numbers, long ones records of flights, cut to length."""
+    """Return a result: a number where it is short, else records of flights, cut to `length`."""
     length = _length(random, RESULT)
     if length < 20:
         return "".join(random.choices("123456789", k=length))
@@ -145,7 +146,7 @@ def _result(random: Random) -> str:
 
 
 def _text(random: Random, words: Sequence[str], length: int) -> str:
-    """Words, dates and amounts of about `length` characters, in sentences of about a dozen."""
+    """Return words, dates and amounts of about `length` characters, in sentences of about a dozen."""
     parts: list[str] = []
     size = 0
     while size < length:
@@ -160,7 +161,7 @@ def _text(random: Random, words: Sequence[str], length: int) -> str:
 
 
 def _length(random: Random, quantiles: Sequence[int]) -> int:
-    """A value between two neighbouring quantiles, each pair as likely as any other."""
+    """Return a value between two neighbouring quantiles. Each pair of them is equally likely."""
     index = random.randrange(len(quantiles) - 1)
     return random.randint(quantiles[index], quantiles[index + 1])
 

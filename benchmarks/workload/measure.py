@@ -1,4 +1,4 @@
-"""What a set of conversations is like, in the numbers that the generator is made of.
+"""Measures of a set of conversations: the numbers that the generator is made of.
 
 python -m benchmarks.workload.measure FILE       # a tau-bench result file
 python -m benchmarks.workload.measure --generated 100
@@ -29,7 +29,10 @@ Value = TypeVar("Value", int, str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Distributions as 21 quantiles from least to greatest, or as counts by value; lengths are in characters."""
+    """Measures of conversations. Distributions are 21 quantiles from least to greatest, or counts by value.
+
+    Lengths are in characters.
+    """
 
     conversations: int
     traces: int
@@ -42,10 +45,10 @@ class Measured:
     arguments_length: Sequence[int]
     result_length: Sequence[int]
     calls_per_turn: Mapping[int, int]
-    """Of the turns that have an answer."""
+    """Number of turns with an answer, by the number of their calls."""
     tool_names: Mapping[str, int]
     successes_of_four: Mapping[int, int]
-    """Tasks by how many of their four runs succeeded."""
+    """Number of tasks by the number of their four runs that succeeded."""
     unanswered: float
     """Share of turns without an answer."""
     ended_by_tool: float
@@ -58,11 +61,11 @@ class Measured:
     repetitions: float
     """Share of traces with loop_detection below 0.5."""
     loop_detection: Sequence[float]
-    """Of the traces that have an answer and one to compare it with."""
+    """Scores of the traces that have an answer, and an earlier answer to compare it with."""
 
 
 def measure(conversations: Sequence[Conversation], embed: Embed) -> Measured:
-    """Measure conversations; each task has four runs. Raises ZeroDivisionError where there is no tool call at all."""
+    """Measure conversations with four runs of each task. Raises ZeroDivisionError where no tool is called at all."""
     turns = [turn for conversation in conversations for turn in conversation.turns]
     calls = [call for turn in turns for call in turn.calls]
     asking = [step for turn in turns for step in turn.steps if step.calls]
@@ -95,20 +98,20 @@ def measure(conversations: Sequence[Conversation], embed: Embed) -> Measured:
 
 
 def loop_scores(conversation: Conversation, embed: Embed) -> list[float]:
-    """loop_detection of every turn that has an answer and one before it to compare with."""
+    """Return loop_detection of every turn that has an answer, and an earlier answer to compare it with."""
     answers = [comparable(turn.answer, embed) for turn in conversation.turns]
     results = [loop_score(answer, answers[:index]) for index, answer in enumerate(answers)]
     return [result.score for result in results if result.evaluated and result.score is not None]
 
 
 def quantiles(values: Iterable[Number]) -> list[Number]:
-    """The least, the greatest, and the 19 values in between that cut the ordered values into equal parts."""
+    """Return the least value, the greatest, and the 19 in between that cut the ordered values into equal parts."""
     ordered = sorted(values)
     return [ordered[round(index * (len(ordered) - 1) / QUANTILES)] for index in range(QUANTILES + 1)]
 
 
 def counts(values: Iterable[Value]) -> dict[Value, int]:
-    """How often each value occurs, the most frequent first."""
+    """Return the number of times that each value occurs, the most frequent first."""
     return dict(Counter(values).most_common())
 
 

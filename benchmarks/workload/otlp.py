@@ -1,4 +1,4 @@
-"""Conversations as serialized OTLP requests: load on a collector without a client's cost."""
+"""Conversations as serialized OTLP requests, for load on a collector without the cost of a client."""
 
 from collections.abc import Iterable, Iterator
 from random import Random
@@ -24,11 +24,12 @@ _KINDS = {SpanKind.INTERNAL: Span.SPAN_KIND_INTERNAL, SpanKind.CLIENT: Span.SPAN
 def requests(
     conversations: Iterable[Conversation], *, started_at: int, spans_per_request: int = 64, marker: bool = True
 ) -> Iterator[bytes]:
-    """`ExportTraceServiceRequest`s of `spans_per_request` spans each, the last one with what is left.
+    """Yield `ExportTraceServiceRequest`s of `spans_per_request` spans each. The last one has the remaining spans.
 
-    A span follows the one that ended before it, from `started_at` (nanoseconds since the epoch) on. With `marker`
-    the spans are as our processor sends them: identity on every span, completion marker on the root. Without it they
-    are as from a stock exporter: the session is the conversation id, and nothing says when a trace is complete.
+    Spans follow one another in order of their ends, from `started_at` (nanoseconds since the Unix epoch) on. With
+    `marker`, they are like those of our processor: identity on every span, completion marker on the root. Without it,
+    they are like those of a stock exporter: the session is the conversation id, and nothing says when a trace is
+    complete.
     """
     described: Attributes = {semconv.SERVICE_NAME: SERVICE}
     if marker:
@@ -45,7 +46,7 @@ def requests(
 
 
 def spans(conversations: Iterable[Conversation], *, started_at: int, marker: bool) -> Iterator[Span]:
-    """The spans in the order in which they end; ids follow from the session id."""
+    """Yield the spans in the order in which they end. Their ids follow from the session id."""
     now = started_at
     for conversation in conversations:
         ids = Random(conversation.session_id)

@@ -1,7 +1,7 @@
 """A conversation as spans of the current OpenTelemetry GenAI conventions, before anything is sent.
 
-Every turn is a trace: an `invoke_agent` root, and below it its model calls and tool calls in order. As with real
-chat instrumentations, each model call carries the whole history of the conversation.
+Every turn is a trace: an `invoke_agent` root, and below it the model calls and tool calls in order. Each model call
+carries the whole history of the conversation, as real chat instrumentations record it.
 """
 
 import json
@@ -39,7 +39,7 @@ class PlannedTrace:
 
 
 def plan(conversation: Conversation) -> Iterator[PlannedTrace]:
-    """The traces of a conversation, one for each turn."""
+    """Yield the traces of a conversation, one for each turn."""
     history: list[str] = []  # serialized messages
     for turn in conversation.turns:
         yield _trace(turn, history)
@@ -57,7 +57,7 @@ def _trace(turn: Turn, history: list[str]) -> PlannedTrace:
             children.append(_tool(call))
             response = {"type": "tool_call_response", "id": call.call_id, "response": call.result}
             history.append(_message("tool", response))
-    # An agent that said nothing has said an empty text: its answer is known.
+    # An agent that said nothing has an empty text, because its answer is known.
     answer = _message("assistant", {"type": "text", "content": turn.answer or ""})
     root = PlannedSpan(
         f"invoke_agent {AGENT}",

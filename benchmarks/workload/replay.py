@@ -1,4 +1,4 @@
-"""Conversations through a tracer provider, as an instrumented agent would emit them."""
+"""Conversations as spans from a tracer provider, like those of an instrumented agent."""
 
 from opentelemetry.trace import Tracer, TracerProvider, set_span_in_context
 
@@ -10,7 +10,7 @@ SCOPE = "benchmarks.workload"
 
 
 def replay(conversation: Conversation, provider: TracerProvider) -> list[int]:
-    """Emit the conversation as a session and a run of its task, and report its outcome; its trace ids in order."""
+    """Emit the conversation as a session and a run of its task, and report the run. Return the trace ids in order."""
     tracer = provider.get_tracer(SCOPE)
     with (
         otel_agenteval.session(conversation.session_id),
@@ -22,7 +22,7 @@ def replay(conversation: Conversation, provider: TracerProvider) -> list[int]:
 
 
 def emit(trace: PlannedTrace, tracer: Tracer) -> int:
-    """Start and end the spans of one trace, the root last; its trace id."""
+    """Start and end the spans of one trace, and end the root last. Return the trace id."""
     root = tracer.start_span(trace.root.name, kind=trace.root.kind, attributes=trace.root.attributes)
     inside = set_span_in_context(root)
     for child in trace.children:

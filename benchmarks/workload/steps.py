@@ -1,4 +1,4 @@
-"""Conversations as the steps that loop detectors observe, a second each."""
+"""Conversations as steps for the loop detectors. Each step takes a second."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ SECOND = 1_000_000_000
 
 
 def steps(conversation: Conversation) -> list[list[Step]]:
-    """The steps of each turn."""
+    """Return the steps of each turn."""
     count = 0
     found = []
     for turn in conversation.turns:

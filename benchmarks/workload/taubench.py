@@ -10,9 +10,9 @@ from benchmarks.workload.conversation import Call, Conversation, Step, Turn
 
 
 def read(path: Path) -> list[Conversation]:
-    """The conversations of a tau-bench result file: a JSON list of `{task_id, trial, reward, traj}`.
+    """Return the conversations of a tau-bench result file: a JSON list of `{task_id, trial, reward, traj}`.
 
-    A task's trials are its runs; a reward of 1 is success. Messages before the first one of the user are left out.
+    A task's trials are its runs, and a reward of 1 is success. Messages before the user's first one are left out.
     """
     return [
         Conversation(
@@ -37,7 +37,7 @@ def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[Turn]:
 
 
 def _step(message: dict[str, Any], after: Sequence[dict[str, Any]]) -> Step:
-    # The model gives the same id to several calls of a conversation: what a call gave stands right behind it.
+    # The model gives the same id to several calls of a conversation. So only the messages right behind a call count.
     results = {each["tool_call_id"]: each["content"] for each in takewhile(lambda each: each["role"] == "tool", after)}
     return Step(
         text=message.get("content"),

@@ -1,4 +1,4 @@
-"""The words that generated texts are made of."""
+"""The words of generated texts."""
 
 _TEXT = """
 accept account actually additional address adjust afternoon again agent airline airport allowed already alternative

@@ -1,4 +1,4 @@
-"""The rate at which traces pass, from many judged traces and a few labels, with an interval that counts judge errors.
+"""The rate at which traces pass, from many judged traces and a few labels. Its interval allows for judge errors.
 
 The number of labels decides the estimator:
 
@@ -193,9 +193,9 @@ def _power_tuned(table: _Table) -> tuple[float, float, float]:
 
 
 def _of_labels(table: _Table) -> tuple[float, Interval]:
-    """Return the labels' own rate with Jeffreys' interval, which counts the labels as many as they are worth.
+    """Return the labels' own rate with Jeffreys' interval, for the number of independent labels that they are worth.
 
-    They are worth less than their number where labels of a session are alike, or were drawn with unequal chances.
+    That number is smaller where labels of a session are alike, or were drawn with unequal chances.
     """
     rate = table.labelled_mean(table.label)
     error = table.by_session(table.label_parts(table.label))

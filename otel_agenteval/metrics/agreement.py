@@ -27,8 +27,8 @@ ENOUGH: Final = 10
 class LabelledScore:
     """A score in [0, 1] and the label in [0, 1] that people gave the same trace.
 
-    Score and label pass from `threshold` on. If it is None, they neither pass nor fail. `scored_at` orders scores in time,
-    in any unit. Traces of one session are taken to be alike. Raises ValueError for a value outside [0, 1].
+    Score and label pass from `threshold` on. If it is None, they neither pass nor fail. `scored_at` orders scores in
+    time, in any unit. Traces of one session are taken to be alike. Raises ValueError for a value outside [0, 1].
     """
 
     score: float

@@ -63,7 +63,7 @@ def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
         truth=dataset,
     )
     stage = EvaluationStage(
-        core.evaluation, core.sessions, scoring.store, inbox=scoring.inbox, judge=scoring, progress=scoring,
+        core.evaluation, core.sessions, scoring.store, inbox=scoring.inbox, judge=scoring, scored=scoring,
         emission=scoring, clock=scoring.clock,
     )  # fmt: skip
     stage.process(

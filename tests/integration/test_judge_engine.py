@@ -77,7 +77,7 @@ class Engine:
             clock=self.clock,
             endpoint="http://judge",
             nonce=lambda: secrets.token_hex(16),
-            canary=secrets.token_hex(8),
+            mark=secrets.token_hex(8),
             temperature=lambda vote: 0.0,
             telemetry=self,
             answers=Answers(),

@@ -35,7 +35,7 @@ RUBRIC = RubricConfig(name="polite", question="How polite was the agent?")
 
 
 def enclosed(question: Question, nonce: str) -> Envelope:
-    return enclose(question, nonce=nonce, canary=CANARY)
+    return enclose(question, nonce=nonce, mark=CANARY)
 
 
 def guessed(attack: dict[str, Any], envelope: Envelope) -> str:

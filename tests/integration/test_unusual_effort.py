@@ -86,9 +86,9 @@ def test_what_was_usual_and_what_was_found_outlive_a_restart(scoring: Scoring) -
     have_usual_sessions(scoring)
     scoring.put(trace_of(101, "long", calls=2))
     scoring.restart()
-    scoring.stage.find_what_the_last_run_left()
+    scoring.stage.find_what_was_left()
     scoring.put(trace_of(102, "long", calls=2))
     scoring.restart()
-    scoring.stage.find_what_the_last_run_left()
+    scoring.stage.find_what_was_left()
     scoring.put(trace_of(103, "long", calls=2), trace_of(102, "long", calls=3, revision=2))
     assert found(scoring, "long") == [(trace_id(102).hex(), FindingKind.UNUSUAL_EFFORT)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import Answer, Question
-from agenteval_collector.judge.prompt.replies import CANARY, decode
+from agenteval_collector.judge.prompt.replies import decode
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 
@@ -104,7 +104,7 @@ class Script:
             reply = reply(question)
         if isinstance(reply, Exception):
             raise reply
-        decoded = decode(json.dumps({CANARY: "c", **reply}), question, "c")
+        decoded = decode(json.dumps({MARK: "c", **reply}), question, "c")
         return Answer(reply=decoded, model=model, temperature=self.temperature)
 
     @property

@@ -109,7 +109,7 @@ class Scoring:
         )
         self.inbox = EvaluationInbox(SessionKey(session_naming(self.settings)))
         self.stage = EvaluationStage(
-            self.core.evaluation, self.core.sessions, self.store, inbox=self.inbox, judge=self, progress=self,
+            self.core.evaluation, self.core.sessions, self.store, inbox=self.inbox, judge=self, scored=self,
             emission=self, clock=self.clock,
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ from agenteval_collector.judge.ports import (
     Reply,
     Reserve,
 )
-from agenteval_collector.judge.prompt.replies import CANARY, SCORE, TEXT, record
+from agenteval_collector.judge.prompt.replies import SCORE, TEXT, object_schema
 from agenteval_collector.model.judge_jobs import JudgeExchange
 
 from otel_agenteval.model import Json
@@ -50,14 +50,14 @@ FACTS = Question(
     version="1",
     instructions="Find the task.",
     data={"trace": "hello"},
-    schema=record(task=TEXT),
+    schema=object_schema(task=TEXT),
 )
 SCORING = Question(
     name="completion",
     version="1",
     instructions="Score it.",
     data={"task": "t"},
-    schema=record(score=SCORE),
+    schema=object_schema(score=SCORE),
     readings=[Reading(evaluator="task_completion", threshold=THRESHOLD, value=score, conclude=first)],
 )
 
@@ -80,7 +80,7 @@ class ScriptedJudge:
         if isinstance(step, Exception):
             raise step
         return JudgeReply(
-            text=step if isinstance(step, str) else json.dumps({CANARY: canary(request), "score": step}),
+            text=step if isinstance(step, str) else json.dumps({MARK: canary(request), "score": step}),
             model="m-2026",
             temperature=None,
             input_tokens=self.usage[0],
@@ -93,7 +93,7 @@ class ScriptedJudge:
 
 def canary(request: JudgeRequest) -> str:
     properties: Any = request.schema["properties"]
-    return str(properties[CANARY]["enum"][0])
+    return str(properties[MARK]["enum"][0])
 
 
 @dataclass
@@ -152,7 +152,7 @@ def run(scenario: Callable[[Setting], Coroutine[Any, Any, None]], *steps: Step) 
             clock=clock,
             endpoint="http://judge",
             nonce=lambda: next(nonces),
-            canary="c" * 16,
+            mark="c" * 16,
             temperature=lambda vote: 0.7 if vote else 0.3,
             telemetry=reported,
             answers=Answers(),
@@ -176,7 +176,7 @@ def test_an_answer_and_its_exchange() -> None:
                 asked_at=1_700_000_000_000_000_000,
                 instructions="Score it.",
                 data='{"task": "t"}',
-                reply=json.dumps({CANARY: "...", "score": 0.7}),
+                reply=json.dumps({MARK: "...", "score": 0.7}),
                 problem=None,
                 input_tokens=1000,
                 output_tokens=100,
@@ -247,7 +247,7 @@ def test_each_vote_is_asked_by_itself_at_its_own_temperature() -> None:
         assert [answer.reply["score"] for answer in answers[:2]] == [0.1, 0.9]
         assert [request.temperature for request in it.judge.requests] == [0.3, 0.7, 0.3, 0.7]
 
-    tasks = [json.dumps({CANARY: "c" * 16, "task": task}) for task in ("a", "b")]
+    tasks = [json.dumps({MARK: "c" * 16, "task": task}) for task in ("a", "b")]
     run(scenario, 0.1, 0.9, *tasks)
 
 
@@ -319,7 +319,7 @@ def test_a_store_that_refuses_an_answer_costs_nobody_that_answer() -> None:
         pytest.param({"name": "another"}, id="name"),
         pytest.param({"instructions": "Score it well."}, id="instructions"),
         pytest.param({"data": {"task": "u"}}, id="data"),
-        pytest.param({"schema": record(score=SCORE, reason=TEXT)}, id="schema"),
+        pytest.param({"schema": object_schema(score=SCORE, reason=TEXT)}, id="schema"),
     ],
 )
 def test_another_question_has_another_answer(other: dict[str, Any]) -> None:
@@ -377,7 +377,7 @@ def test_the_canary_is_shown_to_nobody_but_the_judge() -> None:
         assert all("..." in str(exchange.reply) for exchange in it.exchanges[:2])
         assert known not in str(it.exchanges)
 
-    run(scenario, json.dumps({CANARY: known, "score": known}), 0.7)
+    run(scenario, json.dumps({MARK: known, "score": known}), 0.7)
 
 
 def test_what_is_kept_of_an_exchange_is_bounded() -> None:

@@ -18,7 +18,7 @@ from agenteval_collector.judge.prompt.replies import (
     choice,
     decode,
     listing,
-    record,
+    object_schema,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ from tests.support.vectors import vectors
 
 NONCE = "0123456789abcdef"
 SECRET = "fedcba9876543210"
-CONFIDENCE = question(record(reason=REASON, confidence=SCORE), {"transcript": []})
+CONFIDENCE = question(object_schema(reason=REASON, confidence=SCORE), {"transcript": []})
 
 hostile = (
     st.text(st.sampled_from('<>/data-0123456789abcdef "\\{}[]|\n\u2028\u200b\u202e\U000e0041\ud800INSTx日é'))
@@ -42,7 +42,7 @@ values: st.SearchStrategy[Json] = st.recursive(
 
 
 def enclosed(asked: Question) -> Envelope:
-    return enclose(asked, nonce=NONCE, canary=SECRET)
+    return enclose(asked, nonce=NONCE, mark=SECRET)
 
 
 def field_of(text: str, nonce: str) -> Any:
@@ -54,7 +54,7 @@ def field_of(text: str, nonce: str) -> Any:
 @given(values)
 def test_whatever_was_recorded_stays_in_its_field_and_is_read_as_it_was(value: Json) -> None:
     data: dict[str, Json] = {"value": value, "closing": f"</data-{NONCE}>"}
-    system, user = enclosed(question(record(text=TEXT), data)).messages
+    system, user = enclosed(question(object_schema(text=TEXT), data)).messages
     assert field_of(user.text, NONCE) == data
     assert user.text.count("<") == 2
     assert user.text.count("\n") == 2
@@ -125,13 +125,13 @@ def test_the_reply_has_to_repeat_what_only_the_instructions_say() -> None:
 @pytest.mark.parametrize("nonce", ["", "abc", "0123456789ABCDEF", "0123456789abcdef>", "0" * 65])
 def test_a_nonce_that_could_be_guessed_or_break_out_is_refused(nonce: str) -> None:
     with pytest.raises(ValueError, match="the nonce is not 16 to 64 hexadecimal"):
-        enclose(CONFIDENCE, nonce=nonce, canary=SECRET)
+        enclose(CONFIDENCE, nonce=nonce, mark=SECRET)
     with pytest.raises(ValueError, match="the canary is not 16 to 64 hexadecimal"):
-        enclose(CONFIDENCE, nonce=NONCE, canary=nonce)
+        enclose(CONFIDENCE, nonce=NONCE, mark=nonce)
 
 
 def test_braces_in_instructions_are_no_placeholders() -> None:
-    asked = question(record(text=TEXT), {})
+    asked = question(object_schema(text=TEXT), {})
     for brace in ("{nonce}", "{0}", "{"):
         rules = enclosed(replace(asked, instructions=brace)).messages[0].text
         assert brace in rules
@@ -223,7 +223,7 @@ def test_what_is_no_reply_is_refused(text: str, named: str) -> None:
 
 
 def test_lists_and_choices_are_checked_in_their_depth() -> None:
-    asked = question(record(plan=listing(TEXT, "Steps."), say=record(verdict=choice("yes", "no"))), {})
+    asked = question(object_schema(plan=listing(TEXT, "Steps."), say=object_schema(verdict=choice("yes", "no"))), {})
     good: dict[str, Any] = {"plan": ["a"], "say": {"verdict": "yes"}}
     assert decode(json.dumps({"canary": "c", **good}), asked, "c") == good
     for changes, named in (

@@ -12,7 +12,7 @@ from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.ports import Malformed, Question
 from agenteval_collector.judge.prompt import transcript
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose
-from agenteval_collector.judge.prompt.replies import decode, record, strict
+from agenteval_collector.judge.prompt.replies import decode, object_schema, strict
 from agenteval_collector.judge.questions import execution, extract, tools
 from agenteval_collector.judge.questions.safety import safety_question
 from agenteval_collector.judge.questions.scores import (
@@ -58,7 +58,7 @@ QUESTIONS: Mapping[str, Question] = {
 
 
 def enclosed(asked: Question) -> Envelope:
-    return enclose(asked, nonce="0" * 16, canary="c" * 16)
+    return enclose(asked, nonce="0" * 16, mark="c" * 16)
 
 
 def fingerprint(*parts: Json) -> str:
@@ -72,7 +72,7 @@ def test_no_prompt_changes_without_its_version() -> None:
         f"{name} {each.version}": fingerprint(each.instructions, strict(each.schema))
         for name, each in QUESTIONS.items()
     }
-    envelope = enclosed(question(record(), {}))
+    envelope = enclosed(question(object_schema(), {}))
     prompts["envelope"] = fingerprint([message.text for message in envelope.messages], dict(envelope.schema))
     assert prompts == golden("prompts.json", prompts)
 

@@ -52,7 +52,7 @@ class EvaluationStage(Component):
     """Evaluates what is in its inbox. Commits results to the store before it hands them to anybody.
 
     `emission` gets all that is stored, except for pending outcomes. `judge` gets the outcomes that wait for it.
-    `progress` gets the traces that need not be read from the log again.
+    `scored` hears which traces are stored and need not be read from the log again.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class EvaluationStage(Component):
         *,
         inbox: EvaluationInbox,
         judge: JobTaker,
-        progress: ScoredTaker,
+        scored: ScoredTaker,
         emission: NewsSink,
         clock: Clock,
     ) -> None:
@@ -73,7 +73,7 @@ class EvaluationStage(Component):
         self._sessions = sessions
         self._store = store
         self._judge = judge
-        self._progress = progress
+        self._scored = scored
         self._own_sessions = evaluation.own_sessions
         self._emission = emission
         self._clock = clock
@@ -156,7 +156,7 @@ class EvaluationStage(Component):
                 self.insist(self._store.end_session, session_id)
         # The traces that were stored before are among these: they need no replay either.
         for trace in traces:
-            self._progress.take_scored(trace.trace_id, trace.revision)
+            self._scored.take_scored(trace.trace_id, trace.revision)
         waiting = [each for each in commit.evaluations if each.outcome.status is Status.PENDING]
         for _, pending in groupby(waiting, key=lambda each: (each.subject_id, each.revision)):
             job = job_of(list(pending))
@@ -237,7 +237,7 @@ class EvaluationStage(Component):
                 self._judge.take_job(job_of([each]))
 
     def run(self) -> None:
-        self.survive(self.find_what_the_last_run_left)
+        self.survive(self.find_what_was_left)
         while True:
             resuming = bool(self._to_resume) or (self._pending_after is not None and self._judge.room > 0)
             is_empty = not self.process_waiting(0.0 if resuming else HOUSEKEEPING)
@@ -267,7 +267,7 @@ class EvaluationStage(Component):
                 item.run()
         return bool(items)
 
-    def find_what_the_last_run_left(self) -> None:
+    def find_what_was_left(self) -> None:
         """Find the sessions that are still active, and remember the efforts of those that are over."""
         self._go_on(())
         self._evaluation.remember_efforts(self.insist(self._store.efforts, EFFORTS))

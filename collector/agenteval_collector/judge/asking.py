@@ -53,7 +53,7 @@ class Asking:
     or two.
 
     `endpoint` is the judge's address. It is part of an answer's key, as another endpoint gives other answers even
-    where its models have the same names. `nonce` returns a new nonce at each call; `canary` always stays the same.
+    where its models have the same names. `nonce` returns a new nonce at each call; `mark` always stays the same.
     `temperature` returns the temperature of a vote by the vote's number, from 0.
     """
 
@@ -64,7 +64,7 @@ class Asking:
     telemetry: JudgeTelemetry
     endpoint: str
     nonce: Callable[[], str]
-    canary: str
+    mark: str
     temperature: Callable[[int], float]
     answers: AnswerStore
 
@@ -125,7 +125,7 @@ class TraceQuestions:
     async def _insist(self, question: Question, model: str, temperature: float) -> Answer:
         """Ask until the reply is valid. After a malformed reply, tell the judge what was wrong with it."""
         by, problem = self._asking, ""
-        envelope = enclose(question, nonce=by.nonce(), canary=by.canary)
+        envelope = enclose(question, nonce=by.nonce(), mark=by.mark)
         for _ in range(1 + REASKS):
             request = JudgeRequest(
                 name=question.name,
@@ -135,12 +135,12 @@ class TraceQuestions:
                 temperature=temperature,
             )
             reply, exchange = await self._request(request, self._asked(question, model))
-            # The canary is removed before the reply is kept or shown again. With it, data could imitate a reply.
-            exchange = replace(exchange, reply=conceal(by.canary, reply.text))
+            # The mark is removed before the reply is kept or shown again. With it, data could imitate a reply.
+            exchange = replace(exchange, reply=conceal(by.mark, reply.text))
             try:
-                decoded = decode(reply.text, question, by.canary)
+                decoded = decode(reply.text, question, by.mark)
             except Malformed as error:
-                problem = conceal(by.canary, str(error))
+                problem = conceal(by.mark, str(error))
                 envelope = reask(envelope, exchange.reply or "", problem)
                 self._count(replace(exchange, problem=problem), "malformed")
             else:

@@ -195,7 +195,7 @@ def look_up(read: Callable[Concatenate[TenantConnection, P], T]) -> Callable[Con
 
 
 def ids(values: Iterable[str]) -> dict[str, str]:
-    """Return the value of the parameter `ids` for a condition by `runtime.json_lists.among`."""
+    """Return the value of the parameter `ids` for a condition by `stores.json_lists.among`."""
     return {"ids": json.dumps(list(values))}
 
 

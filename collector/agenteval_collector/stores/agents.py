@@ -15,8 +15,8 @@ from sqlalchemy import BigInteger, ColumnElement, Table, bindparam, cast, exists
 from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, SeenAgent, step_of
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, Values, delete_one, ids
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.schema import agent_hours, agent_times, findings, outcomes, own, sessions, traces

@@ -12,11 +12,11 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, literal_column, s
 from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
 from agenteval_collector.model.judge_jobs import waits_for_judge
 from agenteval_collector.model.news import CommittedEvaluation, News
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.agents import AgentSums, changed_by
 from agenteval_collector.stores.conversations import write_links, write_moves
 from agenteval_collector.stores.findings import FindingNews, count_findings, refresh_sessions, write_findings
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.judge_exchanges import forget_exchanges, write_exchanges
 from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.pipeline_reads import write_sums

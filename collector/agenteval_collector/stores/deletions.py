@@ -10,9 +10,9 @@ from sqlalchemy import delete, func, literal_column, select, update
 
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.erasing import EMPTY, OLDEST_CONTENT, drop_deleted, erase, forget_content, forgotten_by
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import FieldMap, to_json
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import user_in_view, user_of

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.findings import refresh_sessions
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.labels import LABELS
 from agenteval_collector.stores.pipeline_reads import forget_sums
 from agenteval_collector.stores.problems import refresh_problems

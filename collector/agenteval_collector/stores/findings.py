@@ -8,7 +8,6 @@ from sqlalchemy import Select, bindparam, case, func, literal_column, select, up
 
 from agenteval_collector.model.commit import RevisedTurn, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.finding_merge import (
@@ -22,6 +21,7 @@ from agenteval_collector.stores.finding_merge import (
     with_revised_turn,
     worst,
 )
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import UNUSUAL

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, func, li
 
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeJob, job_of
 from agenteval_collector.model.sessions import SessionRecord
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import evaluation_of, session_record
 from agenteval_collector.stores.schema import CAME, JUDGED_FAILED, outcomes, own, sessions, traces
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Status, SubjectKind

@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, exists, fu
 
 from agenteval_collector.model.labelled_scores import LabelledEvaluator, Labeller
 from agenteval_collector.model.labels import Label, LabelSource
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import FieldMap
 from agenteval_collector.stores.schema import labels, outcomes, own, sessions, traces
 from otel_agenteval.metrics import LabelledScore

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from sqlalchemy import delete, func, select
 
 from agenteval_collector.model.news import Event, EventsOf, News
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import FieldMap, to_json
 from agenteval_collector.stores.schema import data_columns, outbox, own
 

@@ -10,8 +10,8 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.sessions import SessionSums, StoredPlace, StoredSession, StoredTrace
 from agenteval_collector.model.trace_view import TraceView, TurnView
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import effort_from, evaluation_of, session_record
 from agenteval_collector.stores.schema import outcomes, own, progress, session_sums, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import finished_turns, says_the_same

@@ -11,9 +11,9 @@ from agenteval_collector.model.cursors import Page
 from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemKey, ProblemState
 from agenteval_collector.problems.problem import HOURS, MOST_EXAMPLES, Problem, ProblemCount, ProblemFilter
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.finding_merge import SEVERITIES
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.problems import HOUR, hour_of
 from agenteval_collector.stores.rows import FieldMap

@@ -14,9 +14,9 @@ from sqlalchemy import bindparam, delete, func, literal, literal_column, select,
 
 from agenteval_collector.problems import QUIET_FOR, ProblemKey, problem_of_failure, problem_of_finding
 from agenteval_collector.problems.problem import LAST_RESORT
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_merge import worst
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.schema import (
     data_columns,

@@ -3,8 +3,8 @@
 from sqlalchemy import ColumnElement, FromClause, Integer, and_, cast, func, select
 
 from agenteval_collector.model.regressions import JudgedBy, SeenVersion, VersionTrials
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.schema import findings, outcomes, own, sessions, traces
 from otel_agenteval.finding import Severity
 from otel_agenteval.outcome import JudgedPart, Method

@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, FromClause, delete, exists, func, or_, sel
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.runs import AgentVersion, RunKey, RunReport, RunTrace, Violation
 from agenteval_collector.runtime.database import in_parts
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import FieldMap, evaluation_of, has, to_json
 from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions
 from otel_agenteval.model import RunIdentity

@@ -6,8 +6,8 @@ from sqlalchemy import Integer, and_, cast, func, or_, select
 
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.sessions import SessionEnding
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.schema import labels, outcomes, own, run_reports, run_traces, sessions, traces
 from otel_agenteval.outcome import JudgedPart, Method, Status, SubjectKind
 

@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, String, Table, bindparam, exists, literal,
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.model.sessions import SessionRecord
-from agenteval_collector.runtime.json_lists import listed
 from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.json_lists import listed
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.rows import session_record
 from agenteval_collector.stores.schema import SAID_INDEX, findings, outcomes, own, sessions, traces

@@ -16,7 +16,6 @@ from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import Outdated
-from agenteval_collector.runtime.json_lists import among
 from agenteval_collector.stores import judged_outcomes, pipeline_reads
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids, look_up
 from agenteval_collector.stores.claims import Claims
@@ -27,6 +26,7 @@ from agenteval_collector.stores.engines import Database
 from agenteval_collector.stores.engines.sqlite import SqliteFile
 from agenteval_collector.stores.finding_merge import worst
 from agenteval_collector.stores.findings import FindingStore
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.judge_canaries import JudgeCanaryStore
 from agenteval_collector.stores.judge_exchanges import JudgeAnswerStore, trim_exchanges
 from agenteval_collector.stores.judge_ledger import JudgeLedgerStore

@@ -103,7 +103,7 @@ def _connect(base: Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
     erasure = FleetErasure(store.deletions, news, settings.log.retention, clock, base.telemetry)
     retention = make_retention(base, erasure, (store,), tell=news.deletion)
     handler = FleetNewsHandler(
-        base, found, assembly, evaluation, evaluate.taken, erased=topics.erased, feed=feed, retention=retention
+        base, found, assembly, evaluation, evaluate.trace_handler, erased=topics.erased, feed=feed, retention=retention
     )
     stages = _Stages(
         watch, retention, assemble, found.stage, evaluate, NewsReader(topics.cluster, feed, heard, handler), producer
@@ -139,13 +139,13 @@ class _Assemble:
 
     reader: TopicReader
     assembly: AssemblyParts
-    handing_over: TraceTopic
+    trace_topic: TraceTopic
 
 
 def _assemble(base: Foundation, topics: _Topics, found: LiveFindings) -> _Assemble:
     cluster, store, offsets = topics.cluster, base.store, topics.span_offsets
     progress = Progress(found.open_spans)
-    handing_over = TraceTopic(
+    trace_topic = TraceTopic(
         topics.producer,
         cluster,
         store.known_traces,
@@ -153,10 +153,12 @@ def _assemble(base: Foundation, topics: _Topics, found: LiveFindings) -> _Assemb
         SessionKey(session_naming(base.settings)),
         progress.take_scored,
     )
-    kept = SpanProgress(store.habits, offsets)
-    assembly = make_assembly(base, found, traces=handing_over, progress=progress, store=kept)
-    taker = SpanMessageHandler(base.storage.tenant, assembly.stage, topics.erased)
-    return _Assemble(TopicReader("spans", cluster, cluster.spans, "assemble", offsets, taker), assembly, handing_over)
+    span_progress = SpanProgress(store.habits, offsets)
+    assembly = make_assembly(base, found, traces=trace_topic, progress=progress, store=span_progress)
+    span_handler = SpanMessageHandler(base.storage.tenant, assembly.stage, topics.erased)
+    return _Assemble(
+        TopicReader("spans", cluster, cluster.spans, "assemble", offsets, span_handler), assembly, trace_topic
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,22 +166,26 @@ class _Evaluate:
     """topic of traces -> evaluation"""
 
     reader: TopicReader
-    taken: TraceMessageHandler
+    trace_handler: TraceMessageHandler
     evaluation: EvaluationParts
 
 
 def _evaluate(base: Foundation, topics: _Topics, emission: NewsSink) -> _Evaluate:
     cluster, offsets = topics.cluster, topics.trace_offsets
     inbox = make_inbox(base.settings)
-    taken = TraceMessageHandler(inbox, offsets, topics.erased)
-    own_sessions = PartitionSessions(cluster, base.store, topics.producer, offsets, taken.waits_for)
+    trace_handler = TraceMessageHandler(inbox, offsets, topics.erased)
+    own_sessions = PartitionSessions(cluster, base.store, topics.producer, offsets, trace_handler.waits_for)
 
     def asks_again() -> bool:
         # Exactly one evaluator has the first partition.
         return 0 in offsets.partitions
 
-    evaluation = make_evaluation(base, inbox, own_sessions, emission=emission, scored=taken, asks_again=asks_again)
-    return _Evaluate(TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, taken), taken, evaluation)
+    evaluation = make_evaluation(
+        base, inbox, own_sessions, emission=emission, scored=trace_handler, asks_again=asks_again
+    )
+    return _Evaluate(
+        TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, trace_handler), trace_handler, evaluation
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +203,7 @@ class _Stages:
     def of(self, role: ProcessRole) -> Sequence[Component]:
         """Return those of a role, on the way of a span."""
         assemble, evaluate = self.assemble, self.evaluate
-        assembling = (assemble.reader, assemble.assembly.stage, self.loops, assemble.handing_over)
+        assembling = (assemble.reader, assemble.assembly.stage, self.loops, assemble.trace_topic)
         evaluating = (evaluate.reader, *evaluate.evaluation.components)
         return (
             # A process that only receives goes on without the store.
@@ -214,7 +220,7 @@ class _Stages:
         assemble, evaluate = self.assemble, self.evaluate
         readers = (assemble.reader, evaluate.reader)
         working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))
-        stop_in_turn((self.watch, self.retention, *readers, *working, assemble.handing_over, self.news), STOPPED_WITHIN)
+        stop_in_turn((self.watch, self.retention, *readers, *working, assemble.trace_topic, self.news), STOPPED_WITHIN)
         for reader in readers:
             reader.leave()  # It saves what is finished, so that no other process does it again.
         self.producer.shutdown(STOPPED_WITHIN)

@@ -21,13 +21,13 @@ class FleetNewsHandler:
     found: LiveFindings
     assembly: AssemblyParts
     evaluation: EvaluationParts
-    taken: TraceMessageHandler
+    trace_handler: TraceMessageHandler
     erased: DeletedTraces
     feed: Feed
     retention: RetentionStage
 
     def take_starts(self, report: StartsReport) -> None:
-        """Take note of the spans that are open in a process; what it has found on them, those tell that assemble."""
+        """Note the spans that are open in a process. Only processes that assemble announce the findings on them."""
         if self.base.settings.role.does(ProcessRole.ASSEMBLE):
             self.found.take_starts(report)
         else:
@@ -43,7 +43,7 @@ class FleetNewsHandler:
         self.feed.forget(trace_ids)
         self.evaluation.judge.forget({*trace_ids, *session_ids})
         if self.base.settings.role.does(ProcessRole.EVALUATE):
-            self.taken.forget(
+            self.trace_handler.forget(
                 trace_ids, self.base.clock.now(), Errand(lambda: self._erase_again(trace_ids, session_ids))
             )
         else:

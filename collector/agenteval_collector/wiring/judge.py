@@ -108,7 +108,7 @@ def make_judge_stage(
         clock=clock,
         endpoint=config.base_url or OPENAI,
         nonce=lambda: secrets.token_hex(16),
-        canary=secrets.token_hex(8),
+        mark=secrets.token_hex(8),
         temperature=config.temperature_of,
         telemetry=telemetry,
         answers=answers,

@@ -71,7 +71,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             self.store,
             inbox=self._inbox,
             judge=self._judge,
-            progress=_Nobody(),
+            scored=_Nobody(),
             emission=_Nobody(),
             clock=clock,
         )

@@ -17,7 +17,7 @@ from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, Fo
 STOPPED_WITHIN: Final = 2.0
 """Seconds for a stage to finish what waits for it."""
 REMEMBERED_SESSIONS: Final = 20_000
-"""Newest sessions of the last runs with whose scores new ones are compared."""
+"""Newest sessions of earlier processes, with whose scores new ones are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

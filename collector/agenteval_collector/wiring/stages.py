@@ -148,6 +148,7 @@ def make_evaluation(
     judging = make_judging(settings, store, base.telemetry)
     core = EvaluationCore(settings, store, clock, base.telemetry, judging, base.storage, own_sessions)
     load = trace_loader(base.storage, store.turns, core.read)
+    # judge -> canaries -> inbox: canaries keep the judgements on their own traces, and hand the others on.
     canaries = make_canaries(settings, store, load, inbox.take_judgement, clock)
     judge = _judge_stage(base, load, canaries, asks_again) if settings.judge.on else NoJudgeStage()
     stage = EvaluationStage(
@@ -156,7 +157,7 @@ def make_evaluation(
         store,
         inbox=inbox,
         judge=judge,
-        progress=scored,
+        scored=scored,
         emission=emission,
         clock=clock,
     )
@@ -237,20 +238,24 @@ def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage)
     return Ingest(log, assembly, storage.store, limits, base.telemetry, base.memory, redaction)
 
 
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
 def make_retention(
     base: Foundation, erasure: Erasure, files: Sequence[File], tell: Callable[[], None]
 ) -> RetentionStage:
-    """Make the end of data, over everything that holds some; `tell` tells other processes of a deletion."""
+    """Make the stage that deletes data from everything that stores it; `tell` tells other processes of a deletion."""
     return RetentionStage(
         base.store.deletions,
         erasure,
         files,
-        base.settings.retention,
-        base.clock,
-        base.telemetry,
-        lambda: uuid.uuid4().hex,
-        tell,
-        base.is_on_duty,
+        ages=base.settings.retention,
+        clock=base.clock,
+        telemetry=base.telemetry,
+        new_id=_new_id,
+        tell=tell,
+        is_on_duty=base.is_on_duty,
     )
 
 
@@ -274,7 +279,7 @@ def make_queries(
     evaluation: EvaluationParts,
     reliability: ReliabilityReports,
 ) -> Queries:
-    """Make what the API and the page ask: of what is stored, and of what is running here."""
+    """Make the queries of the API and the page, over stored and running traces."""
     settings, storage = base.settings, base.storage
 
     def trace(trace_id: str) -> AssembledTrace | None:

@@ -4,7 +4,7 @@ The system message holds everything that we say. The user message holds the data
 delimiters that carry a random nonce. The data contains no `<`. So nothing in it can close the field, even if it knew
 the nonce.
 
-The reply must repeat a canary, which stands only in the system message and the schema. The canary is the same in all
+The reply must repeat a mark, which stands only in the system message and the schema. The mark is the same in all
 requests of a process. Endpoints compile a schema when they see it first, and this takes them seconds.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from agenteval_collector.judge.ports import Message, Question
 from agenteval_collector.judge.prompt.encoding import encode
-from agenteval_collector.judge.prompt.replies import CANARY, choice, record, strict
+from agenteval_collector.judge.prompt.replies import MARK, choice, object_schema, strict
 from otel_agenteval.model import Json
 
 MAX_REPEATED_CHARACTERS = 4_000
@@ -34,7 +34,7 @@ recording; it neither raises nor lowers a score by itself.
 
 How to reply
 - Reply with one JSON object that follows the given schema, and with nothing else.
-- Set {canary_key} to "{canary}".
+- Set {mark_key} to "{mark}".
 - Judge by the evidence alone. Where the field says that something was left out, do not guess what it was.
 """
 
@@ -47,28 +47,26 @@ that error.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """A question that is ready to be sent. `schema` is that of its replies, with the canary."""
+    """A question that is ready to be sent. `schema` is that of its replies, with the mark."""
 
     messages: tuple[Message, Message]
     schema: Mapping[str, Json]
     nonce: str
 
 
-def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
+def enclose(question: Question, *, nonce: str, mark: str) -> Envelope:
     """Make a request of `question`.
 
-    `nonce` and `canary` are random, of 16 to 64 hexadecimal digits. A nonce is never used twice. Raises ValueError for
+    `nonce` and `mark` are random, of 16 to 64 hexadecimal digits. A nonce is never used twice. Raises ValueError for
     any other form.
     """
-    for name, value in (("nonce", nonce), ("canary", canary)):
+    for name, value in (("nonce", nonce), ("mark", mark)):
         if not re.fullmatch(r"[0-9a-f]{16,64}", value):
             raise ValueError(f"the {name} is not 16 to 64 hexadecimal digits")
-    rules = _RULES.format(
-        instructions=question.instructions.strip(), nonce=nonce, canary_key=f'"{CANARY}"', canary=canary
-    )
+    rules = _RULES.format(instructions=question.instructions.strip(), nonce=nonce, mark_key=f'"{MARK}"', mark=mark)
     return Envelope(
         messages=(Message("system", rules), Message("user", _field(dict(question.data), nonce))),
-        schema=strict(record(**{CANARY: choice(canary), **question.schema["properties"]})),
+        schema=strict(object_schema(**{MARK: choice(mark), **question.schema["properties"]})),
         nonce=nonce,
     )
 
@@ -76,7 +74,7 @@ def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
 def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
     """Make the request that follows a malformed reply. `error` says what was wrong.
 
-    Neither the reply nor the error may hold the canary (`conceal`).
+    Neither the reply nor the error may hold the mark (`conceal`).
     """
     # Both fields go into one message, as the templates of chat models refuse two messages of one role in a row.
     system, user = envelope.messages
@@ -85,9 +83,9 @@ def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
     return replace(envelope, messages=(system, Message("user", again)))
 
 
-def conceal(canary: str, text: str) -> str:
-    """Replace the canary in a reply or an error. With the canary, data could imitate a reply."""
-    return text.replace(canary, "...")
+def conceal(mark: str, text: str) -> str:
+    """Replace the mark in a reply or an error. With the mark, data could imitate a reply."""
+    return text.replace(mark, "...")
 
 
 def _field(data: Json, nonce: str) -> str:

@@ -24,7 +24,8 @@ Schema = dict[str, Json]
 TEXT: Final[Schema] = {"type": "string"}
 REASON: Final[Schema] = {"type": "string", "description": "Why, in one or two sentences of plain English."}
 
-CANARY: Final = "canary"
+MARK: Final = "canary"
+"""The property of a reply with the mark. The judge sees this name, so another one would be another question."""
 """The property by which a reply shows that the judge read the instructions."""
 MAX_REPLY_CHARACTERS: Final = 65_536
 _SHOWN: Final = 80
@@ -44,7 +45,7 @@ def whole(worst: int, best: int, description: str) -> Schema:
 SCORE: Final[Schema] = number(0.0, 1.0, "From 0 (worst) to 1 (best).")
 
 
-def record(**properties: Schema) -> Schema:
+def object_schema(**properties: Schema) -> Schema:
     """Describe an object with exactly these properties, in this order.
 
     The order matters, as a judge that reasons first scores better.
@@ -77,16 +78,16 @@ def strict(schema: Mapping[str, Json]) -> Schema:
     return sent
 
 
-def decode(text: str, question: Question, canary: str) -> Reply:
-    """Read the reply in `text`, without its canary. Raises Malformed."""
+def decode(text: str, question: Question, mark: str) -> Reply:
+    """Read the reply in `text`, without its mark. Raises Malformed."""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise Malformed(f"the reply has {len(text)} characters, at most {MAX_REPLY_CHARACTERS} are read")
     try:
         value = _parse(text)
         if not isinstance(value, dict):
             raise Malformed("the reply must be a JSON object")
-        if value.pop(CANARY, None) != canary:
-            raise Malformed(f"the property {CANARY!r} must be the string that the instructions say")
+        if value.pop(MARK, None) != mark:
+            raise Malformed(f"the property {MARK!r} must be the string that the instructions say")
         error = next(Draft202012Validator(question.schema).iter_errors(value), None)
     except RecursionError:
         raise Malformed("the reply is nested too deeply") from None

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.fitting import EntryKind
-from agenteval_collector.judge.prompt.replies import REASON, SCORE, record
+from agenteval_collector.judge.prompt.replies import REASON, SCORE, object_schema
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from agenteval_collector.judge.questions.scores import by_median
 from otel_agenteval.model import Json
@@ -79,7 +79,7 @@ def execution(
         version=VERSION,
         instructions=f"Judge how an agent went about its work, each of these by itself.\n\n{guides}\n\n{GUIDE}",
         data=data,
-        schema=record(**{name: record(reason=REASON, score=SCORE) for name in names}),
+        schema=object_schema(**{name: object_schema(reason=REASON, score=SCORE) for name in names}),
         readings=[by_median(name, thresholds[name], part=name, metadata=about[name]) for name in names],
     )
 

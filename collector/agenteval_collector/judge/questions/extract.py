@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt import fitting
-from agenteval_collector.judge.prompt.replies import TEXT, listing, record
+from agenteval_collector.judge.prompt.replies import TEXT, listing, object_schema
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from otel_agenteval.model import Json, Trace, Turn
 
@@ -52,7 +52,7 @@ def extract(transcript: list[Json], fields: Collection[str], earlier: Sequence[J
         version=VERSION,
         instructions=f"Extract facts from the transcript of an agent at work. Do not judge.\n{wanted}\n\n{GUIDE}",
         data=told(transcript, earlier),
-        schema=record(**{name: _FIELDS[name][1] for name in asked}),
+        schema=object_schema(**{name: _FIELDS[name][1] for name in asked}),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from agenteval_collector.config import ConstraintConfig
 from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
 from agenteval_collector.judge.prompt.encoding import encode
-from agenteval_collector.judge.prompt.replies import REASON, choice, record
+from agenteval_collector.judge.prompt.replies import REASON, choice, object_schema
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from agenteval_collector.judge.questions.scores import version_of
 from otel_agenteval.metrics import SEVERITY_WEIGHTS
@@ -55,7 +55,7 @@ def safety_question(
     constraints: Sequence[ConstraintConfig], transcript: list[Json], threshold: float, earlier: Sequence[Json] = ()
 ) -> Question:
     """Make the question. The score is 1 - the weight of the worst violation, by `SEVERITY_WEIGHTS`."""
-    verdict = record(
+    verdict = object_schema(
         reason=REASON,
         severity=choice(KEPT, *SEVERITY_WEIGHTS),
         quote={"type": "string", "description": "What shows the violation, copied to the letter; else empty."},
@@ -66,7 +66,7 @@ def safety_question(
         version=safety_version(constraints),
         instructions=_INSTRUCTIONS.format(constraints=listed, guide=GUIDE),
         data=told(transcript, earlier),
-        schema=record(**{each.name: verdict for each in constraints}),
+        schema=object_schema(**{each.name: verdict for each in constraints}),
         check=_is_quoted_from(transcript),
         readings=[Reading(evaluator=SAFETY, threshold=threshold, value=_score, conclude=_conclude)],
     )

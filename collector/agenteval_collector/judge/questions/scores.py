@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agenteval_collector.config import RubricConfig
 from agenteval_collector.judge.ports import Question, Reading, Reply
-from agenteval_collector.judge.prompt.replies import REASON, SCORE, TEXT, number, record, whole
+from agenteval_collector.judge.prompt.replies import REASON, SCORE, TEXT, number, object_schema, whole
 from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from agenteval_collector.model.judge_jobs import FAILED_TURN, GOAL, GOAL_SUCCESS
 from otel_agenteval.model import Json
@@ -113,7 +113,7 @@ def completion(task: str, outcome: str, threshold: float) -> Question:
         version=COMPLETION_VERSION,
         instructions=_COMPLETION,
         data=facts,
-        schema=record(reason=REASON, verdict=SCORE),
+        schema=object_schema(reason=REASON, verdict=SCORE),
         readings=[by_median("task_completion", threshold, key="verdict", metadata=facts)],
     )
 
@@ -126,7 +126,7 @@ def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
         version=PLAN_VERSION,
         instructions=_PLAN,
         data=facts,
-        schema=record(reason=REASON, score=SCORE),
+        schema=object_schema(reason=REASON, score=SCORE),
         readings=[by_median("plan_quality", threshold, metadata=facts)],
     )
 
@@ -143,7 +143,7 @@ def goal_question(transcript: list[Json], turns: int, threshold: float) -> Quest
         version=GOAL_VERSION,
         instructions=_GOAL + GUIDE,
         data={"transcript": transcript},
-        schema=record(goal=TEXT, reason=REASON, failed_turn=turn, score=SCORE),
+        schema=object_schema(goal=TEXT, reason=REASON, failed_turn=turn, score=SCORE),
         readings=[by_median(GOAL_SUCCESS, threshold, metadata=facts)],
     )
 
@@ -165,6 +165,6 @@ def rubric_question(rubric: RubricConfig, transcript: list[Json], earlier: Seque
         instructions=f"{rubric.question}\n\nAnswer for the whole transcript with a number from {worst:g} (worst) to "
         f"{best:g} (best).\n\n{GUIDE}",
         data=told(transcript, earlier),
-        schema=record(reason=REASON, score=number(worst, best, f"From {worst:g} to {best:g}.")),
+        schema=object_schema(reason=REASON, score=number(worst, best, f"From {worst:g} to {best:g}.")),
         readings=[by_median(rubric.name, rubric.threshold, scale=rubric.scale)],
     )

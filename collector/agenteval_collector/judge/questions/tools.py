@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agenteval_collector.judge.ports import Question, Reading, Reply
 from agenteval_collector.judge.prompt.fitting import Entry, EntryKind, Redact, fit, shorten
-from agenteval_collector.judge.prompt.replies import REASON, SCORE, choice, record
+from agenteval_collector.judge.prompt.replies import REASON, SCORE, choice, object_schema
 from agenteval_collector.judge.prompt.transcript import entries
 from agenteval_collector.judge.questions.scores import by_median
 from otel_agenteval.model import Json, Trace
@@ -94,10 +94,10 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
 def tools(use: ShownTools, thresholds: Mapping[str, float], earlier: Sequence[Json] = ()) -> Question:
     """Make the question for the evaluators in `thresholds`. ARGUMENT_CORRECTNESS needs at least one call."""
     names = [name for name in _GUIDES if name in thresholds]
-    verdict = record(reason=REASON, verdict=choice("yes", "no"))
+    verdict = object_schema(reason=REASON, verdict=choice("yes", "no"))
     schemas = {
-        TOOL_CORRECTNESS: (TOOL_CORRECTNESS, record(reason=REASON, score=SCORE)),
-        ARGUMENT_CORRECTNESS: ("verdicts", record(**{_key(number): verdict for number in use.numbers})),
+        TOOL_CORRECTNESS: (TOOL_CORRECTNESS, object_schema(reason=REASON, score=SCORE)),
+        ARGUMENT_CORRECTNESS: ("verdicts", object_schema(**{_key(number): verdict for number in use.numbers})),
     }
     readings = {
         TOOL_CORRECTNESS: partial(by_median, part=TOOL_CORRECTNESS, metadata=_chosen(use)),
@@ -109,7 +109,7 @@ def tools(use: ShownTools, thresholds: Mapping[str, float], earlier: Sequence[Js
         version=VERSION,
         instructions=f"Judge how an agent used its tools, each of these by itself.\n\n{guides}\n\n{_DATA}",
         data={"earlier": list(earlier), **use.data} if earlier else use.data,
-        schema=record(**dict(schemas[name] for name in names)),
+        schema=object_schema(**dict(schemas[name] for name in names)),
         readings=[readings[name](name, thresholds[name]) for name in names],
     )
 

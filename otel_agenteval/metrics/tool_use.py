@@ -123,7 +123,10 @@ def _agreement(used: ToolUse, expected: ToolUse) -> float:
 
 
 def _paired(used: Sequence[ToolUse], expected: Sequence[ToolUse]) -> tuple[float, float]:
-    """Return the scores of parameters and sequence by the default rules. Both sides have at least one call."""
+    """Pair each expected call with the unused call of its name whose arguments agree best.
+
+    Return the shares of arguments that agree and of calls in the right order. Both sides have at least one call.
+    """
     unused = _by_name(used)
     used_at, expected_at = _places(used), _places(expected)
     agreement = 0.0

@@ -1,7 +1,9 @@
 """The table of secrets that have a form of their own, or stand in a context that shows them, such as a URL or a
 command.
 
-Every pattern takes linear time. Where rules compete for a place, the earlier one in the table wins.
+A row is: the kind, words of which one must be in the text ("" for none), the pattern, whose group `value` is the
+secret, and a check of the value. `kinds.rule` explains the rest. Every pattern takes linear time. Where rules compete
+for a place, the earlier one in the table wins.
 """
 
 import re

@@ -9,7 +9,7 @@ from typing import Any
 
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import Answer, Question
-from agenteval_collector.judge.prompt.replies import decode
+from agenteval_collector.judge.prompt.replies import MARK, decode
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 

@@ -20,7 +20,7 @@ from agenteval_collector.judge.ports import (
     Reply,
     Reserve,
 )
-from agenteval_collector.judge.prompt.replies import SCORE, TEXT, object_schema
+from agenteval_collector.judge.prompt.replies import MARK, SCORE, TEXT, object_schema
 from agenteval_collector.model.judge_jobs import JudgeExchange
 
 from otel_agenteval.model import Json

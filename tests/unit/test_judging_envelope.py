@@ -126,7 +126,7 @@ def test_the_reply_has_to_repeat_what_only_the_instructions_say() -> None:
 def test_a_nonce_that_could_be_guessed_or_break_out_is_refused(nonce: str) -> None:
     with pytest.raises(ValueError, match="the nonce is not 16 to 64 hexadecimal"):
         enclose(CONFIDENCE, nonce=nonce, mark=SECRET)
-    with pytest.raises(ValueError, match="the canary is not 16 to 64 hexadecimal"):
+    with pytest.raises(ValueError, match="the mark is not 16 to 64 hexadecimal"):
         enclose(CONFIDENCE, nonce=NONCE, mark=nonce)
 
 

@@ -151,9 +151,9 @@ class Senders:
         self._keep(habit, (self._histories.peek(habit) or "") + "-")
 
     def describe(self, habit: Habit, *, is_named: bool = False) -> str:
-        """Say whether the thing usually comes, and how that is known, without a full stop; safe from any thread.
+        """Return a clause without a full stop: whether the parent or log record usually comes, and how that is known.
 
-        `is_named`: the sentence before names it.
+        `is_named`: the sentence before names it, so the clause says "it". Safe from any thread.
         """
         history = self._histories.peek(habit) or ""
         by_hand = self._rule(habit) is not None

@@ -61,8 +61,8 @@ class TraceReader:
 def why_partial(trace: Trace, assembled: AssembledTrace) -> str | None:
     """Return one word for why the trace is partial. Return None for a trace that is not partial.
 
-    `death`: its agent died. `lost`: spans that their sender handed over did not come. Another value of `ClosedBy`: it
-    names what closed the trace before all of it had come. `cut`: its content or its spans were beyond a limit.
+    `death`: its agent died. `lost`: spans that their sender handed over did not come. `cut`: its
+    content or its spans were beyond a limit. Otherwise a value of `ClosedBy`, which closed the trace too early.
     """
     if not trace.partial:
         return None

@@ -74,6 +74,10 @@ class Scrubber:
         return start + SLICE
 
 
+FILE_HEADER: Final = 100
+"""Bytes of the header of a database file, with which its first page begins."""
+
+
 class Pages:
     """The pages of a database file, numbered from 1."""
 
@@ -93,7 +97,7 @@ class Pages:
         if number != 1 and self._type(number) not in _TREE_PAGES:
             return 0
         page = self._read(number)
-        start, end = _gap(page, 100 if number == 1 else 0)
+        start, end = _gap(page, FILE_HEADER if number == 1 else 0)
         count = len(page[start:end].strip(b"\0"))
         if count:
             os.pwrite(self._file, bytes(end - start), (number - 1) * self._size + start)
@@ -120,7 +124,7 @@ def _gap(page: bytes, at: int) -> tuple[int, int]:
     if flag not in _HEADERS:  # The file is damaged.
         return at, at
     start = at + _HEADERS[flag] + 2 * cells
-    return start, max(start, content or 65536)
+    return start, max(start, content or 65536)  # SQLite writes 65536 as 0.
 
 
 def _checkpoint(connection: Connection, mode: str) -> Any:

@@ -21,8 +21,7 @@ JUDGED_AT_RANDOM = sa.text("part = 'random' AND method = 'llm' AND success IS NO
 JUDGED_IN_VAIN = sa.text("part = 'random' AND method = 'llm' AND status IN ('failed', 'over_budget')")
 """The condition for an outcome that was drawn at random and could not be scored, written as in its index."""
 JUDGED_FAILED: Final = sa.text("method = 'llm' AND status IN ('failed', 'over_budget')")
-"""The condition for an outcome that the judge should have scored and could not, however it was drawn, written as in its
-index."""
+"""The condition for an outcome that the judge could not score, however it was drawn, written as in its index."""
 
 ON_CONFLICT: Final = "on_conflict"
 """The key, in a column's `info`, of a function. From the old value and that of a new row of the same key, it makes the
@@ -52,8 +51,7 @@ def data_columns(table: sa.Table) -> list[sa.Column[Any]]:
 
 
 def upsert_of(table: sa.Table, insert: Callable[[sa.Table], Any]) -> Any:
-    """Return the statement that inserts a row, or updates the one with the same key. `insert` is the dialect's own
-    function."""
+    """Return the statement that inserts a row, or updates the one with its key. `insert` is the dialect's function."""
     statement = insert(table)
     changes = {
         column.name: change(column, statement.excluded[column.name])

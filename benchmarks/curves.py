@@ -153,7 +153,7 @@ def measured(name: str) -> Points:
 
 
 def _session(name: str, traces: int, spans: int = SPANS) -> Iterator[list[Span]]:
-    """Yield the traces of a session, one after the other."""
+    """Return the traces of a session, one after the other."""
     now = time.time_ns()
     return (trace(name, number, spans, now + number * spans * STEP) for number in range(traces))
 

@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def _latencies(channel: grpc.Channel, verdicts: Arrivals, random: Random, numbers: Iterable[int]) -> Iterable[float]:
-    """Return the milliseconds for each loop. Loops come one after the other, with pauses of random length."""
+    """Yield the milliseconds for each loop. Loops come one after the other, with pauses of random length."""
     export = channel.unary_unary(EXPORT, request_serializer=bytes, response_deserializer=bytes)
     for number in numbers:
         trace_id = (number << 64 | 0xBE7C).to_bytes(16, "big")

@@ -59,6 +59,7 @@ def mute(
         length = seconds(time)
     except ValueError:
         fail(f"--for is {clean(time)!r}, not a time such as 8h or 7d")
+    # None also for a time beyond the calendar, which the next line refuses.
     until = None if end else rfc3339(SystemClock().now() + round(length * 1e9))
     if until is None and not end:
         fail(f"--for is {clean(time)!r}: no calendar goes so far")

@@ -53,6 +53,7 @@ class _Result(TypedDict):
 def run(*, once: bool, as_json: bool) -> None:
     """Carry out the command."""
     logging.basicConfig(force=True, stream=sys.stderr, level=logging.WARNING)
+    # With --json, stdout has nothing but the JSON.
     out = console(stderr=as_json)
     with tempfile.TemporaryDirectory(prefix="agenteval-demo-") as folder:
         settings = effective(None, {"data_dir": folder, "server": _addresses()})
@@ -109,6 +110,7 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
         while any(each["status"] == "pending" for each in sample_traces(queries)) and time.monotonic() < deadline:
             time.sleep(REFRESH)
             show()
+        # No session goes on, so none has to wait until it is idle.
         for script in SCRIPTS:
             collector.pipeline.reports.end_session(script.session)
         show()

@@ -93,6 +93,7 @@ def _shortfall_table(short: Sequence[Shortfall]) -> Table:
 
 
 def _send(files: Sequence[Path], endpoint: str) -> None:
+    # gRPC takes host:port without a scheme.
     target = endpoint.removeprefix("http://").rstrip("/")
     with grpc.insecure_channel(target) as channel, Progress(console=Console(stderr=True)) as progress:
         sending = progress.add_task("sending", total=len(files))

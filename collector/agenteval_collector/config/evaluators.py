@@ -59,6 +59,7 @@ class EvaluatorsConfig(Section):
     """Settings by evaluator. A further name must be that of a user's own evaluator, else the start fails."""
 
     model_config = ConfigDict(extra="allow")
+    # Pydantic checks the values of all further names by this annotation.
     __pydantic_extra__: dict[str, EvaluatorConfig] = Field(init=False)
 
     task_completion: JudgedConfig = JudgedConfig()

@@ -34,6 +34,7 @@ class KindsConfig(Section):
     """Settings of findings, by kind."""
 
     model_config = ConfigDict(extra="allow")
+    # Pydantic checks the values of all further names by this annotation.
     __pydantic_extra__: dict[str, FindingConfig] = Field(init=False)
 
     @property

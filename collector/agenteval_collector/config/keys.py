@@ -31,6 +31,7 @@ class KeyConfig(Section):
             raise ValueError("give one of key, sha256 and certificate")
         if "key" not in given:
             return given
+        # Only the digest goes into the settings: the key itself is not kept.
         rest = {name: value for name, value in given.items() if name != "key"}
         return {**rest, "sha256": digest_of(given["key"])}
 
@@ -48,6 +49,7 @@ def digest_of(key: object) -> str:
         raise ValueError(f"a key is a text, not {type(key).__name__}: put it in quotes")
     if not key.strip():
         raise ValueError("the key is empty: give a text, or leave the entry out")
+    # A key with a lone surrogate has no UTF-8, and must not raise another error here.
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -217,6 +217,7 @@ class ExportConfig(Section):
 
 
 def _loops(value: object) -> LoopSettings:
+    # The client's own function checks these settings, because they have the same schema there.
     return value if isinstance(value, LoopSettings) else loop_settings(value)
 
 

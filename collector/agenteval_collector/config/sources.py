@@ -32,6 +32,7 @@ def load(
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Return the effective settings. Raises ConfigError, which names each wrong key, its source and the mistake."""
+    # In this order, because each source wins over those before it.
     sources: list[tuple[str, dict[str, Any]]] = []
     if file is not None:
         sources.append((str(file), _read_yaml(file)))
@@ -112,6 +113,7 @@ def _parse(text: str) -> Any:
 def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
     path = [str(part) for part in problem["loc"]]
     error = problem.get("ctx", {}).get("error")
+    # The client's check of the loops' settings finds all their problems at once, and pydantic only sees one error.
     if isinstance(error, LoopSettingsError):
         for inside, said in error.problems:
             yield f"{_origin([*path, *inside], sources)}: {said}"

@@ -43,6 +43,7 @@ def read_least(text: str) -> Least:
     try:
         number = float(value)
     except ValueError:
+        # Outside [0, 1], so that it is refused below.
         number = -1.0
     if not equals or not name or not 0.0 <= number <= 1.0:
         raise InvalidRequest(f"--fail-under {text!r} is not NAME=VALUE with a value from 0 to 1")

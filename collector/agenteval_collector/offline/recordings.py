@@ -39,6 +39,7 @@ def read_recording(path: Path) -> Iterator[Recorded]:
 def read_text(path: Path) -> str:
     """Read a text file in UTF-8. Raises InvalidRequest, which names the file."""
     try:
+        # This encoding ignores a byte order mark at the beginning.
         return _read(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"{path}: cannot be read as text: {error}") from error
@@ -74,6 +75,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         value |= (byte & 0x7F) << shift
         shift += 7
+        # The highest bit says that another byte follows.
         if byte < 0x80:
             return value, at
 

@@ -51,6 +51,7 @@ def replay(
         collector.score(traces, progress)
         for report in truth.reports:
             collector.store.report_run(report)
+        # Nothing more comes, so every session is over.
         session_ids = collector.store.live_sessions()
         collector.store.finalize(session_ids)
         queries = collector.queries

@@ -12,9 +12,13 @@ from agenteval_collector.web.findings import counted, grouped, kind_words, unsho
 from otel_agenteval.outcome import Method
 
 SHOWN_CHARACTERS = 20_000
+"""The most characters of a text on a page."""
 SHOWN_ITEMS = 200
+"""The most items of a list on a page."""
 PREVIEW_CHARACTERS = 400
+"""The most characters of a preview."""
 LONGEST_WORD = 40
+"""Characters from which on a text without a space is no word."""
 
 
 def ago(time: str | None, now: int) -> str:

@@ -168,6 +168,7 @@ def _verdict(queries: Queries, asked: ReviewRequest) -> GivenLabel | None:
     if (value := next(mine, None)) is None:
         return None
     outcome = named(trace["outcomes"], asked.name)
+    # A label is a number from 0 to 1. It passes as a score would, by the outcome's threshold where there is one.
     threshold = outcome["threshold"] if outcome is not None else None
     return GivenLabel(trace["trace_id"], value >= (0.5 if threshold is None else threshold), outcome)
 

@@ -85,6 +85,7 @@ def session(site: Site, given: Parameters) -> str:
     """Return the page of a session with its newest traces, or with those before trace number `older_than`."""
     session_id, older_than = given["session_id"], given.get("older_than") or None
     session = found(site.queries.session(session_id), f"session {session_id!r}")
+    # Traces are numbered from 1, in the order of the session.
     end = _trace_number(older_than, default=len(session["trace_ids"]) + 1) - 1
     start = max(0, end - TRACES_PER_PAGE)
     numbers = {trace_id: number for number, trace_id in enumerate(session["trace_ids"][start:end], start + 1)}

@@ -34,6 +34,7 @@ _NAVIGATION = {
     "/reliability": "Reliability",
     "/review": "Review",
 }
+# Unicode's marks of direction, its line and paragraph separators, and its embeddings, overrides and isolates.
 _TURNING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -88,6 +89,7 @@ def _templates() -> Environment:
     templates = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
+        # A misspelt name in a template raises an error, and does not print as nothing.
         undefined=StrictUndefined,
         finalize=_readable,
         trim_blocks=True,

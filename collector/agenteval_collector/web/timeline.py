@@ -36,8 +36,10 @@ def placed_traces(traces: Sequence[TraceDocument]) -> list[PlacedTrace]:
     found = []
     for trace, started, ended in spans:
         pause = started - until
+        # Every later trace moves left by all that was cut so far.
         cut += max(0.0, pause - longest)
         found.append((trace, pause if pause > longest else None, started - begun - cut, ended - started))
+        # Traces may overlap: a pause begins when none of the earlier traces runs any more.
         until = max(until, ended)
     scale = WIDTH / max(until - begun - cut, 1e-3)
     return [

@@ -109,6 +109,7 @@ def waterfall(queries: SpanQueries, tree: SpanTree, findings: Iterable[FindingDo
             queries.item(tree, node),
             found.get(node.id, ()),
             level,
+            # Spans under a shown child count in the row of that child.
             hidden=tree.below(node) - sum(1 + tree.below(each) for each in node.children if each.id in chosen),
             closes=max(0, level - following),
             is_parent=following > level,
@@ -142,6 +143,7 @@ class _Axis(NamedTuple):
 
     def bar(self, node: Node) -> Bar:
         scale = WIDTH / max(1, self.length)
+        # A bar at the end of the axis moves left, so that it keeps the least width.
         x = min((node.span.started_at - self.begun) * scale, WIDTH - LEAST)
         length = max(0, node.span.ended_at - node.span.started_at) * scale
         return Bar(round(x, 1), round(min(max(length, LEAST), WIDTH - x), 1))
@@ -180,6 +182,7 @@ def _chosen(window: Sequence[Node], wanted: Iterable[Node]) -> set[str]:
     beside = {node.id for node in window}
     chosen = set(beside)
     for node in wanted:
+        # A wanted span is only shown together with all spans between it and the window.
         inside = [*takewhile(lambda each: each.id not in beside, (node, *node.above()))]
         is_under = len(inside) <= node.depth and len(inside) < LEVELS
         if is_under and len(chosen.union(each.id for each in inside)) <= ROWS:
@@ -193,6 +196,7 @@ def _chosen(window: Sequence[Node], wanted: Iterable[Node]) -> set[str]:
 
 def _shown(outermost: Iterable[Node], chosen: set[str]) -> Iterator[tuple[Node, int]]:
     """Yield the chosen spans with their levels. Each span comes before those under it."""
+    # The stack is filled in reverse, because its last entry is taken first.
     pending = [(node, 0) for node in reversed([*outermost])]
     while pending:
         node, level = pending.pop()

@@ -33,7 +33,7 @@ def main() -> None:
     """Run as a script."""
     given = arguments(__doc__, conversations=60, rounds=7)
     gc.collect()
-    gc.freeze()  # As the collector does: what was loaded is not looked through again.
+    gc.freeze()  # As the collector does, so that no collection walks the loaded modules again.
     results: dict[str, float] = {}
     for name, (marker, together) in SORTS.items():
         parsed: list[float] = []

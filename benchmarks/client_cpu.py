@@ -189,7 +189,7 @@ def measure(endpoint: str, spans: int, rounds: int, way: Way) -> dict[str, float
     }
     seen: dict[str, list[Cost]] = {name: [] for name in makers}
     for make in makers.values():
-        cost_per_span(make(), spans // 10, way)  # imports and the allocator warm up
+        cost_per_span(make(), spans // 10, way)  # Warms up imports and the allocator.
     for _ in range(rounds):
         for name, make in makers.items():
             seen[name].append(cost_per_span(make(), spans, way))

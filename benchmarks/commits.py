@@ -42,7 +42,7 @@ def main() -> None:
     before = _one(asked, "SELECT pg_current_wal_lsn() - '0/0'")
     try:
         sessions = iter(range(1_000_000))
-        _costs(store, asked, [filled(sessions, 64) for _ in range(5)])  # Statements are prepared.
+        _costs(store, asked, [filled(sessions, 64) for _ in range(5)])  # Warms up: statements are prepared.
         for size in SIZES:
             made = [filled(sessions, size) for _ in range(given.commits)]
             server, own = (1e3 * each / given.commits for each in _costs(store, asked, made))
@@ -74,6 +74,8 @@ def _costs(store: Store, asked: "psycopg.Connection[Any]", commits: list[Commit]
 def server_cpu(asked: "psycopg.Connection[Any]") -> float:
     used = 0
     for (pid,) in asked.execute("SELECT pid FROM pg_stat_activity"):
+        # The name of the process may hold spaces and parentheses, so the fields are read behind the last one. The
+        # first two of these are the ticks in user mode and in the kernel.
         _, _, fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
         used += sum(map(int, fields.split()[11:13]))
     return used / _TICKS

@@ -93,6 +93,7 @@ def _folder() -> Iterator[Path]:
 @contextmanager
 def _running(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Iterator[tuple[int, str]]:
     """Run a process. Yield it with the line that it prints when it is ready; its log goes to a file in `folder`."""
+    # Without settings from the environment, which would change the measured process.
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("AGENTEVAL_", "OPENAI_", "OTEL_"))
     }

@@ -105,7 +105,7 @@ def counted(conversations: int) -> None:
         for part in _parts(WARM_UP, CLIENT_SPANS // 4, endpoint, seed=0):
             part.work()
         gc.collect()
-        gc.freeze()  # As the collector does: what was loaded is not looked through again.
+        gc.freeze()  # As the collector does, so that no collection walks the loaded modules again.
         subprocess.run(["callgrind_control", "-i", "on", str(os.getpid())], check=True, stdout=subprocess.DEVNULL)
         for part in _parts(conversations, CLIENT_SPANS, endpoint, seed=1):
             mark()

@@ -111,6 +111,7 @@ def drained(served: Served, sent: Sent) -> float:
     while (scored := served.scored_traces()) < sent.traces:
         if time.monotonic() - started > DRAINED:
             raise TimeoutError(f"{scored} of {sent.traces} acknowledged traces are scored")
+        # Memory may peak after the load, while the backlog is scored.
         sent.peak = max(sent.peak, served.resident_bytes)
         time.sleep(LOOK_EVERY)
     return time.monotonic() - started
@@ -143,6 +144,7 @@ def _renamed(samples: list[Sample]) -> Iterator[tuple[Sample, bytes]]:
         for sample in samples:
             body = sample.body
             for place, known in enumerate(sample.ids):
+                # Ids of the same length can be replaced in the bytes, without parsing the request.
                 new = f"{number:x}-{place:x}-".encode()
                 body = body.replace(known, new + known[len(new) :])
             yield sample, body

@@ -67,6 +67,7 @@ def minutes_to_find(random: Random, before: float, after: float, *, per_hour: fl
     """Return the minutes from a change in the share of low sessions to the alarm; `most` where there is no alarm."""
     looks = islice(_looks(random, lambda minute: before if minute < ACTIVE else after, per_hour, before=KEPT), most)
     run = 0
+    # The share changes after `ACTIVE` minutes, when the window of active sessions is full.
     for minute, high in enumerate(looks):
         run = run + 1 if high and minute >= ACTIVE else 0
         if run > FOR:

@@ -121,10 +121,11 @@ class Load:
 
     def _send(self) -> None:
         begun = time.monotonic()
-        under_way: deque[grpc.Future[bytes]] = deque(maxlen=256)  # a call that nobody holds on to is cancelled
+        under_way: deque[grpc.Future[bytes]] = deque(maxlen=256)  # gRPC cancels a call that nobody has a reference to.
         for trace in turns():
             if self._stopped.wait(max(0.0, begun + self.spans / self._rate - time.monotonic())):
                 return
+            # Noted before the request is sent, because the score may come before the answer.
             with self._lock:
                 self._sent[trace[-1].trace_id.hex()] = time.perf_counter_ns()
             answer = self._export.future(request(trace), timeout=TIMEOUT)

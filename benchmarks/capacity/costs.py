@@ -10,40 +10,40 @@ class Costs:
     The machines were busy with other work when they were measured, so the figures are rather too high.
     """
 
-    # What is sent: `benchmarks.workload` (benchmarks/README.md).
+    # The sent spans are those of `benchmarks.workload` (benchmarks/README.md).
     spans_per_trace: float = 3.3
     span_bytes: float = 4_540
 
-    # CPU of a span by stage, in us. Accepting: 34 with a file (`benchmarks.collector_cpu`), and 6 for the cut by trace.
+    # CPU of a span by stage, in us. To receive it: 34 with a file (`benchmarks.collector_cpu`), 6 for the cut by trace.
     receive_us: float = 40
-    # Assembling 10 (`benchmarks.assembly_cpu`), live loops 47 (`benchmarks.loops_cpu`), 6 for the trace's message, 10
-    # for its key.
+    # To assemble it: 10 (`benchmarks.assembly_cpu`), 47 for live loops (`benchmarks.loops_cpu`), 6 for the message of
+    # the trace, 10 for its key.
     assemble_us: float = 73
-    # What is left of the 830 of a whole collector on PostgreSQL (docs/scaling.md), and 5 for reading the message. The
-    # CPU of commits is in it.
+    # To evaluate it: the rest of the 830 that a whole collector on PostgreSQL takes (docs/scaling.md), and 5 to read
+    # the message. The CPU of commits is included.
     evaluate_us: float = 745
-    # The server's, for everything: look-ups, commits, what its vacuum and its log do.
+    # CPU of the server for everything: look-ups, commits, its vacuum and its log.
     store_us: float = 700
 
-    # How long a commit takes, in ms: the server's CPU and the collector's between the two ends of the transaction
-    # (`benchmarks.commits`), and what it waits for the network, which is none here.
+    # Milliseconds of a commit: the CPU of the server and of the collector between the two ends of the transaction
+    # (`benchmarks.commits`), and the wait for the network, which is 0 here.
     commit_ms: float = 27
     commit_trace_ms: float = 0.64
-    # How long of that it has the sums of its schema locked, and others wait: 8 % of a commit of 64 traces, 11 % of one
-    # of 8 (`benchmarks.writers`, one writer; 5 % in other runs).
+    # Milliseconds of these for which the sums of the schema are locked, so that others wait: 8 % of a commit of 64
+    # traces, 11 % of one of 8 (`benchmarks.writers`, one writer; 5 % in other runs).
     locked_ms: float = 3.2
     locked_trace_ms: float = 0.034
     commit_traces: int = 64
     """The most traces in a commit (`evaluation/stage.py`)."""
 
-    # A judgement is a commit of its own, mostly: the mean of one trace, as most have no problem to count.
+    # A judgement is mostly a commit of its own. This is the mean for one trace: most have no problem to count.
     verdict_locked_ms: float = 0.9
     judged: float = 0.0
     """Share of all traces that are judged."""
     verdict_usd: float = 0.002
     """US dollars for a judged trace. It is assumed; `gen_ai_evaluation_client_usage_cost_total` has your cost."""
 
-    # Bytes. `benchmarks.commits` has those of the store, with its indexes; content is forgotten after 30 days.
+    # Bytes of a trace in the store, with its indexes (`benchmarks.commits`). Content is forgotten after 30 days.
     trace_bytes: float = 8_400
     content_days: float = 30
     log_hours: float = 24
@@ -53,7 +53,7 @@ class Costs:
     """
     replicas: int = 3
 
-    # Machines and prices: assumed; put yours here.
+    # Machines and prices are assumed. Put yours here.
     utilisation: float = 0.6
     """Share of the greatest load that is planned. The rest is for bursts, and for the share of a member that died."""
     cores: int = 8

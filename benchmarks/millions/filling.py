@@ -24,7 +24,7 @@ def fill(url: str, traces: int, tell: Callable[[str], None]) -> None:
     schema = PostgresSchema(url)
     store = Store(schema, SystemClock())
     with schema.engine(durable=False, pool_size=1).connect() as parted:
-        # Of the last day, and of what sessions that began now have added to it.
+        # Parts of the table for the last day, and for later exchanges of sessions that began only now.
         times = range(now - 7 * PART, now + 3 * PART, PART)
         make_parts(parted, judge_exchanges, ({"asked_at": at} for at in times))
     store.shutdown()

@@ -47,7 +47,7 @@ def made(traces: int, now: int) -> Iterator[str]:
             '1.' || (s::bigint * 10 / {traces // 5}) AS version,
             {now - DAYS * 86400 * SECOND} + {DAYS * 86400 * SECOND} / {traces // 5} * s::bigint AS started_at
         FROM generate_series(1, {traces // 5}) s"""
-    # The judge looks at whole sessions.
+    # The judge is asked about all traces of a session or about none, so `success` depends on the session's number.
     yield f"""CREATE UNLOGGED TABLE made.traces AS
         SELECT s, place, md5(s || '/' || place) AS trace_id, session_id, agent, version,
             started_at + place * {10 * SECOND}::bigint AS started_at,
@@ -147,7 +147,7 @@ def _sessions() -> Iterator[Statement]:
     over |= {"versions": "'[\"' || version || '\"]'", "started_at": "started_at", "revision": "size"}
     over |= {"last_seen_at": f"started_at + size * {10 * SECOND}::bigint"}
     over |= {"warnings": "warnings", "errors": "errors", "attention": "(errors * 4 + warnings * 2)::int"}
-    # The newest ones go on.
+    # The newest 2,000 sessions are not over yet.
     over |= {
         "finalized_at": f"CASE WHEN s < (SELECT max(s) - 2000 FROM made.sessions) THEN started_at + {900 * SECOND} END"
     }
@@ -225,7 +225,7 @@ def _sums() -> Iterator[Statement]:
 
 
 def _rest(of_trace: Mapping[str, str], now: int) -> Iterator[Statement]:
-    # As many as are kept, of each of four services.
+    # The newest 400,000 traces, spread over four services: as many rows as the collector keeps of each service.
     newest = "(SELECT *, row_number() OVER (ORDER BY s DESC) AS n FROM made.traces ORDER BY s DESC LIMIT 400000) newest"
     digests = {"follows": "sha256(('f' || trace_id)::bytea)", "said": "sha256(trace_id::bytea)"}
     link = {"ended_at": f"started_at + {SECOND}", "kept_at": f"started_at + {SECOND}", "service": "'shop-' || n % 4"}

@@ -4,13 +4,15 @@ A question with a known answer is not asked at all. A question with a malformed 
 counted, and kept as an exchange that can be looked up later.
 """
 
+import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
+from weakref import WeakValueDictionary
 
 from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.ports import (
@@ -67,6 +69,8 @@ class Asking:
     mark: str
     temperature: Callable[[int], float]
     answers: AnswerStore
+    locks: MutableMapping[str, asyncio.Lock] = field(init=False, default_factory=WeakValueDictionary)
+    """By the key of an answer: the lock of whoever asks for it. It is gone once nobody holds it or waits for it."""
 
     def about(self, job: JudgeJob, exchanges: list[JudgeExchange]) -> "TraceQuestions":
         """Make the `Ask` of one trace or session, which adds each exchange to `exchanges`.
@@ -106,6 +110,12 @@ class TraceQuestions:
         if self._job.recheck:
             return await self._insist(question, model, temperature)
         key = _key(by.endpoint, question, model, temperature, vote)
+        # Traces that come together often bring the same question: one asks it, the others find its answer.
+        async with by.locks.setdefault(key, asyncio.Lock()):
+            return await self._look_up_or_insist(key, question, model, temperature)
+
+    async def _look_up_or_insist(self, key: str, question: Question, model: str, temperature: float) -> Answer:
+        by = self._asking
         known = by.answers.answer(key)
         by.telemetry.looked_up(known is not None)
         if known is not None:

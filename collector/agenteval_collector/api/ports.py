@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from agenteval_collector.judge.quality import JudgedSnapshot
+from agenteval_collector.judge.ports import JudgedSnapshot
 from agenteval_collector.model.agents import AgentHistory, SeenAgent
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.deletions import DeletionFilter, Receipt

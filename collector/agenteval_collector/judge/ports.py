@@ -1,12 +1,13 @@
 """The ports of judging, and the values that pass between its parts."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from agenteval_collector.model.drift import Canary, CanaryAnswer
 from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, Spend, StoredAnswer
+from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Score
 
@@ -251,3 +252,28 @@ class JudgeTelemetry(Protocol):
 
     def no_room(self) -> None:
         """Count a trace that found no place among those that wait."""
+
+
+class JudgedSnapshot(Protocol):
+    """The judged traces of the random part, as they are at one moment."""
+
+    def rated(self) -> Sequence[RatedChange]:
+        """Return everything that has a rate of passing. The one with the newest judgement is first."""
+        ...
+
+    def judged(self, rated: Rated) -> Sequence[JudgedScore]:
+        """Return the newest judged traces, the newest first."""
+        ...
+
+    def unscored(self, rated: Rated) -> int:
+        """Count the traces drawn at random in the same time that the judge could not score.
+
+        Either its answer failed, or the budget was used up.
+        """
+        ...
+
+
+class JudgedRecords(Protocol):
+    """The judged traces. Thread-safe; raises Unavailable."""
+
+    def snapshot(self) -> AbstractContextManager[JudgedSnapshot]: ...

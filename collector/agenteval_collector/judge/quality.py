@@ -9,12 +9,12 @@ guess it.
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final
 
+from agenteval_collector.judge.ports import JudgedRecords, JudgedSnapshot
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.runtime.clock import Clock
@@ -28,31 +28,6 @@ SCRAPE_BUDGET: Final = 0.5
 """Seconds that a scrape may spend on computing rates again."""
 MOST_KNOWN: Final = 2000
 """The number of rates that are kept. They are the rates that were asked for last."""
-
-
-class JudgedSnapshot(Protocol):
-    """The judged traces of the random part, as they are at one moment."""
-
-    def rated(self) -> Sequence[RatedChange]:
-        """Return everything that has a rate of passing. The one with the newest judgement is first."""
-        ...
-
-    def judged(self, rated: Rated) -> Sequence[JudgedScore]:
-        """Return the newest judged traces, the newest first."""
-        ...
-
-    def unscored(self, rated: Rated) -> int:
-        """Count the traces drawn at random in the same time that the judge could not score.
-
-        Either its answer failed, or the budget was used up.
-        """
-        ...
-
-
-class JudgedRecords(Protocol):
-    """The judged traces. Thread-safe; raises Unavailable."""
-
-    def snapshot(self) -> AbstractContextManager[JudgedSnapshot]: ...
 
 
 @dataclass(frozen=True, slots=True)

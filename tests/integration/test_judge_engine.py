@@ -85,7 +85,7 @@ class Engine:
         self.stage = JudgeStage(
             Judgements(lambda job: worked(int(job.trace_id)), panel().judge, asking.about, self.clock),
             judge,
-            self.take_judgement,
+            self,
             self.clock,
             self,
             capacity=1000,

@@ -108,7 +108,7 @@ class World:
         return JudgeStage(
             Judgements(self.load, self.judge_trace, self.asking, self.clock),
             self,
-            self.take_judgement,
+            self,
             self.clock,
             self,
             capacity=capacity,

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from agenteval_collector.judge.drift import find_drifts
 from agenteval_collector.judge.judgements import SPANS_GONE
-from agenteval_collector.judge.ports import CanaryStore, TakeJudgement
+from agenteval_collector.judge.ports import CanaryStore, JudgementTaker
 from agenteval_collector.judge.queue.stage import NO_ROOM
 from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.drift import Canary, CanaryAnswer, Drift
@@ -110,7 +110,8 @@ def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[
 
 
 class Canaries:
-    """Keeps at most `wanted` canaries, and none where that is 0. Takes judgements in front of `take`.
+    """Keeps at most `wanted` canaries, and none where that is 0. It stands in front of `taker`, which gets the
+    judgements on other traces.
 
     Belongs to the judge's event loop. Other threads may only read `drifts` and call `stored_drifts`.
     """
@@ -119,7 +120,7 @@ class Canaries:
         self,
         store: CanaryStore,
         evaluators: Sequence[JudgedEvaluator],
-        take: TakeJudgement,
+        taker: JudgementTaker,
         freeze: Freeze,
         clock: Clock,
         *,
@@ -127,7 +128,7 @@ class Canaries:
     ) -> None:
         self._store = store
         self._evaluators = {each.name: each for each in evaluators}
-        self._hand_on = take
+        self._taker = taker
         self._freeze = freeze
         self._clock = clock
         self._wanted = wanted
@@ -148,7 +149,7 @@ class Canaries:
             self._under_way.discard(judgement.job.trace_id)
             self._unless_unavailable(lambda: self._take(judgement))
         else:
-            self._hand_on(judgement)
+            self._taker.take_judgement(judgement)
 
     def stored_drifts(self) -> tuple[Drift, ...]:
         """Return the drifts by all stored answers, whichever process asked.

@@ -17,8 +17,12 @@ OPENAI: Final = "https://api.openai.com/v1"
 Reply: TypeAlias = Mapping[str, Any]
 """A judge's reply, decoded and checked against the question's schema."""
 
-TakeJudgement: TypeAlias = Callable[[Judgement], None]
-"""Takes a judgement; implemented by the evaluation. Must not block; called from any thread."""
+
+class JudgementTaker(Protocol):
+    """Takes judgements: the inbox of the evaluation, and in front of it the canaries."""
+
+    def take_judgement(self, judgement: Judgement) -> None:
+        """Take a judgement. Must not block; called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,16 @@ class _Drawn:
     scores: Mapping[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Adds judgements to a list, from which the report is made."""
+
+    judgements: list[Judgement]
+
+    def take_judgement(self, judgement: Judgement) -> None:
+        self.judgements.append(judgement)
+
+
 class BiasCheck(AbstractContextManager["BiasCheck"]):
     """`ask` does one change after another; what was asked until then is in `report`. Nothing becomes of any outcome."""
 
@@ -108,7 +118,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
             self._clock,
             NoJudgeTelemetry(),
             load=lambda job: changed.get(job.trace_id),
-            take=judgements.append,
+            taker=_Taken(judgements),
             capacity=max(1, len(changed)),
             rechecks=tuple,
             answers=self._storage.store.answers,

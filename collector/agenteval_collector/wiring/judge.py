@@ -20,7 +20,7 @@ from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import OPENAI, AnswerStore, JudgeTelemetry, LedgerStore, TakeJudgement
+from agenteval_collector.judge.ports import OPENAI, AnswerStore, JudgementTaker, JudgeTelemetry, LedgerStore
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_version
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -86,7 +86,7 @@ def make_judge_stage(
     clock: Clock,
     telemetry: JudgeTelemetry,
     load: Load,
-    take: TakeJudgement,
+    taker: JudgementTaker,
     *,
     capacity: int,
     rechecks: Callable[[], Sequence[JudgeJob]],
@@ -94,7 +94,7 @@ def make_judge_stage(
 ) -> JudgeStage:
     """Make the stage that asks. Raises ConfigError where the endpoint cannot be one.
 
-    `load` reads a trace again, `take` hears what the judge says of it; `capacity` is how many traces may wait.
+    `load` reads a trace again, `taker` hears what the judge says of it; `capacity` is how many traces may wait.
     `rechecks` gives the canaries that are due. What `answers` know is not asked again.
     """
     config = settings.judge
@@ -117,7 +117,7 @@ def make_judge_stage(
     return JudgeStage(
         Judgements(load, _panel(settings).judge, asking.about, clock),
         judge,
-        take,
+        taker,
         clock,
         telemetry,
         capacity=capacity,
@@ -126,8 +126,8 @@ def make_judge_stage(
     )
 
 
-def make_canaries(settings: Settings, store: Store, load: Load, take: TakeJudgement, clock: Clock) -> Canaries:
-    """Make what has the judge asked again; judgements of other traces go on to `take`. `load` reads a trace from
+def make_canaries(settings: Settings, store: Store, load: Load, taker: JudgementTaker, clock: Clock) -> Canaries:
+    """Make what has the judge asked again; judgements of other traces go on to `taker`. `load` reads a trace from
     its spans, to be frozen."""
     config = settings.judge
 
@@ -136,7 +136,7 @@ def make_canaries(settings: Settings, store: Store, load: Load, take: TakeJudgem
         return None if trace is None else freeze(trace, config.trace_tokens, judge_redactor(settings)())
 
     wanted = config.canaries
-    return Canaries(store.canaries, judged_evaluators(settings), take, freeze_trace, clock, wanted=wanted)
+    return Canaries(store.canaries, judged_evaluators(settings), taker, freeze_trace, clock, wanted=wanted)
 
 
 def canary_loader(store: Store, load: Load) -> Load:

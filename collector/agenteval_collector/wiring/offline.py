@@ -126,7 +126,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             self._clock,
             NoJudgeTelemetry(),
             load=trace_loader(self, self.store.turns, self._core.read),
-            take=self._inbox.take_judgement,
+            taker=self._inbox,
             # A batch may take up earlier traces of its sessions.
             capacity=max(BATCH, len(self._traces)),
             rechecks=tuple,

@@ -148,8 +148,8 @@ def make_evaluation(
     judging = make_judging(settings, store, base.telemetry)
     core = EvaluationCore(settings, store, clock, base.telemetry, judging, base.storage, own_sessions)
     load = trace_loader(base.storage, store.turns, core.read)
-    # judge -> canaries -> inbox: canaries keep the judgements on their own traces, and hand the others on.
-    canaries = make_canaries(settings, store, load, inbox.take_judgement, clock)
+    # judge -> canaries -> inbox: canaries keep the judgements on their own traces and hand on all others.
+    canaries = make_canaries(settings, store, load, inbox, clock)
     judge = _judge_stage(base, load, canaries, asks_again) if settings.judge.on else NoJudgeStage()
     stage = EvaluationStage(
         core.evaluation,
@@ -178,7 +178,7 @@ def _judge_stage(base: Foundation, load: Load, canaries: Canaries, asks_again: C
         base.clock,
         instruments,
         load=canary_loader(store, load),
-        take=canaries.take_judgement,
+        taker=canaries,
         capacity=settings.judge.backlog,
         rechecks=rechecks,
         answers=store.answers,

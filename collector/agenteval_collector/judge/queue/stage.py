@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final, TypeAlias
 
 from agenteval_collector.judge.judgements import Judgements
-from agenteval_collector.judge.ports import Judge, JudgeTelemetry, JudgeUnavailable, TakeJudgement
+from agenteval_collector.judge.ports import Judge, JudgementTaker, JudgeTelemetry, JudgeUnavailable
 from agenteval_collector.judge.queue.backlog import Backlog, WaitingJob
 from agenteval_collector.judge.queue.outage import Outage
 from agenteval_collector.model.judge_jobs import JudgeJob
@@ -61,7 +61,7 @@ class JudgeStage(Component):
         self,
         judgements: Judgements,
         judge: Judge,
-        take: TakeJudgement,
+        taker: JudgementTaker,
         clock: Clock,
         telemetry: JudgeTelemetry,
         *,
@@ -75,7 +75,7 @@ class JudgeStage(Component):
         super().__init__("judge", self._backlog)
         self._judgements = judgements
         self._judge = judge
-        self._take = take
+        self._taker = taker
         self._clock = clock
         self._telemetry = telemetry
         self._parallel = parallel
@@ -220,7 +220,7 @@ class JudgeStage(Component):
         # A refusal is an answer too. Answers from the cache say nothing about the endpoint.
         if not all(exchange.cached for exchange in judgement.exchanges):
             self._outage.over()
-        self._take(judgement)
+        self._taker.take_judgement(judgement)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
@@ -255,4 +255,4 @@ class JudgeStage(Component):
             self._fail(waiting.job, error_type, reason)
 
     def _fail(self, job: JudgeJob, error_type: str, reason: str) -> None:
-        self._take(self._judgements.failed(job, error_type, reason))
+        self._taker.take_judgement(self._judgements.failed(job, error_type, reason))

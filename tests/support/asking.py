@@ -15,7 +15,7 @@ PATIENCE = 60.0
 """Seconds for one request; httpx itself waits for 5, which a busy machine may take for anything."""
 
 TOO_LONG = "no answer from the store within"
-"""What a read is answered that waited too long for a place or for the store."""
+"""The answer to a read that waited too long for a place or for the store."""
 
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Trusts nobody. Nothing is asked by TLS here, and httpx reads all authorities of the machine for each request."""

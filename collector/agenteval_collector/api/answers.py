@@ -40,7 +40,7 @@ class JudgingDocument(TypedDict):
 
 
 class DeletionDocument(TypedDict):
-    """What a deletion has removed so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
+    """Counts what a deletion removed so far: rows by table, `spans` and `log_records` of the log, and their `bytes`.
 
     `done_at` is null while it goes on.
     """

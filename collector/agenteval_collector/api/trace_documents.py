@@ -55,7 +55,7 @@ FactName: TypeAlias = Literal["answers", "arguments", "results", "finish_reasons
 
 
 class SeenDocument(TypedDict):
-    """How much of each sort of fact was recorded; null where there was nothing to record."""
+    """Says how much of each sort of content was recorded; null where there was nothing to record."""
 
     answers: str | None
     arguments: str | None
@@ -212,7 +212,7 @@ class SessionItem(SessionFields):
 
 
 class TrendDocument(TypedDict):
-    """How the judged task completion developed over a session's traces."""
+    """The course of the judged task completion over a session's traces."""
 
     stalled: bool | None
     regressed: bool | None
@@ -235,7 +235,7 @@ class PosteriorDocument(TypedDict):
 
 
 class InteractionsDocument(TypedDict):
-    """How many of a session's interactions are correct by ground truth; pass@k and pass^k by estimator and k."""
+    """Counts the interactions of a session that are correct by ground truth; pass@k and pass^k by estimator and k."""
 
     interactions: int
     correct: int

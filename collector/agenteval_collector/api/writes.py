@@ -189,7 +189,7 @@ def write_check(queries: Queries, reports: Reports, body: CheckRequest) -> Check
 
 @_strict
 class DeleteRequest(TypedDict):
-    """What to delete: a session, all sessions of a user, or traces scored before a time in RFC 3339. Alternatively the
+    """Names what to delete: a session, all sessions of a user, or traces scored before a time (RFC 3339). Or names the
     id of a deletion, to get its receipt. `author` says who asks for it."""
 
     session_id: NotRequired[str | None]

@@ -43,7 +43,7 @@ _Participants: TypeAlias = Callable[[str], Container[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """What a watcher wants: only entries of `session_id`, and only of evaluators called `names`, where these are given.
+    """The entries that a watcher wants: those of `session_id` alone, and of the evaluators in `names`, if given.
 
     Loops have the name of their evaluator, other findings that of their kind. With `process_id`, the watcher gets only
     alarms of sessions that this process takes part in: findings, and judged scores of traces below their threshold.

@@ -68,18 +68,18 @@ def made(*versions: tuple[str, str]) -> tuple[ReliabilityReports, Source]:
 
 def test_runs_are_read_again_only_when_something_changed() -> None:
     reports, source = made(("clerk", "1"))
-    first = reports.items()
-    assert reports.items() == first
+    first = reports.page().items
+    assert reports.page().items == first
     reports.figures()
     assert len(source.read) == 1
     source.put("clerk", "1", False)
-    assert reports.items()[0].report.pass_hat_k == {1: 0.5, 2: 0.0}
+    assert reports.page().items[0].report.pass_hat_k == {1: 0.5, 2: 0.0}
     assert len(source.read) == 2
 
 
 def test_only_what_was_asked_for_is_read() -> None:
     reports, source = made(("clerk", "1"), ("clerk", "2"), ("cook", "1"))
-    reports.items(agent="clerk", version="2")
+    reports.page(agent="clerk", version="2")
     assert source.read == [("clerk", "2")]
 
 

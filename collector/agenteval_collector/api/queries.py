@@ -166,10 +166,7 @@ class Queries:
 
         Raises InvalidRequest for a cursor of another listing.
         """
-        page = self.pass_rates.page(limit=limit, cursor=cursor, **wanted)
-        return Page(
-            items=[figure_rendering.quality_document(each) for each in page.items], next_cursor=page.next_cursor
-        )
+        return self.pass_rates.page(limit=limit, cursor=cursor, **wanted).map(figure_rendering.quality_document)
 
     def problems(
         self, wanted: ProblemFilter = EVERY_PROBLEM, *, limit: int = 50, cursor: str | None = None
@@ -180,9 +177,7 @@ class Queries:
         """
         with self._records.snapshot() as records:
             page = records.problems(wanted, now=self._clock.now(), limit=limit, cursor=cursor)
-        return Page(
-            items=[figure_rendering.problem_document(each) for each in page.items], next_cursor=page.next_cursor
-        )
+        return page.map(figure_rendering.problem_document)
 
     def problem(self, problem_id: str) -> figure_documents.ProblemDocument | None:
         """Return a problem; None where it is unknown."""
@@ -286,10 +281,7 @@ class Queries:
 
         Raises InvalidRequest for an unknown variant, and for a cursor of another listing.
         """
-        page = self._reliability.page(limit=limit, cursor=cursor, **wanted)
-        return Page(
-            items=[figure_rendering.reliability_document(each) for each in page.items], next_cursor=page.next_cursor
-        )
+        return self._reliability.page(limit=limit, cursor=cursor, **wanted).map(figure_rendering.reliability_document)
 
     def reliability_comparison(
         self, before: str, after: str, **wanted: str | None

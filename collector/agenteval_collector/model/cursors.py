@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from agenteval_collector.runtime.errors import InvalidRequest
 
 Item = TypeVar("Item")
+Shown = TypeVar("Shown")
 
 MAX_INTEGER: Final = 2**63 - 1
 """The largest integer that a store can compare with."""
@@ -21,6 +22,10 @@ class Page(Generic[Item]):
 
     items: list[Item]
     next_cursor: str | None
+
+    def map(self, of: Callable[[Item], Shown]) -> "Page[Shown]":
+        """Return the page with what the function makes of each item."""
+        return Page(items=[of(item) for item in self.items], next_cursor=self.next_cursor)
 
 
 def encode_cursor(place: Sequence[str | int | None]) -> str:

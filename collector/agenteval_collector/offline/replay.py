@@ -58,7 +58,7 @@ def replay(
         return {
             "traces": [found(queries.trace(trace.trace_id), f"trace {trace.trace_id}") for trace in traces],
             "sessions": [found(queries.session(session_id), f"session {session_id!r}") for session_id in session_ids],
-            "reliability": [reliability_document(report) for report in collector.reliability.items()],
+            "reliability": [reliability_document(report) for report in collector.reliability.page().items],
             "reports_without_traces": _without_traces(truth, collector),
         }
 

@@ -100,22 +100,16 @@ class ReliabilityReports:
         self._next_look = 0.0
         self._figures: list[VersionFigures] = []
 
-    def items(
-        self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
-    ) -> list[VersionReport]:
-        """Return the reports on all agents' versions. Raises InvalidRequest for an unknown variant."""
-        return self.page(agent=agent, version=version, variant=variant, limit=None).items
-
     def page(
         self,
         *,
         agent: str | None = None,
         version: str | None = None,
         variant: str | None = None,
-        limit: int | None,
+        limit: int | None = None,
         cursor: str | None = None,
     ) -> Page[VersionReport]:
-        """Return at most `limit` reports. Only their runs are read.
+        """Return at most `limit` reports, or all without one. Only their runs are read.
 
         Raises InvalidRequest for an unknown variant and for a foreign cursor.
         """

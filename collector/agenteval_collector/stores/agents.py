@@ -157,8 +157,7 @@ def read_agents(connection: TenantConnection, cursor: str | None, limit: int) ->
     query = select(_NAMES.c.agent, newest.scalar_subquery().label("last_seen_at"))
     seen = query.where(_NAMES.c.agent.is_not(None)).subquery()
     order = (seen.c.last_seen_at, seen.c.agent)
-    page = read_page(connection, select(seen), order, limit=limit, cursor=cursor)
-    return Page(items=[SeenAgent(**row) for row in page.items], next_cursor=page.next_cursor)
+    return read_page(connection, select(seen), order, limit=limit, cursor=cursor).map(lambda row: SeenAgent(**row))
 
 
 _FIRST: Final = select(func.min(sessions.c.agent).label("agent")).where(own(sessions)).cte("names", recursive=True)

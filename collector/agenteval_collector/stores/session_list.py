@@ -34,8 +34,7 @@ def read_sessions(
     """Return at most `limit` sessions from where the cursor points. Raises InvalidRequest for a cursor of another
     listing."""
     query = select(sessions).where(own(sessions), *_conditions(connection, wanted))
-    page = read_page(connection, query, _ORDERS[wanted.order], limit=limit, cursor=cursor)
-    return Page(items=[session_record(row) for row in page.items], next_cursor=page.next_cursor)
+    return read_page(connection, query, _ORDERS[wanted.order], limit=limit, cursor=cursor).map(session_record)
 
 
 def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:

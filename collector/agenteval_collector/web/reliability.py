@@ -6,17 +6,7 @@ from typing import Final, NamedTuple
 
 from agenteval_collector.api.figure_documents import ReliabilityDocument
 from agenteval_collector.api.wire import Parameters
-from agenteval_collector.web import formats
-from agenteval_collector.web.reliability_text import (
-    LABELS,
-    SHOWN_K,
-    comparison_result,
-    figure_words,
-    notes,
-    remarks,
-    shown_figures,
-    whose,
-)
+from agenteval_collector.web import formats, reliability_text
 from agenteval_collector.web.site import Site, chosen, page_links
 
 PER_PAGE: Final = 5
@@ -49,9 +39,9 @@ def reliability(site: Site, given: Parameters) -> str:
         refresh=None,
         items=page.items,
         rows_of=_rows_of,
-        whose=whose,
-        remarks=remarks,
-        notes=notes,
+        whose=reliability_text.whose,
+        remarks=reliability_text.remarks,
+        notes=reliability_text.notes,
         earlier=_earlier_versions(page.items),
         asked=asked,
         **page_links("/reliability", asked, cursor, page.next_cursor),
@@ -60,16 +50,16 @@ def reliability(site: Site, given: Parameters) -> str:
 
 def _comparison(site: Site, asked: Parameters) -> str:
     compared = site.queries.reliability_comparison(asked["before"], asked["after"], agent=asked.get("agent"))
-    shown = shown_figures(compared)
+    shown = reliability_text.shown_figures(compared)
     reasons = {name: reason for name in shown if (reason := compared["figures"][name]["reason"])}
     return site.render(
         "comparison.html",
         "/reliability",
         refresh=None,
         compared=compared,
-        verdict=comparison_result(compared),
-        rows=[(name, figure_words(name), compared["figures"][name]) for name in shown],
-        notes=notes(reasons, {}),
+        verdict=reliability_text.comparison_result(compared),
+        rows=[(name, reliability_text.figure_words(name), compared["figures"][name]) for name in shown],
+        notes=reliability_text.notes(reasons, {}),
         query=formats.query(asked),
         asked=asked,
     )
@@ -77,11 +67,11 @@ def _comparison(site: Site, asked: Parameters) -> str:
 
 def _rows_of(item: ReliabilityDocument) -> Iterator[FigureRow]:
     """Yield the figures of a version: `pass^k`, then the published figures, with reliability as a whole first."""
-    for k, chance in list(item["pass_hat_k"].items())[:SHOWN_K]:
+    for k, chance in list(item["pass_hat_k"].items())[: reliability_text.SHOWN_K]:
         name = f"pass^{k}"
-        yield FigureRow(name, figure_words(name), k != "1", chance, item["intervals"][name], None)
-    for name in ("R", *(each for each in LABELS if each != "R")):
-        words = figure_words(name)
+        yield FigureRow(name, reliability_text.figure_words(name), k != "1", chance, item["intervals"][name], None)
+    for name in ("R", *(each for each in reliability_text.LABELS if each != "R")):
+        words = reliability_text.figure_words(name)
         value, interval = item["metrics"][name], item["intervals"][name]
         yield FigureRow(name, words.strip(), words.startswith(" "), value, interval, item["reasons"].get(name))
 

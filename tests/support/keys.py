@@ -7,6 +7,7 @@ from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_door import Door, Scopes
 from agenteval_collector.doors.grpc_messages import GrpcMessages
 from agenteval_collector.doors.keys import KeyRing
+from agenteval_collector.doors.shares import Shares
 from agenteval_collector.runtime.clock import Clock
 
 from tests.support.clock import ManualClock
@@ -26,4 +27,4 @@ def door(
     """The door of a gRPC server for the holders of these keys; for everybody where there are none."""
     clock = clock or ManualClock()
     messages = GrpcMessages(places, MIB, clock)
-    return Door(ring_of(*keys), scopes, Audit(clock), places=places, messages=messages, health=lambda: health)
+    return Door(ring_of(*keys), scopes, Audit(clock), places=Shares(places), messages=messages, health=lambda: health)

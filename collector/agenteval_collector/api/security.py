@@ -6,6 +6,7 @@ Only HTTP requests are checked: none of the collector's apps has websockets.
 import base64
 import binascii
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Send
@@ -52,6 +53,7 @@ def scope_of(method: str) -> Scope:
     return Scope.READ if method in ("GET", "HEAD", "OPTIONS") else Scope.LABEL
 
 
+@dataclass(frozen=True, slots=True)
 class AccessControl:
     """Answers only callers that the ring knows and that have the scope. Stores the caller in `request.state.caller`.
 
@@ -61,59 +63,49 @@ class AccessControl:
     under way.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        ring: KeyRing,
-        audit: Audit,
-        places: Shares,
-        needs: Callable[[str], Scope] = scope_of,
-        open_paths: Sequence[str] = (),
-    ) -> None:
-        self._app = app
-        self._ring = ring
-        self._audit = audit
-        self._places = places
-        self._needs = needs
-        self._open_paths = frozenset(open_paths)
+    app: ASGIApp
+    ring: KeyRing
+    audit: Audit
+    places: Shares
+    needs: Callable[[str], Scope] = scope_of
+    open_paths: Sequence[str] = ()
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in self._open_paths:
-            await self._app(scope, receive, send)
+        if scope["type"] != "http" or scope["path"] in self.open_paths:
+            await self.app(scope, receive, send)
             return
-        needed, action = self._needs(scope["method"]), f"{scope['method']} {scope['path']}"
+        needed, action = self.needs(scope["method"]), f"{scope['method']} {scope['path']}"
         host, port = scope.get("client") or ("unknown", 0)
         peer = f"{host}:{port}"
         caller = self._caller(scope)
         if caller is None:
             message = "this collector wants a key: send the header `Authorization: Bearer KEY`"
             challenge = {"WWW-Authenticate": 'Basic realm="agenteval", Bearer realm="agenteval"'}
-            self._audit.refused(None, action, peer, message)
+            self.audit.refused(None, action, peer, message)
             await error_response(401, "unauthenticated", message, challenge)(scope, receive, send)
         elif not caller.may(needed):
             message = f"the key {caller.name!r} does not have the scope {needed}"
-            self._audit.refused(caller, action, peer, message)
+            self.audit.refused(caller, action, peer, message)
             await error_response(403, "forbidden", message)(scope, receive, send)
-        elif not self._places.take(who := sharer_of(caller, host)):
+        elif not self.places.take(who := sharer_of(caller, host)):
             message = "as many of your requests are under way as may be; try again in a second"
-            self._audit.refused(caller, action, peer, message)
+            self.audit.refused(caller, action, peer, message)
             await error_response(429, "overloaded", message, {"Retry-After": "1"})(scope, receive, send)
         else:
             SHARER.set(who)
             try:
-                self._audit.allowed(caller, (needed,), action, peer)
+                self.audit.allowed(caller, (needed,), action, peer)
                 scope.setdefault("state", {})["caller"] = caller
-                await self._app(scope, receive, send)
+                await self.app(scope, receive, send)
             finally:
-                self._places.give_back(who)
+                self.places.give_back(who)
 
     def _caller(self, scope: ASGIScope) -> Caller | None:
         key = _credential(Headers(scope=scope).get("authorization", ""))
         certificate: str | None = scope.get("state", {}).get("certificate")
         if certificate is not None and not key:
-            return self._ring.by_certificate(certificate)
-        return self._ring.by_key(key)
+            return self.ring.by_certificate(certificate)
+        return self.ring.by_key(key)
 
 
 def _credential(authorization: str) -> bytes:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
@@ -40,6 +41,7 @@ def caller_of(context: grpc.ServicerContext) -> Caller:
     return _CALLER.get()
 
 
+@dataclass(frozen=True)
 class Door(grpc.ServerInterceptor):
     """Lets in calls that carry `authorization: Bearer KEY` or come with a client certificate, and have the scope.
 
@@ -48,24 +50,14 @@ class Door(grpc.ServerInterceptor):
     taken.
     """
 
-    def __init__(
-        self,
-        ring: KeyRing,
-        scopes: Scopes,
-        audit: Audit,
-        *,
-        places: int,
-        messages: GrpcMessages,
-        health: Callable[[], str | None],
-    ) -> None:
-        self._ring = ring
-        self._scopes = scopes
-        self._audit = audit
-        self._places = Shares(places)
-        self._messages = messages
-        self._health = health
-        self.peers = KnownPeers()
-        """The connections of the callers that were let in."""
+    ring: KeyRing
+    scopes: Scopes
+    audit: Audit
+    places: Shares
+    messages: GrpcMessages
+    health: Callable[[], str | None]
+    peers: KnownPeers = field(default_factory=KnownPeers, init=False)
+    """The connections of the callers that were let in."""
 
     def intercept_service(
         self,
@@ -77,17 +69,17 @@ class Door(grpc.ServerInterceptor):
             return _at_once(self._answer_health)
         key = _key(handler_call_details)
         # gRPC shows a certificate to the method alone: where there is no key, the caller is found there.
-        if not key and self._ring.has_certificates:
+        if not key and self.ring.has_certificates:
             caller = None
         else:
-            caller = self._ring.by_key(key)
+            caller = self.ring.by_key(key)
             if refusal := self._refusal(caller, method):
                 return self._refusing(caller, method, refusal)
         if (handler := continuation(handler_call_details)) is None:
             return None
-        place = _CallPlace(self._places, _UNKNOWN if caller in (None, ANONYMOUS) else caller.name)
+        place = _CallPlace(self.places, _UNKNOWN if caller in (None, ANONYMOUS) else caller.name)
         if not place.is_taken:
-            self._messages.make_room()
+            self.messages.make_room()
             return self._refusing(caller, method, _full())
         return self._guarded(handler, caller, method, place)
 
@@ -101,7 +93,7 @@ class Door(grpc.ServerInterceptor):
         return None
 
     def _scopes_of(self, method: str) -> tuple[Scope, ...]:
-        return self._scopes.get(method, (Scope.ADMIN,))
+        return self.scopes.get(method, (Scope.ADMIN,))
 
     def _guarded(self, handler: Handler, known: Caller | None, method: str, place: "_CallPlace") -> Handler:
         streams = handler.response_streaming
@@ -111,11 +103,11 @@ class Door(grpc.ServerInterceptor):
             # False: the call has ended already, so that the callback would never run.
             if not context.add_callback(place.give_back):
                 place.give_back()
-            caller = known or self._ring.by_certificate(_common_name(context))
+            caller = known or self.ring.by_certificate(_common_name(context))
             refusal = self._refusal(caller, method)
             who = sharer_of(caller, context.peer().rpartition(":")[0]) if caller else _UNKNOWN
             if refusal is None and not place.pass_on(who):
-                self._messages.make_room()
+                self.messages.make_room()
                 refusal = _full()
             if refusal is not None:
                 # Now, as a client that does not read the refusal must not keep the place.
@@ -125,8 +117,8 @@ class Door(grpc.ServerInterceptor):
             self.peers.hear(context.peer())
             _CALLER.set(caller)
             SHARER.set(who)
-            self._audit.allowed(caller, self._scopes_of(method), method, context.peer())
-            return answer(self._messages.read(requests, context, who), context)
+            self.audit.allowed(caller, self._scopes_of(method), method, context.peer())
+            return answer(self.messages.read(requests, context, who), context)
 
         kind = grpc.stream_stream_rpc_method_handler if streams else grpc.stream_unary_rpc_method_handler
         return kind(called, handler.request_deserializer, handler.response_serializer)
@@ -137,11 +129,11 @@ class Door(grpc.ServerInterceptor):
     def _refuse(
         self, context: grpc.ServicerContext, caller: Caller | None, method: str, refusal: CollectorError
     ) -> NoReturn:
-        self._audit.refused(caller, method, context.peer(), str(refusal))
+        self.audit.refused(caller, method, context.peer(), str(refusal))
         abort(context, refusal)
 
     def _answer_health(self, _requests: Iterator[bytes], _context: grpc.ServicerContext) -> bytes:
-        return _SERVING if self._health() is None else _NOT_SERVING
+        return _SERVING if self.health() is None else _NOT_SERVING
 
 
 class _CallPlace:

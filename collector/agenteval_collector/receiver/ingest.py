@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
 
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.logged_requests import Signal
@@ -21,47 +22,38 @@ JSON_WORK = 9
 """The same in JSON."""
 
 
+@dataclass(frozen=True, slots=True)
 class Ingest:
     """Takes requests: checks them, has them committed, and only then returns.
 
     It takes nothing while the stage behind the log has no room.
     """
 
-    def __init__(
-        self,
-        log: RequestAppender,
-        admission: Admission,
-        labels: Labels,
-        limits: Limits,
-        telemetry: Telemetry,
-        memory: MemoryGuard,
-        redaction: RequestRedaction | None = None,
-    ) -> None:
-        """Take `redaction`, which replaces texts that must not be kept; None: none are replaced."""
-        self.limits = limits
-        self._log = log
-        self._labels = labels
-        self._admission = admission
-        self._telemetry = telemetry
-        self._memory = memory
-        self._redaction = redaction
+    log: RequestAppender
+    admission: Admission
+    labels: Labels
+    limits: Limits
+    telemetry: Telemetry
+    memory: MemoryGuard
+    redaction: RequestRedaction | None = None
+    """Replaces texts that must not be kept; None: none are replaced."""
 
     def take(self, signal: Signal, body: bytes) -> Checked:
         """Take a request, and return how much of it was kept. Raises CollectorError where nothing was."""
-        self._admission.admit()
-        with self._memory.room(WORK * len(body)):
+        self.admission.admit()
+        with self.memory.room(WORK * len(body)):
             return self._take(signal, body, Checked())
 
     def take_json(self, signal: Signal, text: bytes) -> Checked:
         """Take a request in OTLP/JSON as `take` does."""
-        self._admission.admit()
+        self.admission.admit()
         checked = Checked()
-        with self._memory.room(JSON_WORK * len(text)):
+        with self.memory.room(JSON_WORK * len(text)):
             return self._take(signal, parse_json(signal, text, checked), checked)
 
     def refused(self, error: CollectorError) -> None:
         """Count a request that is answered with `error`."""
-        self._telemetry.count(Counted.REFUSED, which=type(error).__name__)
+        self.telemetry.count(Counted.REFUSED, which=type(error).__name__)
 
     def _take(self, signal: Signal, body: bytes, checked: Checked) -> Checked:
         check(signal, body, self.limits, checked)
@@ -72,12 +64,12 @@ class Ingest:
             (Counted.OWN_SCOPE, checked.own),
         ):
             if number:
-                self._telemetry.count(what, number)
+                self.telemetry.count(what, number)
         return checked
 
     def _keep(self, signal: Signal, bodies: Iterable[bytes]) -> None:
         """Keep the results of other evaluators as labels, and the rest in the log. A repeated request does no harm."""
-        appended = [self._log.append(signal, body) for body in self._without_results(signal, bodies)]
+        appended = [self.log.append(signal, body) for body in self._without_results(signal, bodies)]
         try:
             for offset in appended:
                 offset.result(COMMIT_TIMEOUT)
@@ -87,10 +79,10 @@ class Ingest:
 
     def _without_results(self, signal: Signal, bodies: Iterable[bytes]) -> Iterator[bytes]:
         for body in bodies:
-            results = read_results(signal, self._redaction.redact(signal, body) if self._redaction else body)
+            results = read_results(signal, self.redaction.redact(signal, body) if self.redaction else body)
             if results.labels:
-                self._labels.label(*results.labels)
+                self.labels.label(*results.labels)
             for reason, count in results.left_out.items():
-                self._telemetry.count(Counted.LEFT_OUT, count, reason)
+                self.telemetry.count(Counted.LEFT_OUT, count, reason)
             if results.body is not None:
                 yield results.body

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
@@ -164,22 +165,20 @@ class TenantDatabase:
             raise Unavailable(f"the store could not be {done}: {cause}") from error
 
 
+@dataclass(frozen=True, slots=True)
 class Snapshots(Generic[T]):
     """Opens views of the store at one moment, as objects that `of` makes from a connection. `revision` returns a
     different number when anything in the store may have changed."""
 
-    def __init__(
-        self, database: TenantDatabase, of: Callable[[TenantConnection], T], revision: Callable[[], int]
-    ) -> None:
-        self._database = database
-        self._of = of
-        self.revision = revision
+    database: TenantDatabase
+    of: Callable[[TenantConnection], T]
+    revision: Callable[[], int]
 
     @contextmanager
     def snapshot(self) -> Iterator[T]:
         """Make the object that looks at the store as it is now. Raises Unavailable."""
-        with self._database.snapshot() as connection:
-            yield self._of(connection)
+        with self.database.snapshot() as connection:
+            yield self.of(connection)
 
 
 def look_up(read: Callable[Concatenate[TenantConnection, P], T]) -> Callable[Concatenate[Any, P], T]:

@@ -86,7 +86,7 @@ class Collector:
             self._ring,
             {**OTLP_SCOPES, **SERVICE_SCOPES},
             self._audit,
-            places=CALLS,
+            places=Shares(CALLS),
             messages=GrpcMessages(messages_at_once(config, memory.limit), under_way_bytes(config), self._clock),
             health=self._health,
         )

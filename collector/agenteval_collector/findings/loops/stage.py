@@ -5,6 +5,7 @@ Only the announcer makes a finding known before its trace is complete.
 
 import threading
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agenteval_collector.findings.loops.live_loops import FoundLive, LiveLoops
@@ -24,6 +25,7 @@ LOOK_EVERY: Final = 1.0
 """Seconds between two looks for such findings."""
 
 
+@dataclass(slots=True)
 class Announcer:
     """Keeps findings and tells the new ones. Thread-safe.
 
@@ -31,31 +33,24 @@ class Announcer:
     soon as its agent is known. That is now, or when its trace is complete, or else after `NAMED_WITHIN`.
     """
 
-    def __init__(
-        self,
-        store: KeptFindings,
-        rules: Rules,
-        emission: NewsSink,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._rules = rules
-        self._emission = emission
-        self._clock = clock
-        self._next_look = 0.0
-        # The lock makes the order of telling that of keeping, whichever thread found the finding.
-        self._lock = threading.Lock()
+    store: KeptFindings
+    rules: Rules
+    emission: NewsSink
+    clock: Clock
+    _next_look: float = field(default=0.0, init=False)
+    # The lock makes the order of telling that of keeping, whichever thread found the finding.
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def announce(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> None:
         """Keep the findings and tell the new ones. `recounted` is as in `FoundLive`.
 
         Raises RetryableError where they could not be kept. Then nobody was told.
         """
-        found, recounted = self._rules(found), self._rules(recounted)
+        found, recounted = self.rules(found), self.rules(recounted)
         if not found and not recounted:
             return
         with self._lock:
-            self._emission.take_news(self._store.keep(found, recounted))
+            self.emission.take_news(self.store.keep(found, recounted))
 
     def count_overdue(self) -> None:
         """Count findings that still have no agent. May be called often.
@@ -63,13 +58,13 @@ class Announcer:
         Raises RetryableError, with none counted.
         """
         with self._lock:
-            now = self._clock.monotonic()
+            now = self.clock.monotonic()
             if now < self._next_look:
                 return
             self._next_look = now + LOOK_EVERY
-            overdue = self._store.overdue(self._clock.now() - round(NAMED_WITHIN * 1e9))
+            overdue = self.store.overdue(self.clock.now() - round(NAMED_WITHIN * 1e9))
             if overdue:
-                self._emission.take_news(News(counted=overdue))
+                self.emission.take_news(News(counted=overdue))
 
 
 CAPACITY = 64 * 1024 * 1024

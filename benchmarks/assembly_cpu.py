@@ -11,8 +11,10 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from agenteval_collector.assembly import Assembler, Senders, Unconnected
-from agenteval_collector.config import AssemblyConfig
+from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.unconnected import Unconnected
+from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal

@@ -16,8 +16,8 @@ from typing import Any, Final
 import psycopg
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
+from agenteval_collector.stores.store import Store
 
 from benchmarks.stored import add_session
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.findings.effort import MIN_SESSIONS, AgentEfforts, effort_of
 from agenteval_collector.findings.trace import OBSERVED
 from agenteval_collector.model.effort import Effort

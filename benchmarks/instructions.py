@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agenteval_collector.config import load
+from agenteval_collector.config.sources import load
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.wiring.offline import OfflineCollector
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter

@@ -9,10 +9,12 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from agenteval_collector.assembly import Assembler, Senders, Unconnected
+from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.unconnected import Unconnected
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.findings.loops import LiveLoops, TraceLoops
-from agenteval_collector.findings.loops.live_loops import FoundLive
+from agenteval_collector.findings.loops.live_loops import FoundLive, LiveLoops
+from agenteval_collector.findings.loops.trace_loops import TraceLoops
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.logged_requests import Arrival, LoggedRequest, Signal

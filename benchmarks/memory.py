@@ -11,8 +11,10 @@ the bytes that the assembler alone allocates for the same requests.
 import time
 import tracemalloc
 
-from agenteval_collector.assembly import Assembler, Senders, Unconnected
-from agenteval_collector.config import AssemblyConfig
+from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.unconnected import Unconnected
+from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime.clock import SystemClock

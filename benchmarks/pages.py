@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agenteval_collector.config import load
+from agenteval_collector.config.sources import load
 from agenteval_collector.wiring.collector import Collector
 
 from benchmarks.harness import arguments, report

@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.emit.output import TelemetryOutput
-from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.log.request_file import RequestFile
+from agenteval_collector.log.request_log import RequestLog
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.receiver.grpc import SERVICES, otlp_handlers

@@ -6,15 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agenteval_collector.log import RequestFile
-from agenteval_collector.log.request_file import NewRequest
+from agenteval_collector.log.request_file import NewRequest, RequestFile
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource

@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from agenteval_collector.config import load
+from agenteval_collector.config.sources import load
 from agenteval_collector.runtime.machine import resident_bytes
 from agenteval_collector.wiring.collector import Collector
 

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import psycopg
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.stores import Store
-from agenteval_collector.stores.engines import Use
+from agenteval_collector.stores.engines.ports import Use
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
+from agenteval_collector.stores.store import Store
 from sqlalchemy import Engine, event
 
 from benchmarks.commits import filled, server_cpu

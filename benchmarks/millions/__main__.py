@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psycopg
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
+from agenteval_collector.stores.store import Store
 
 from benchmarks.harness import report
 from benchmarks.millions.asked import of_pages, of_pipeline, sample

@@ -11,8 +11,8 @@ from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.problems.problem import ProblemFilter
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.erasing import forget_content
+from agenteval_collector.stores.store import Store
 
 from benchmarks.stored import add_session
 from otel_agenteval.finding import Severity

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines.postgres_parts import PART, make_parts
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from agenteval_collector.stores.schema import judge_exchanges
+from agenteval_collector.stores.store import Store
 
 from benchmarks.millions import rows
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from psycopg import sql
 from sqlalchemy import event
 

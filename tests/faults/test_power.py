@@ -6,11 +6,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.log.request_file import NewRequest, RequestFile
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.runtime.files import make_folder
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.redaction import REDACTION_KEY, stored_redaction
 from agenteval_collector.wiring.storage import LOG, locked
 

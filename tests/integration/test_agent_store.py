@@ -10,7 +10,7 @@ from agenteval_collector.model.agents import AgentFigures, AgentHistory, Range, 
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.runtime.errors import InvalidRequest
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import clustered_interval

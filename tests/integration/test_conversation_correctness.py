@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.evaluation import EvaluationStage, EverySession
+from agenteval_collector.evaluation.every_session import EverySession
+from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.judge.referrals import NoJudge
 from agenteval_collector.offline.dataset import Dataset
 from agenteval_collector.wiring.scoring import EvaluationCore

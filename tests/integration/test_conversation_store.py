@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import ConversationLink
-from agenteval_collector.stores import Store
 from agenteval_collector.stores import conversations as stored
+from agenteval_collector.stores.store import Store
 
 from tests.support.clock import ManualClock
 from tests.support.databases import database_in

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.runtime.clock import SystemClock

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from agenteval_collector.config import digest_of, load
+from agenteval_collector.config.keys import digest_of
+from agenteval_collector.config.sources import load
 from pydantic import BaseModel
 
 from tests.support.deploy.grafana import ContactFile, DashboardFile, DataSourceFile, RuleFile

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from agenteval_collector.config import load
+from agenteval_collector.config.sources import load
 
 from deploy.builder.roles import PARTITIONS
 

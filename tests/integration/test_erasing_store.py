@@ -9,8 +9,8 @@ from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judge_jobs import JudgeJob, StoredAnswer
 from agenteval_collector.model.labels import Label
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import metadata
+from agenteval_collector.stores.store import Store
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select

@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 from agenteval_collector.api.trace_rendering import found_document
 from agenteval_collector.emit.events import events_of
-from agenteval_collector.findings.loops import Announcer
-from agenteval_collector.findings.loops.stage import NAMED_WITHIN
+from agenteval_collector.findings.loops.stage import NAMED_WITHIN, Announcer
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.model.shown_findings import MAX_SHOWN
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import sessions
+from agenteval_collector.stores.store import Store
 from sqlalchemy import select
 
 from otel_agenteval.finding import Finding, Mode, Severity

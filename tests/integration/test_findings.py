@@ -8,10 +8,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from agenteval_collector.evaluation import TraceObservation
-from agenteval_collector.evaluation.observation import MAX_SAID, searchable, turn_of
+from agenteval_collector.evaluation.observation import MAX_SAID, TraceObservation, searchable, turn_of
 from agenteval_collector.findings.effort import AgentEfforts
-from agenteval_collector.findings.loops import TraceLoops
+from agenteval_collector.findings.loops.trace_loops import TraceLoops
 from agenteval_collector.model.assembled_trace import Death
 from agenteval_collector.model.running_traces import UnendedSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.config import BudgetConfig
+from agenteval_collector.config.judge import BudgetConfig
 from agenteval_collector.judge.budget import Ledger, PriceList, estimated_tokens
 from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 
 from tests.support.clock import ManualClock
 from tests.support.databases import database_in, stores_on

@@ -9,8 +9,8 @@ import pytest
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
-from agenteval_collector.stores import Store
-from agenteval_collector.stores.engines import DUTY_LASTS, Use
+from agenteval_collector.stores.engines.ports import DUTY_LASTS, Use
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.store_watch import StoreWatch
 
 from tests.support.clock import ManualClock

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judge_jobs import JudgeJob, Judgement, StoredAnswer
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 
 from otel_agenteval.outcome import SubjectKind
 from tests.integration.test_store import hex_id, record, score, session_update

@@ -18,7 +18,7 @@ import yaml
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.judge.bias import PADDING
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from typer.testing import CliRunner, Result
 
 from tests.support.collector_process import SCRIPT

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from agenteval_collector.config import BudgetConfig, PriceConfig
+from agenteval_collector.config.judge import BudgetConfig
+from agenteval_collector.config.values import PriceConfig
 from agenteval_collector.judge.asking import REASKS, Asking
 from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
@@ -17,7 +18,7 @@ from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import JudgeExchange, Judgement, Spend
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored

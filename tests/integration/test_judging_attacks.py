@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from agenteval_collector.config import RubricConfig
+from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.panel import JUDGED, Judged
 from agenteval_collector.judge.ports import Answer, Malformed, Message, Question
 from agenteval_collector.judge.prompt.encoding import tokens

@@ -10,7 +10,7 @@ from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.output import TelemetryOutput
@@ -21,7 +21,7 @@ from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.offline.replay import replay
-from agenteval_collector.problems import ProblemKey
+from agenteval_collector.problems.problem import ProblemKey
 from jsonschema import Draft202012Validator, ValidationError
 
 from otel_agenteval.outcome import JudgedPart, Method, SubjectKind

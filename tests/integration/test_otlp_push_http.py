@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.config import ConfigError
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.model.news import News

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from agenteval_collector.cli.command_line import command_line
-from agenteval_collector.config import ConfigError, load
+from agenteval_collector.config.sources import ConfigError, load
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from sqlalchemy import make_url
 from typer.testing import CliRunner

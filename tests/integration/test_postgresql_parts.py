@@ -6,9 +6,8 @@ import psycopg
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judge_jobs import job_of
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
-from agenteval_collector.stores.store import TRIM_EXCHANGES_EVERY
+from agenteval_collector.stores.store import TRIM_EXCHANGES_EVERY, Store
 
 from otel_agenteval.outcome import Method, SubjectKind
 from tests.integration.test_store import hex_id, score

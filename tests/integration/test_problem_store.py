@@ -13,12 +13,11 @@ from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.model.cursors import encode_cursor
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.trace_view import view_of
-from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemState
-from agenteval_collector.problems.problem import Problem, ProblemFilter
+from agenteval_collector.problems.problem import NEW_FOR, QUIET_FOR, Problem, ProblemFilter, ProblemState
 from agenteval_collector.runtime.errors import InvalidRequest
-from agenteval_collector.stores import Store
 from agenteval_collector.stores import problems as limits
 from agenteval_collector.stores.problems import HOUR
+from agenteval_collector.stores.store import Store
 from sqlalchemy import Select
 from sqlalchemy.dialects import sqlite
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import httpx
 import pytest
-from agenteval_collector.config import ConfigError
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.runtime.errors import PermanentError
 from agenteval_collector.wiring.collector import Collector
 from google.protobuf import json_format

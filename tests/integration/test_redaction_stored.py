@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.config import ConfigError
+from agenteval_collector.config.sources import ConfigError
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.support.eventually import eventually

@@ -8,8 +8,7 @@ from agenteval_collector.config.findings import KINDS
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.regressions import Regression
-from agenteval_collector.reliability import Regressions
-from agenteval_collector.reliability.regressions import LOOK_EVERY, OF_EVALUATORS
+from agenteval_collector.reliability.regressions import LOOK_EVERY, OF_EVALUATORS, Regressions
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus
 

@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.offline.replay import replay
 from agenteval_collector.runtime.errors import InvalidRequest

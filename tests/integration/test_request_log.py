@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.log import RequestFile, RequestLog
-from agenteval_collector.log.request_file import NewRequest
+from agenteval_collector.log.request_file import NewRequest, RequestFile
+from agenteval_collector.log.request_log import RequestLog
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.config import ConfigError, load
-from agenteval_collector.log import RequestFile
+from agenteval_collector.config.sources import ConfigError, load
+from agenteval_collector.log.request_file import RequestFile
 from agenteval_collector.model.labels import Label
 from agenteval_collector.stores.erasing import FORGOTTEN
 

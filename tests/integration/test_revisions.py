@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.senders import Awaited, Habit, Sender
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.clock import ManualClock

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.scoring import reliability_reports
 
 from tests.support.clock import ManualClock

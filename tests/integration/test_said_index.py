@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.model.deletions import DeletionFilter
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import SAID_INDEX
+from agenteval_collector.stores.store import Store
 
 from tests.support.clock import ManualClock
 from tests.support.eventually import eventually

@@ -8,7 +8,7 @@ import pytest
 from agenteval_collector.evaluators import EvaluationContext, plugins
 from agenteval_collector.evaluators.coherence import Coherence
 from agenteval_collector.runtime.times import rfc3339
-from agenteval_collector.sessions import LiveSessions
+from agenteval_collector.sessions.live_sessions import LiveSessions
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.evaluation import EverySession
+from agenteval_collector.evaluation.every_session import EverySession
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Superseded
-from agenteval_collector.sessions.conversations import Conversations
+from agenteval_collector.sessions.conversations.linking import Conversations
 from agenteval_collector.stores.store import Store
 
 from otel_agenteval.model import Trace

@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 import pytest
-from agenteval_collector.log import RequestFile
+from agenteval_collector.log.request_file import RequestFile
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.support.eventually import eventually

@@ -10,8 +10,8 @@ from typing import Any, Final
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.erasing import forget_content
+from agenteval_collector.stores.store import Store
 from sqlalchemy import event
 
 from otel_agenteval.finding import Severity

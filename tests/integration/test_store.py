@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate, StoredPlace
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError, Unavailable
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.engines.sqlite import SqliteFile
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.schema import SAID_INDEX, metadata
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.scoring import reliability_reports
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import own, sessions, traces
 from agenteval_collector.stores.session_list import FEW, has_text
+from agenteval_collector.stores.store import Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, select

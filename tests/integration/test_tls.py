@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import httpx
 import pytest
-from agenteval_collector.config import ConfigError
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.api.trace_documents import TraceDocument
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.stores.schema import run_reports
 from agenteval_collector.wiring.collector import Collector

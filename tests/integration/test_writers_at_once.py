@@ -13,10 +13,10 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import Event, News
 from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.runtime.errors import Superseded
-from agenteval_collector.stores import Store
-from agenteval_collector.stores.engines import Use
+from agenteval_collector.stores.engines.ports import Use
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from agenteval_collector.stores.schema import traces
+from agenteval_collector.stores.store import Store
 from sqlalchemy import func, select
 
 from otel_agenteval.detectors import LoopKind

@@ -9,14 +9,14 @@ from typing import Any
 
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.config import load
+from agenteval_collector.config.sources import load
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport, RunTrace
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.scoring import reliability_reports
 
 from otel_agenteval.finding import Finding, Severity

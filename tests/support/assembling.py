@@ -3,8 +3,10 @@
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from agenteval_collector.assembly import Assembler, Senders, Unconnected
-from agenteval_collector.config import AssemblyConfig, SenderConfig
+from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.unconnected import Unconnected
+from agenteval_collector.config.settings import AssemblyConfig, SenderConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.logged_requests import LoggedRequest

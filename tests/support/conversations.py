@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import ConversationLink
-from agenteval_collector.sessions.conversations import Conversations
+from agenteval_collector.sessions.conversations.linking import Conversations
 
 from otel_agenteval.model import Trace
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from agenteval_collector.stores.engines import Database, Use
+from agenteval_collector.stores.engines.ports import Database, Use
 
 from tests.support.postgres import Server
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agenteval_collector.config import KeyConfig
+from agenteval_collector.config.keys import KeyConfig
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_door import Door, Scopes
 from agenteval_collector.doors.grpc_messages import GrpcMessages

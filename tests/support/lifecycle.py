@@ -8,26 +8,30 @@ from pathlib import Path
 from unittest.mock import patch
 from uuid import uuid4
 
-from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders, Unconnected
-from agenteval_collector.config import AssemblyConfig
-from agenteval_collector.config.settings import RetentionConfig
+from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.stage import AssemblyStage, Progress
+from agenteval_collector.assembly.unconnected import Unconnected
+from agenteval_collector.config.settings import AssemblyConfig, RetentionConfig
 from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.emit.meter import Meter
 from agenteval_collector.emit.push import EventPush, MetricPush
-from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage
-from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.findings.loops.live_loops import LiveLoops
+from agenteval_collector.findings.loops.stage import Announcer, LoopStage
+from agenteval_collector.log.request_file import RequestFile
+from agenteval_collector.log.request_log import RequestLog
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.model.logged_requests import Arrival, LoggedRequest, Origin, Signal
 from agenteval_collector.model.news import News
-from agenteval_collector.retention import RetentionStage
 from agenteval_collector.retention import stage as retention
+from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.store_watch import StoreWatch
 from agenteval_collector.wiring.tenants import TenantWatch
 from opentelemetry.sdk._logs.export import LogRecordExportResult

@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import grpc
-from agenteval_collector.config import Settings, load
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import load
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse

@@ -8,21 +8,19 @@ from typing import Any
 
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.config import Settings, load
-from agenteval_collector.evaluation import (
-    EvaluationInbox,
-    EvaluationStage,
-    EverySession,
-    Judging,
-    OwnSessions,
-    SessionKey,
-)
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import load
+from agenteval_collector.evaluation.every_session import EverySession
+from agenteval_collector.evaluation.inbox import EvaluationInbox
+from agenteval_collector.evaluation.ports import Judging, OwnSessions
+from agenteval_collector.evaluation.session_key import SessionKey
+from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judge_jobs import JudgeJob
 from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.judge import make_judging
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource

@@ -11,8 +11,7 @@ from agenteval_collector.model.judge_jobs import BudgetLevel
 from agenteval_collector.model.logged_requests import LogLag
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.model.regressions import Regression
-from agenteval_collector.problems import ProblemState
-from agenteval_collector.problems.problem import ProblemCount
+from agenteval_collector.problems.problem import ProblemCount, ProblemState
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity

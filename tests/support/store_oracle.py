@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from agenteval_collector.model.agents import HOUR, step_of
-from agenteval_collector.problems import problem_of_failure, problem_of_finding
-from agenteval_collector.stores import Store
+from agenteval_collector.problems.problem import problem_of_failure, problem_of_finding
 from agenteval_collector.stores.problems import hour_of
 from agenteval_collector.stores.schema import (
     agent_hours,
@@ -19,6 +18,7 @@ from agenteval_collector.stores.schema import (
     sessions,
     traces,
 )
+from agenteval_collector.stores.store import Store
 from sqlalchemy import Table, select
 
 Row: TypeAlias = Mapping[Any, Any]

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from agenteval_collector.assembly import Assembler, Senders, Unconnected
-from agenteval_collector.config import AssemblyConfig
+from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.unconnected import Unconnected
+from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
 from agenteval_collector.model.logged_requests import ARRIVAL_BYTES, DECODED, Arrival, LoggedRequest
 

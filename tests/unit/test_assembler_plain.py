@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from agenteval_collector.config import SenderConfig
+from agenteval_collector.config.settings import SenderConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
 from agenteval_collector.model.logged_requests import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
 from hypothesis import given, settings

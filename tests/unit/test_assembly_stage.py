@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterable, Mapping
 
 import pytest
-from agenteval_collector.assembly import AssemblyStage, Progress, Unconnected
-from agenteval_collector.assembly.stage import TRIMMED
+from agenteval_collector.assembly.stage import TRIMMED, AssemblyStage, Progress
+from agenteval_collector.assembly.unconnected import Unconnected
 from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
 from agenteval_collector.model.logged_requests import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LoggedRequest
 from agenteval_collector.model.senders import Habit

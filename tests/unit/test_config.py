@@ -1,8 +1,9 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.config import ConfigError, Settings, load
 from agenteval_collector.config.evaluators import EvaluatorsConfig
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError, load
 
 
 def test_no_source_gives_the_defaults() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import ConversationLink
-from agenteval_collector.sessions.conversations import Conversations
 from agenteval_collector.sessions.conversations.link_rules import is_fork, link_of, parent_of
+from agenteval_collector.sessions.conversations.linking import Conversations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from agenteval_collector.findings.loops import LiveLoops
+from agenteval_collector.findings.loops.live_loops import LiveLoops
 from agenteval_collector.model.logged_requests import Arrival, Origin
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage

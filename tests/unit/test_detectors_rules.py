@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.config import ConfigError, load
+from agenteval_collector.config.sources import ConfigError, load
 
 from otel_agenteval.detectors import (
     BudgetRule,

@@ -6,14 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import agenteval_collector
-from agenteval_collector.config import (
-    EmbeddingConfig,
-    EvaluatorConfig,
-    FindingConfig,
-    FindingsConfig,
-    Section,
-    Settings,
-)
+from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig
+from agenteval_collector.config.findings import FindingConfig, FindingsConfig
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.values import Section
 
 import otel_agenteval
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.config import ConfigError, load
+from agenteval_collector.config.sources import ConfigError, load
 
 from otel_agenteval.finding import Finding, Mode, Severity
 from tests.support.findings import finding, loop_found

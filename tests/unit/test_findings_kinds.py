@@ -4,8 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from agenteval_collector.findings import findings_in
-from agenteval_collector.findings.trace import MAX_OF_A_KIND, OBSERVED
+from agenteval_collector.findings.trace import MAX_OF_A_KIND, OBSERVED, findings_in
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn

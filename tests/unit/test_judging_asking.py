@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from agenteval_collector.config import BudgetConfig, PriceConfig
+from agenteval_collector.config.judge import BudgetConfig
+from agenteval_collector.config.values import PriceConfig
 from agenteval_collector.judge.asking import MAX_DATA, MAX_REPLY, Asking
 from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.ports import (

@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from agenteval_collector.config import BudgetConfig, PriceConfig
+from agenteval_collector.config.judge import BudgetConfig
+from agenteval_collector.config.values import PriceConfig
 from agenteval_collector.judge.budget import Ledger, PriceList, estimated_tokens
 from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget, Reserve, Settle
 from agenteval_collector.model.judge_jobs import Spend

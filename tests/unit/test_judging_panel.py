@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agenteval_collector.config import RubricConfig
+from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.panel import JUDGED, Judged
 from agenteval_collector.judge.ports import Answer, JudgeUnavailable, NoAnswer, OverBudget, Question
 from agenteval_collector.judge.referrals import preclude

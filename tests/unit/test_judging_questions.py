@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from agenteval_collector.config import DEFAULT_CONSTRAINTS, RubricConfig
+from agenteval_collector.config.evaluators import DEFAULT_CONSTRAINTS
+from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.ports import Malformed, Question
 from agenteval_collector.judge.prompt import transcript

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from agenteval_collector.config import DEFAULT_CONSTRAINTS, ConstraintConfig
+from agenteval_collector.config.evaluators import DEFAULT_CONSTRAINTS, ConstraintConfig
 from agenteval_collector.judge.ports import Malformed
 from agenteval_collector.judge.questions.safety import SAFETY, safety_question, safety_version
 from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, Referrals

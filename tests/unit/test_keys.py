@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from agenteval_collector.cli.command_line import command_line
-from agenteval_collector.config import ConfigError, load
+from agenteval_collector.config.sources import ConfigError, load
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.model.callers import ANONYMOUS, Caller, Scope
 from typer.testing import CliRunner

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from agenteval_collector.config import ConfigError, load
+from agenteval_collector.config.sources import ConfigError, load
 from hypothesis import given
 from hypothesis import strategies as st
 

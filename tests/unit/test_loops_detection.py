@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.findings.loops import Announcer, FoundLive, LiveLoops
 from agenteval_collector.findings.loops import live_loops as module
 from agenteval_collector.findings.loops import stage as stage_module
-from agenteval_collector.findings.loops.stage import LoopStage
+from agenteval_collector.findings.loops.live_loops import FoundLive, LiveLoops
+from agenteval_collector.findings.loops.stage import Announcer, LoopStage
 from agenteval_collector.model.logged_requests import Arrival, Origin
 from agenteval_collector.model.news import News
 from agenteval_collector.offline.recordings import read_recording
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 

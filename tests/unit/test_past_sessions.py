@@ -8,9 +8,8 @@ import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import CommittedEvaluation, News
 from agenteval_collector.model.sessions import PastSession, SessionRecord, SessionUpdate
-from agenteval_collector.sessions import PastSessions
-from agenteval_collector.sessions.past_sessions import KEPT_AGENTS, KEPT_SESSIONS
-from agenteval_collector.stores import Store
+from agenteval_collector.sessions.past_sessions import KEPT_AGENTS, KEPT_SESSIONS, PastSessions
+from agenteval_collector.stores.store import Store
 
 from otel_agenteval.outcome import JudgedPart, Method, Score, SubjectKind
 from tests.support.clock import ManualClock

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.config import ConfigError, load
-from agenteval_collector.evaluation import EverySession
+from agenteval_collector.config.sources import ConfigError, load
+from agenteval_collector.evaluation.every_session import EverySession
 from agenteval_collector.evaluators import EvaluationContext, plugins
 from agenteval_collector.judge.referrals import NoJudge
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.scoring import EvaluationCore
 
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored

@@ -1,7 +1,7 @@
 """What tokens cost: the settings first, then what is published."""
 
 import pytest
-from agenteval_collector.config import PriceConfig
+from agenteval_collector.config.values import PriceConfig
 from agenteval_collector.model.prices import ONE_TIER, TokenPrices
 from genai_prices import Usage as PublishedUsage
 from genai_prices import calc_price

@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 from agenteval_collector.model.runs import StoredRun, UnmatchedReport
-from agenteval_collector.reliability import CountedRuns, ReliabilityReports
-from agenteval_collector.reliability.version_reports import LIVE_VERSIONS, SCRAPE_BUDGET, SHARE
+from agenteval_collector.reliability.counting import CountedRuns
+from agenteval_collector.reliability.version_reports import LIVE_VERSIONS, SCRAPE_BUDGET, SHARE, ReliabilityReports
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.model import RunIdentity

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.config import PriceConfig, SafetyConfig
+from agenteval_collector.config.evaluators import SafetyConfig
+from agenteval_collector.config.values import PriceConfig
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.runs import RunTrace
-from agenteval_collector.reliability import sum_up
 from agenteval_collector.reliability.personal_data import not_said_before
-from agenteval_collector.reliability.run_trace import MAX_ACTIONS, MAX_NAME, detectors
+from agenteval_collector.reliability.run_trace import MAX_ACTIONS, MAX_NAME, detectors, sum_up
 
 from otel_agenteval.model import ModelCall, RunIdentity, RunOutcome, ToolCall, Trace, Turn, Usage
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agenteval_collector.evaluation import RunningTraceReader
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.findings.loops import OpenSpans
+from agenteval_collector.evaluation.running_traces import RunningTraceReader
+from agenteval_collector.findings.loops.open_spans import OpenSpans
 from agenteval_collector.model.assembled_trace import AssembledTrace
 
 from otel_agenteval.model import Trace

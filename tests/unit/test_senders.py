@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.assembly.senders import LAST, Senders, Usual
-from agenteval_collector.config import SenderConfig
+from agenteval_collector.config.settings import SenderConfig
 from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

@@ -13,8 +13,7 @@ from agenteval_collector.model.labelled_scores import LabelledEvaluator
 from agenteval_collector.model.pass_rates import VersionRate
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.trace_view import TraceView
-from agenteval_collector.problems import ProblemState
-from agenteval_collector.problems.problem import Problem
+from agenteval_collector.problems.problem import Problem, ProblemState
 from agenteval_collector.reliability.assembled_run import AssembledRun
 from agenteval_collector.reliability.version_reports import VersionComparison, VersionReport
 from agenteval_collector.runtime.times import rfc3339

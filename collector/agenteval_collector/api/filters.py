@@ -6,8 +6,7 @@ from typing import Final
 
 from agenteval_collector.api.wire import choice, time_of
 from agenteval_collector.model.session_filter import Below, Order, SessionFilter
-from agenteval_collector.problems import ProblemState
-from agenteval_collector.problems.problem import ProblemFilter
+from agenteval_collector.problems.problem import ProblemFilter, ProblemState
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity

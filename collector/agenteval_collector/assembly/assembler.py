@@ -27,7 +27,7 @@ from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, Known
 from agenteval_collector.assembly.restoring import assembled, items_of, refill
 from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.config import AssemblyConfig
+from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.logged_requests import ARRIVAL_BYTES, DECODED, Arrival, LoggedRequest, LogLag, place_of

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agenteval_collector.assembly.open_trace import OpenTrace
 from agenteval_collector.assembly.senders import Senders, Usual, named
-from agenteval_collector.config import AssemblyConfig
+from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import ClosedBy, Closing
 from agenteval_collector.model.senders import Awaited, Habit
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.config import SenderConfig
+from agenteval_collector.config.settings import SenderConfig
 from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from otel_agenteval.lru import LruMap

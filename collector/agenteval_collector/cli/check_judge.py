@@ -13,7 +13,7 @@ from rich.text import Text
 
 from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.terminal import clean, console, content, fail, failing_on, table
-from agenteval_collector.config import ConfigError
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.model.bias import BiasReport, Change, ChangeEffect, Cost
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import CollectorError

@@ -13,7 +13,8 @@ import typer
 
 from agenteval_collector.cli.settings import ConfigFile, effective
 from agenteval_collector.cli.terminal import fail, failing_on
-from agenteval_collector.config import ConfigError, ProcessRole
+from agenteval_collector.config.settings import ProcessRole
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.runtime.machine import share_arenas
 

@@ -9,7 +9,8 @@ import typer
 
 from agenteval_collector.cli.settings import ConfigFile, effective
 from agenteval_collector.cli.terminal import clean, fail, failing_on
-from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.wiring.data_files import back_up_data, check_data, check_stores, repair_data
 

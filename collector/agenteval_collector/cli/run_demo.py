@@ -25,7 +25,8 @@ from agenteval_collector.api.trace_documents import FindingDocument, SessionDocu
 from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.tables import finding_table, session_table, trace_table
 from agenteval_collector.cli.terminal import console, fail, failing_on
-from agenteval_collector.config import ConfigError, ServerConfig
+from agenteval_collector.config.settings import ServerConfig
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
 from agenteval_collector.model.session_filter import Order, SessionFilter

@@ -15,7 +15,8 @@ from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.show_reliability import show_reliability
 from agenteval_collector.cli.tables import session_table, trace_table
 from agenteval_collector.cli.terminal import clean, console, content, fail, failing_on, table
-from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.offline.dataset import Dataset, read_dataset
 from agenteval_collector.offline.gate import Shortfall, read_least, refuse_unknown, shortfalls
 from agenteval_collector.offline.recordings import Recorded, read_recording

@@ -10,7 +10,9 @@ import yaml
 from pydantic import ValidationError
 
 from agenteval_collector.cli.terminal import fail, failing_on
-from agenteval_collector.config import ConfigError, KeyConfig, Settings, digest_of, load
+from agenteval_collector.config.keys import KeyConfig, digest_of
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError, load
 from agenteval_collector.model.callers import DEFAULT_TENANT, Scope
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file with settings.")]

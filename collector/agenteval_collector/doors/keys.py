@@ -5,7 +5,8 @@ import hmac
 from collections.abc import Sequence
 from pathlib import Path
 
-from agenteval_collector.config import ConfigError, KeyConfig, load_keys
+from agenteval_collector.config.keys import KeyConfig
+from agenteval_collector.config.sources import ConfigError, load_keys
 from agenteval_collector.doors.watched_files import Watched
 from agenteval_collector.model.callers import ANONYMOUS, Caller
 from agenteval_collector.runtime.clock import Clock, SystemClock

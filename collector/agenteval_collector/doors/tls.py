@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import grpc
 
-from agenteval_collector.config import ConfigError, ServerConfig
+from agenteval_collector.config.settings import ServerConfig
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.doors.watched_files import Watched
 from agenteval_collector.runtime.clock import Clock
 

@@ -14,8 +14,7 @@ from agenteval_collector.emit.meter import Counter, Meter, Observations, exempla
 from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.sessions import SessionLevel
-from agenteval_collector.problems import ProblemState
-from agenteval_collector.problems.problem import ProblemCount
+from agenteval_collector.problems.problem import ProblemCount, ProblemState
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from numbers import Real
 from typing import Any
 
-from agenteval_collector.config import ConfigError
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored

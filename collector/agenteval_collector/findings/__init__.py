@@ -3,8 +3,3 @@
 In: a `Trace`, or the effort of an agent's last sessions. Out: findings, what of a trace could be looked at, and what of
 an effort is unusual. Pure, except for `loops`: it looks at traces while they run, on a thread of its own.
 """
-
-from agenteval_collector.findings.effort import AgentEfforts
-from agenteval_collector.findings.trace import findings_in, seen_in
-
-__all__ = ["AgentEfforts", "findings_in", "seen_in"]

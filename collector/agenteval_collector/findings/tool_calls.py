@@ -9,7 +9,7 @@ from itertools import islice
 from agenteval_collector.findings.grounding import SaidValues, looked_up
 from agenteval_collector.findings.observers import Observation, ObservedTrace, of_call, quote, written
 from agenteval_collector.findings.schemas import SchemaChecks, Uncheckable
-from agenteval_collector.problems import shape_of
+from agenteval_collector.problems.shape import shape_of
 from otel_agenteval.detectors.tool_names import receiver_in
 from otel_agenteval.model import Json, ToolCall
 

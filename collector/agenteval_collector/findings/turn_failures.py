@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agenteval_collector.findings.observers import Observation, ObservedTrace, quote
-from agenteval_collector.problems import shape_of
+from agenteval_collector.problems.shape import shape_of
 from otel_agenteval.model import Json, ModelCall, Turn
 
 

@@ -24,7 +24,8 @@ from functools import partial
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias
 
-from agenteval_collector.config import BudgetConfig, PriceConfig
+from agenteval_collector.config.judge import BudgetConfig
+from agenteval_collector.config.values import PriceConfig
 from agenteval_collector.judge.ports import JudgeRequest, LedgerStore, OverBudget, Reserve, Settle
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.model.judge_jobs import BudgetLevel, Spend

@@ -18,7 +18,8 @@ from math import inf
 from statistics import median
 from typing import Any, Final, TypeAlias, cast
 
-from agenteval_collector.config import ConstraintConfig, RubricConfig
+from agenteval_collector.config.evaluators import ConstraintConfig
+from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.evaluators.ports import not_applicable
 from agenteval_collector.judge.ports import Answer, Ask, NoAnswer, OverBudget, Question, Reading
 from agenteval_collector.judge.prompt.encoding import encode, tokens

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from agenteval_collector.config import NO_JUDGE
+from agenteval_collector.config.judge import NO_JUDGE
 from agenteval_collector.evaluators.ports import not_applicable, unanswered, unasked, unrecorded
 from agenteval_collector.judge.questions.extract import may_have_plan
 from agenteval_collector.model.counters import Counted, Telemetry

@@ -6,7 +6,7 @@ from math import fsum
 from typing import NamedTuple
 
 from agenteval_collector.api.figure_documents import ReplayDocument
-from agenteval_collector.config import EvaluatorsConfig
+from agenteval_collector.config.evaluators import EvaluatorsConfig
 from agenteval_collector.model.runs import Unmatched
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.formats import named

@@ -11,8 +11,10 @@ from agenteval_collector.api.document import document
 from agenteval_collector.api.figure_documents import ReplayDocument, RunNameDocument
 from agenteval_collector.api.figure_rendering import reliability_document
 from agenteval_collector.api.wire import found
-from agenteval_collector.assembly import Assembler, Senders, Unconnected
-from agenteval_collector.config import AssemblyConfig, Settings
+from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.unconnected import Unconnected
+from agenteval_collector.config.settings import AssemblyConfig, Settings
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.logged_requests import LoggedRequest

@@ -19,7 +19,7 @@ from functools import partial
 from math import fsum
 from typing import Final, TypeAlias
 
-from agenteval_collector.config import SafetyConfig
+from agenteval_collector.config.evaluators import SafetyConfig
 from agenteval_collector.model.runs import RunTrace, Violation
 from agenteval_collector.reliability.personal_data import exposed_personal_data, said_in
 from otel_agenteval.model import ModelCall, ToolCall, Trace

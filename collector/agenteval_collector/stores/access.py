@@ -11,7 +11,7 @@ from sqlalchemy import Connection, CursorResult, Delete, Engine, Executable, Row
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
-from agenteval_collector.stores.engines import Database, WriterLocks
+from agenteval_collector.stores.engines.ports import Database, WriterLocks
 from agenteval_collector.stores.schema import own
 
 P = ParamSpec("P")

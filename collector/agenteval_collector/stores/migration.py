@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.database import damage_in, damage_told
 from agenteval_collector.runtime.errors import PermanentError
-from agenteval_collector.stores.engines import Database
+from agenteval_collector.stores.engines.ports import Database
 
 
 def newest_revision() -> str:

@@ -8,8 +8,17 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, exists, func, literal, or_, select, update
 
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemKey, ProblemState
-from agenteval_collector.problems.problem import HOURS, MOST_EXAMPLES, Problem, ProblemCount, ProblemFilter
+from agenteval_collector.problems.problem import (
+    HOURS,
+    MOST_EXAMPLES,
+    NEW_FOR,
+    QUIET_FOR,
+    Problem,
+    ProblemCount,
+    ProblemFilter,
+    ProblemKey,
+    ProblemState,
+)
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.finding_merge import SEVERITIES

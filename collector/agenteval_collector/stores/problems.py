@@ -12,8 +12,13 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import bindparam, delete, func, literal, literal_column, select, union_all
 
-from agenteval_collector.problems import QUIET_FOR, ProblemKey, problem_of_failure, problem_of_finding
-from agenteval_collector.problems.problem import LAST_RESORT
+from agenteval_collector.problems.problem import (
+    LAST_RESORT,
+    QUIET_FOR,
+    ProblemKey,
+    problem_of_failure,
+    problem_of_finding,
+)
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_merge import worst
 from agenteval_collector.stores.json_lists import among

@@ -22,7 +22,7 @@ from agenteval_collector.stores.claims import Claims
 from agenteval_collector.stores.commits import count_sessions, is_independent, write_commit, written_by
 from agenteval_collector.stores.conversations import ConversationStore, trim_links
 from agenteval_collector.stores.deletions import DeletionStore
-from agenteval_collector.stores.engines import Database
+from agenteval_collector.stores.engines.ports import Database
 from agenteval_collector.stores.engines.sqlite import SqliteFile
 from agenteval_collector.stores.finding_merge import worst
 from agenteval_collector.stores.findings import FindingStore

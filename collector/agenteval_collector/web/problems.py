@@ -9,8 +9,7 @@ from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.trace_documents import TraceDocument
 from agenteval_collector.api.wire import Parameters, found
 from agenteval_collector.api.writes import mute_problem, resolve_problem
-from agenteval_collector.problems import ProblemState
-from agenteval_collector.problems.problem import problem_of_finding
+from agenteval_collector.problems.problem import ProblemState, problem_of_finding
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web import formats

@@ -10,7 +10,7 @@ from agenteval_collector.api.filters import SESSION_PARAMETERS, session_filter
 from agenteval_collector.api.trace_documents import SessionDocument, SessionItem, TraceDocument
 from agenteval_collector.api.wire import Parameters, found, trace_id_of
 from agenteval_collector.model.session_filter import Order, SessionFilter
-from agenteval_collector.problems import ProblemState
+from agenteval_collector.problems.problem import ProblemState
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web import formats
 from agenteval_collector.web.findings import KINDS, kind_words, placed

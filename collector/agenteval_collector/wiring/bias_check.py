@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final, TypeVar
 
-from agenteval_collector.config import NO_JUDGE, ConfigError, Settings
 from agenteval_collector.config.evaluators import JudgedConfig
+from agenteval_collector.config.judge import NO_JUDGE
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.config.values import Section
 from agenteval_collector.judge.bias import CHANGES, bias_report, unchanged
 from agenteval_collector.judge.budget import PriceList

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 from agenteval_collector.api.security import AccessControl, LoopbackHost
 from agenteval_collector.api.service import SCOPES as SERVICE_SCOPES
 from agenteval_collector.api.threads import WebThreads
-from agenteval_collector.config import Settings
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.doors.audit import Audit
 from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.doors.grpc_door import Door

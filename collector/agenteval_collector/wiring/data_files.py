@@ -15,17 +15,18 @@ from typing import Any, Final
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval_collector.config import ConfigError
-from agenteval_collector.log import RequestFile
+from agenteval_collector.config.sources import ConfigError
+from agenteval_collector.log.request_file import RequestFile
 from agenteval_collector.log.request_file import damaged as damaged_requests
 from agenteval_collector.runtime.backup import back_up
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.runtime.files import sync_data
 from agenteval_collector.runtime.salvage import Salvaged, salvage
-from agenteval_collector.stores import Store, newest_revision
-from agenteval_collector.stores.engines import Use
+from agenteval_collector.stores.engines.ports import Use
+from agenteval_collector.stores.migration import newest_revision
 from agenteval_collector.stores.schema import SAID_INDEX
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.redaction import REDACTION_KEY
 from agenteval_collector.wiring.storage import LOG, STORE, locked, schema_of, tenant_folder, tenant_folders
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from agenteval_collector.config import ConfigError, ProcessRole, Settings
+from agenteval_collector.config.settings import ProcessRole, Settings
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.log.ports import Requests
 from agenteval_collector.model.news import NewsSink
-from agenteval_collector.sessions import PastSessions
+from agenteval_collector.sessions.past_sessions import PastSessions
 from agenteval_collector.wiring.storage import Storage
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.emit.feed import Feed
-from agenteval_collector.findings.loops import LoopStage
-from agenteval_collector.log import RequestFile
+from agenteval_collector.findings.loops.stage import LoopStage
+from agenteval_collector.log.request_file import RequestFile
 from agenteval_collector.log.request_traces import erase_page
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit

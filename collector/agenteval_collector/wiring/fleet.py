@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.assembly import Progress
-from agenteval_collector.config import ProcessRole, Settings
+from agenteval_collector.assembly.stage import Progress
+from agenteval_collector.config.settings import ProcessRole, Settings
 from agenteval_collector.emit.feed import Feed, Participants
-from agenteval_collector.evaluation import SessionKey
-from agenteval_collector.findings.loops import LoopStage
+from agenteval_collector.evaluation.session_key import SessionKey
+from agenteval_collector.findings.loops.stage import LoopStage
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.news_topic import HeardProcesses, NewsReader, NewsTopic
@@ -28,12 +28,12 @@ from agenteval_collector.log.kafka.topic_reader import TopicReader
 from agenteval_collector.log.kafka.trace_messages import SessionTopic, TraceMessageHandler
 from agenteval_collector.log.kafka.trace_topic import TraceTopic
 from agenteval_collector.model.news import NewsSink
-from agenteval_collector.reliability import ReliabilityReports
-from agenteval_collector.retention import RetentionStage
+from agenteval_collector.reliability.version_reports import ReliabilityReports
+from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.memory import MemoryGuard
-from agenteval_collector.sessions import PastSessions, StoredSessions
+from agenteval_collector.sessions.past_sessions import PastSessions, StoredSessions
 from agenteval_collector.wiring.emission import make_fanout, make_output
 from agenteval_collector.wiring.fleet_erasing import FleetErasure
 from agenteval_collector.wiring.hearing import FleetNewsHandler

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval_collector.config import ProcessRole
+from agenteval_collector.config.settings import ProcessRole
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.trace_messages import TraceMessageHandler
 from agenteval_collector.model.running_traces import StartsReport
-from agenteval_collector.retention import RetentionStage
+from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, Foundation, LiveFindings
 

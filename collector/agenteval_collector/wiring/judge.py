@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from agenteval_collector.config import NO_JUDGE, ConfigError, JudgedConfig, Settings
-from agenteval_collector.config.judge import JudgeConfig, RubricConfig
-from agenteval_collector.evaluation import EarlierTraces, Judging, Reader
+from agenteval_collector.config.evaluators import JudgedConfig
+from agenteval_collector.config.judge import NO_JUDGE, JudgeConfig, RubricConfig
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError
+from agenteval_collector.evaluation.ports import EarlierTraces, Judging, Reader
 from agenteval_collector.judge.asking import Asking
 from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.canaries import Canaries
@@ -28,7 +30,8 @@ from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, NoJ
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.stores import SessionTurns, Store
+from agenteval_collector.stores.session_turns import SessionTurns
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.redaction import judge_redactor
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import SubjectKind

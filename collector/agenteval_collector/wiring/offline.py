@@ -7,14 +7,17 @@ from typing import Final
 
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.config import Settings
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, EverySession, SessionKey
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.evaluation.every_session import EverySession
+from agenteval_collector.evaluation.inbox import EvaluationInbox
+from agenteval_collector.evaluation.session_key import SessionKey
+from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.judge import (
     NoJudgeStage,
     NoJudgeTelemetry,

@@ -9,15 +9,16 @@ receiver -> log -> assembly -> evaluation -> store, emission
 
 from functools import partial
 
-from agenteval_collector.assembly import Progress
-from agenteval_collector.config import Settings
+from agenteval_collector.assembly.stage import Progress
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.emit.feed import Feed, Participants
-from agenteval_collector.evaluation import EverySession
-from agenteval_collector.findings.loops import OpenSpans
-from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.evaluation.every_session import EverySession
+from agenteval_collector.findings.loops.open_spans import OpenSpans
+from agenteval_collector.log.request_file import RequestFile
+from agenteval_collector.log.request_log import RequestLog
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.memory import MemoryGuard
-from agenteval_collector.sessions import PastSessions
+from agenteval_collector.sessions.past_sessions import PastSessions
 from agenteval_collector.wiring.emission import make_fanout, make_output
 from agenteval_collector.wiring.erasing import PipelineErasure
 from agenteval_collector.wiring.pipeline import STOPPED_WITHIN, Pipeline

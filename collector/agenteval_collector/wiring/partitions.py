@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from agenteval_collector.findings.loops import OpenSpans
+from agenteval_collector.findings.loops.open_spans import OpenSpans
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer

@@ -9,9 +9,9 @@ from agenteval_collector.api.queries import Queries
 from agenteval_collector.emit.feed import MAX_ALARMS, Feed
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.receiver.ingest import Ingest
-from agenteval_collector.retention import RetentionStage
+from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.component import Component, health_of
-from agenteval_collector.sessions import PastSessions
+from agenteval_collector.sessions.past_sessions import PastSessions
 from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, Foundation
 
 STOPPED_WITHIN: Final = 2.0

@@ -5,7 +5,8 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.receiver.redacting import RequestRedaction
 from agenteval_collector.runtime.files import sync
 from otel_agenteval.model import Json

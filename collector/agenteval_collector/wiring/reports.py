@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agenteval_collector.config import NO_JUDGE
+from agenteval_collector.config.judge import NO_JUDGE
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.judge_jobs import Rejudging
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.retention import RetentionStage
+from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.errors import InvalidRequest, Unavailable
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.ports import SessionTaker
 
 MOST_AGAIN = 500

@@ -5,31 +5,34 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import EntryPoint
 
-from agenteval_collector.config import ConfigError, EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig, Settings
+from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.evaluation import (
-    EarlierTraces,
-    Judging,
-    OwnSessions,
-    Reader,
-    TraceEvaluation,
-    TraceObservation,
-    TraceOutcomes,
-)
 from agenteval_collector.evaluation.decoded import DecodedTraces
+from agenteval_collector.evaluation.observation import TraceObservation
+from agenteval_collector.evaluation.outcomes import TraceOutcomes
+from agenteval_collector.evaluation.ports import EarlierTraces, Judging, OwnSessions, Reader
 from agenteval_collector.evaluation.reading import TraceReader
+from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
 from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable, plugins
-from agenteval_collector.findings import AgentEfforts, findings_in, seen_in
-from agenteval_collector.findings.loops import TraceLoops
+from agenteval_collector.findings.effort import AgentEfforts
+from agenteval_collector.findings.loops.trace_loops import TraceLoops
+from agenteval_collector.findings.trace import findings_in, seen_in
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.prices import TokenPrices
-from agenteval_collector.reliability import CountedRuns, ReliabilityReports, detectors, sum_up
+from agenteval_collector.reliability.counting import CountedRuns
+from agenteval_collector.reliability.run_trace import detectors, sum_up
+from agenteval_collector.reliability.version_reports import ReliabilityReports
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.machine import memory_limit
-from agenteval_collector.sessions import LiveSessions, SessionEvaluators, Sessions
-from agenteval_collector.sessions.conversations import Conversations, RunningTurns
-from agenteval_collector.stores import Store
+from agenteval_collector.sessions.conversations.linking import Conversations
+from agenteval_collector.sessions.conversations.running_turns import RunningTurns
+from agenteval_collector.sessions.in_memory import Sessions
+from agenteval_collector.sessions.live_sessions import LiveSessions
+from agenteval_collector.sessions.session_evaluators import SessionEvaluators
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.ports import ExpectedTools
 from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.input_cache import InputCache

@@ -10,7 +10,8 @@ from contextlib import ExitStack
 import grpc
 from starlette.types import ASGIApp
 
-from agenteval_collector.config import ConfigError, ServerConfig
+from agenteval_collector.config.settings import ServerConfig
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.doors.grpc_door import Door
 from agenteval_collector.doors.http_port import HttpPort

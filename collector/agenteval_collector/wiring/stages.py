@@ -7,14 +7,21 @@ from typing import TypeVar
 
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.spans import SpanQueries
-from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders
+from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.ports import AssemblyStore, TraceTaker
-from agenteval_collector.config import Settings
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.stage import AssemblyStage, Progress
+from agenteval_collector.config.settings import Settings
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.ports import PastSessionCounts
-from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, OwnSessions, RunningTraceReader, SessionKey
-from agenteval_collector.evaluation.ports import ScoredTaker
-from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
+from agenteval_collector.evaluation.inbox import EvaluationInbox
+from agenteval_collector.evaluation.ports import OwnSessions, ScoredTaker
+from agenteval_collector.evaluation.running_traces import RunningTraceReader
+from agenteval_collector.evaluation.session_key import SessionKey
+from agenteval_collector.evaluation.stage import EvaluationStage
+from agenteval_collector.findings.loops.live_loops import LiveLoops
+from agenteval_collector.findings.loops.open_spans import OpenSpans
+from agenteval_collector.findings.loops.stage import Announcer, LoopStage
 from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.judgements import Load
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -29,13 +36,14 @@ from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.ports import RequestAppender
 from agenteval_collector.receiver.validity import Limits
-from agenteval_collector.reliability import Regressions, ReliabilityReports
-from agenteval_collector.retention import RetentionStage
+from agenteval_collector.reliability.regressions import Regressions
+from agenteval_collector.reliability.version_reports import ReliabilityReports
 from agenteval_collector.retention.ports import Erasure, File
+from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.memory import MemoryGuard
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.judge import (
     NoJudgeStage,
     canary_loader,

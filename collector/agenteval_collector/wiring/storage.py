@@ -7,19 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Generic, TypeVar
 
-from agenteval_collector.assembly import reassemble
-from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.assembly.restoring import reassemble
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.emit.events import events_of
-from agenteval_collector.log import RequestFile
 from agenteval_collector.log.ports import Requests
+from agenteval_collector.log.request_file import RequestFile
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import PermanentError
 from agenteval_collector.runtime.files import make_folder, sync_data
-from agenteval_collector.stores import Store
-from agenteval_collector.stores.engines import Database, Use
+from agenteval_collector.stores.engines.ports import Database, Use
+from agenteval_collector.stores.store import Store
 
 R_co = TypeVar("R_co", bound=Requests, covariant=True)
 

@@ -5,8 +5,8 @@ from typing import Final
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import RetryableError
-from agenteval_collector.stores import Store
-from agenteval_collector.stores.engines import DUTY_LASTS
+from agenteval_collector.stores.engines.ports import DUTY_LASTS
+from agenteval_collector.stores.store import Store
 
 LOOK_EVERY: Final = 2.0
 """Seconds between two looks."""

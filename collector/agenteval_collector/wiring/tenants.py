@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.model.callers import DEFAULT_TENANT, Caller, Scope
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Poller

@@ -8,7 +8,7 @@ quote that is not in the transcript is malformed.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from agenteval_collector.config import ConstraintConfig
+from agenteval_collector.config.evaluators import ConstraintConfig
 from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.replies import REASON, choice, object_schema

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
-from agenteval_collector.config import RubricConfig
+from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.ports import Question, Reading, Reply
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, TEXT, number, object_schema, whole
 from agenteval_collector.judge.prompt.transcript import GUIDE, told

@@ -2,8 +2,3 @@
 
 Traces are joined by the messages that their models were sent, and by the replies.
 """
-
-from agenteval_collector.sessions.conversations.linking import Conversations
-from agenteval_collector.sessions.conversations.running_turns import RunningTurns
-
-__all__ = ["Conversations", "RunningTurns"]

@@ -3,7 +3,3 @@ differently.
 
 The modules beside this folder write SQL that all of these databases understand.
 """
-
-from agenteval_collector.stores.engines.ports import DUTY_LASTS, Database, Use, WriterLocks
-
-__all__ = ["DUTY_LASTS", "Database", "Use", "WriterLocks"]

@@ -1,1 +1,100 @@
 """What a session's traces say together: its course, and how often it was correct by ground truth."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agenteval_collector.evaluation.every_session import EverySession
+from agenteval_collector.evaluation.stage import EvaluationStage
+from agenteval_collector.judge.referrals import NoJudge
+from agenteval_collector.offline.dataset import Dataset
+from agenteval_collector.wiring.scoring import EvaluationCore
+
+from otel_agenteval.metrics import pass_at_k, pass_hat_k, pass_k_posterior, session_trend
+from otel_agenteval.model import ExpectedTool
+from tests.support.otlp import trace_id
+from tests.support.referring import Referring, judged
+from tests.support.runs import run_trace
+from tests.support.scoring import Scoring
+
+pytestmark = pytest.mark.databases
+
+
+@pytest.fixture
+def scoring(tmp_path: Path) -> Iterator[Scoring]:
+    made = Scoring(tmp_path)
+    yield made
+    made.close()
+
+
+def test_interactions_with_ground_truth_make_pass_k_of_a_conversation(scoring: Scoring) -> None:
+    for number, tools in enumerate((("find",), ("find",), ("pay",)), 1):
+        scoring.put(run_trace(number, session="s", tools=tools, agenteval__expected_tools='["find"]'))
+    scoring.put(run_trace(4, session="s"))
+    found = scoring.session("s")["interactions"]
+    assert (found["interactions"], found["correct"], found["conversation_correct"]) == (3, 2, False)
+    for k in (1, 2, 3):
+        assert found["pass_at_k"]["plugin"][str(k)] == pass_at_k(3, 2, k)
+        assert found["pass_hat_k"]["unbiased"][str(k)] == pass_hat_k(3, 2, k, "unbiased")
+        posterior = pass_k_posterior(3, 2, k)
+        assert found["posterior"][str(k)]["pass_hat_k"] == posterior.pass_hat_k
+        assert tuple(found["posterior"][str(k)]["pass_at_k_interval"]) == posterior.pass_at_k_interval
+    json.dumps(found, allow_nan=False)
+
+
+def test_without_ground_truth_there_is_neither_outcome_nor_conversation(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, session="s"))
+    assert scoring.session("s")["interactions"] is None
+    names = [each["name"] for each in scoring.trace(trace_id(1).hex())["outcomes"]]
+    assert "tool_use_correctness" not in names
+
+
+def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
+    dataset = Dataset(expected={("refund", None): (ExpectedTool(name="find"),), ("refund", "2"): ()})
+    core = EvaluationCore(
+        scoring.settings,
+        scoring.store,
+        scoring.clock,
+        scoring.telemetry,
+        NoJudge([]),
+        scoring.earlier,
+        EverySession(),
+        (),
+        truth=dataset,
+    )
+    stage = EvaluationStage(
+        core.evaluation, core.sessions, scoring.store, inbox=scoring.inbox, judge=scoring, scored=scoring,
+        emission=scoring, clock=scoring.clock,
+    )  # fmt: skip
+    stage.process(
+        [
+            run_trace(1, run="1", session="s", tools=("find",)),
+            run_trace(2, run="2", session="s", tools=("find",)),
+            run_trace(3, run="3", session="s", tools=("find",), agenteval__expected_tools='["pay"]'),
+            run_trace(4, task="other", session="s", tools=("find",)),
+        ]
+    )
+    scores = {
+        outcome["score"]
+        for number in (1, 2, 3, 4)
+        for outcome in scoring.trace(trace_id(number).hex())["outcomes"]
+        if outcome["name"] == "tool_use_correctness"
+    }
+    assert scores == {1.0, 0.0}
+    assert scoring.session("s")["interactions"]["interactions"] == 3
+
+
+def test_the_course_of_a_session_is_that_of_its_task_completion(tmp_path: Path) -> None:
+    scores = {1: 0.25, 2: 1.0, 3: 0.5}
+    judging = Referring({})
+    scoring = Scoring(tmp_path, judging=judging)
+    for number in (3, 1, 2):
+        judging.outcomes = {"task_completion": judged(scores[number])}
+        scoring.put(run_trace(number, session="s"))
+    expected = session_trend(list(scores.values()))
+    trend = scoring.session("s")["trend"]
+    assert (trend["best"], trend["last"], trend["reason"]) == (expected.best, expected.last, expected.reason)
+    assert (trend["stalled"], trend["regressed"]) == (None, expected.regressed)
+    assert trend["evaluated"] == 3
+    scoring.close()

@@ -1,1 +1,145 @@
 """The collector's parts from the evaluation on, in the calling thread: nothing listens, waits or counts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final
+
+from agenteval_collector.api.ports import NothingRuns
+from agenteval_collector.api.queries import Queries
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.evaluation.every_session import EverySession
+from agenteval_collector.evaluation.inbox import EvaluationInbox
+from agenteval_collector.evaluation.session_key import SessionKey
+from agenteval_collector.evaluation.stage import EvaluationStage
+from agenteval_collector.judge.queue.stage import JudgeStage
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.counters import NoTelemetry
+from agenteval_collector.model.news import News
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.stores.store import Store
+from agenteval_collector.wiring.judge import (
+    NoJudgeStage,
+    NoJudgeTelemetry,
+    make_judge_stage,
+    make_judging,
+    make_ledger,
+    trace_loader,
+)
+from agenteval_collector.wiring.ports import ExpectedTools
+from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
+
+BATCH: Final = 64
+"""Traces evaluated, and then judged, at a time."""
+
+
+class OfflineCollector(AbstractContextManager["OfflineCollector"]):
+    """Scores `traces`, by trace id, over a store in `folder`; a context manager, as the store is a file.
+
+    `truth` says which tools were expected of runs whose traces do not. Raises ConfigError as the collector does at its
+    start.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        clock: Clock,
+        traces: Mapping[str, AssembledTrace],
+        truth: ExpectedTools | None = None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._traces = traces
+        self.store = Store(folder / "agenteval.db", clock)
+        try:
+            self._core = EvaluationCore(
+                settings,
+                self.store,
+                clock,
+                NoTelemetry(),
+                make_judging(settings, self.store, NoTelemetry()),
+                self,
+                EverySession(),
+                truth=truth,
+            )
+            self._inbox = EvaluationInbox(SessionKey(session_naming(settings)))
+            self._judge = self._make_judge() if settings.judge.on else NoJudgeStage()
+        except BaseException:
+            self.store.shutdown()
+            raise
+        self._evaluation = EvaluationStage(
+            self._core.evaluation,
+            self._core.sessions,
+            self.store,
+            inbox=self._inbox,
+            judge=self._judge,
+            scored=_Nobody(),
+            emission=_Nobody(),
+            clock=clock,
+        )
+        self.reliability = reliability_reports(settings, self.store, clock)
+        self.queries = Queries(
+            self.store,
+            clock,
+            idle=settings.session.idle,
+            reliability=self.reliability,
+            running=NothingRuns(),
+            judge=NothingRuns(),
+            drifts=tuple,
+        )
+
+    def __exit__(self, *_: object) -> None:
+        self._judge.shutdown()
+        self.store.shutdown()
+
+    def score(self, traces: Sequence[AssembledTrace], progress: Callable[[int], None]) -> None:
+        """Evaluate and judge the traces in this order; `progress` hears of how many more that is done."""
+        for first in range(0, len(traces), BATCH):
+            self._score_batch(traces[first : first + BATCH], progress)
+
+    def trace(self, trace_id: str) -> AssembledTrace | None:
+        """Return one of the traces; None for another one."""
+        return self._traces.get(trace_id)
+
+    def runs(self) -> frozenset[tuple[str, str, str]]:
+        """Return task, run and condition of all runs that a trace belongs to."""
+        with self.store.runs.snapshot() as runs:
+            return frozenset(runs.names())
+
+    def _score_batch(self, batch: Sequence[AssembledTrace], progress: Callable[[int], None]) -> None:
+        left = len(batch)
+
+        def waiting(now: int) -> None:
+            nonlocal left
+            if now < left:
+                progress(left - now)
+                left = now
+
+        self._evaluation.process(batch)
+        waiting(self._judge.waiting)
+        self._judge.drain(waiting)
+        while self._evaluation.process_waiting(0.0):
+            pass
+
+    def _make_judge(self) -> JudgeStage:
+        return make_judge_stage(
+            self._settings,
+            make_ledger(self._settings, self.store.ledger, self._clock),
+            self._clock,
+            NoJudgeTelemetry(),
+            load=trace_loader(self, self.store.turns, self._core.read),
+            taker=self._inbox,
+            # A batch may take up earlier traces of its sessions.
+            capacity=max(BATCH, len(self._traces)),
+            rechecks=tuple,
+            answers=self.store.answers,
+        )
+
+
+class _Nobody:
+    """Hears of what is stored, and does nothing with it."""
+
+    def take_news(self, news: News) -> None: ...
+
+    def take_scored(self, trace_id: str, revision: int) -> None: ...

@@ -1,1 +1,236 @@
 """Wires observation, evaluators and sessions as the settings want them; the same live and in a replay."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import EntryPoint
+
+from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.sources import ConfigError
+from agenteval_collector.embedders import EmbeddedEmbedder
+from agenteval_collector.evaluation.decoded import DecodedTraces
+from agenteval_collector.evaluation.observation import TraceObservation
+from agenteval_collector.evaluation.outcomes import TraceOutcomes
+from agenteval_collector.evaluation.ports import EarlierTraces, Judging, OwnSessions, Reader
+from agenteval_collector.evaluation.reading import TraceReader
+from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
+from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable, plugins
+from agenteval_collector.findings.effort import AgentEfforts
+from agenteval_collector.findings.loops.trace_loops import TraceLoops
+from agenteval_collector.findings.trace import findings_in, seen_in
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.prices import TokenPrices
+from agenteval_collector.reliability.counting import CountedRuns
+from agenteval_collector.reliability.run_trace import detectors, sum_up
+from agenteval_collector.reliability.version_reports import ReliabilityReports
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.machine import memory_limit
+from agenteval_collector.sessions.conversations.linking import Conversations
+from agenteval_collector.sessions.conversations.running_turns import RunningTurns
+from agenteval_collector.sessions.in_memory import Sessions
+from agenteval_collector.sessions.live_sessions import LiveSessions
+from agenteval_collector.sessions.session_evaluators import SessionEvaluators
+from agenteval_collector.stores.store import Store
+from agenteval_collector.wiring.ports import ExpectedTools
+from otel_agenteval.conventions.identity import SessionNaming
+from otel_agenteval.conventions.input_cache import InputCache
+from otel_agenteval.conventions.run_attributes import RunNaming
+from otel_agenteval.metrics import SIGNAL_NAMES
+from otel_agenteval.model import Trace
+
+EVALUATED_WITHIN = 1.0
+"""Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
+SESSIONS_SHARE = 16
+"""Of the process's memory, the sessions of a tenant in memory take at most one part in so many."""
+INPUT_CACHE_SHARE = 32
+"""Of the process's memory, messages that are kept for the next trace of the same session take one part in so many."""
+
+
+class EvaluationCore:
+    """Observes and scores traces and sessions, over a store. Owned by one thread; `live` and `read` serve any."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        telemetry: Telemetry,
+        judging: Judging,
+        earlier: EarlierTraces,
+        own_sessions: OwnSessions,
+        plugged: Iterable[EntryPoint] | None = None,
+        truth: ExpectedTools | None = None,
+    ) -> None:
+        """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
+
+        `earlier` has the traces that were evaluated before, `own_sessions` says which are evaluated here. `plugged` are
+        the entry points of users' evaluators, by default those of this environment. `truth` says which tools runs
+        should call whose traces do not say it.
+        """
+        configured, embedder = settings.evaluators, EmbeddedEmbedder()
+        evaluators = [
+            each for each in _evaluators(settings, plugged) if evaluator_config(configured, each.name).enabled
+        ]
+        with_truth = [kind() for kind in TRUTH_EVALUATORS if evaluator_config(configured, kind.name).enabled]
+        thresholds = {
+            each.name: evaluator_config(configured, each.name).threshold for each in (*evaluators, *with_truth)
+        }
+        self.live = LiveSessions(settings.session.idle)
+        self.sessions = _sessions(settings, store, self.live, embedder, clock)
+        self.read = _with_truth(trace_reader(settings), truth)
+        prices = TokenPrices(settings.prices)
+        self.evaluation = TraceEvaluation(
+            outcomes=TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
+            sessions=self.sessions,
+            store=store,
+            embed=embedder.embed,
+            clock=clock,
+            read=_with_truth(_remembering_reader(settings), truth),
+            telemetry=telemetry,
+            run_trace=partial(sum_up, prices.of_calls, detectors(settings.reliability.safety)),
+            cost=prices.of_call,
+            observation=_observation(settings, prices, clock),
+            conversations=Conversations(store.conversations, is_alone=own_sessions.is_all),
+            turns=RunningTurns(store.turns),
+            earlier=earlier,
+            own_sessions=own_sessions,
+        )
+
+    def forget(self, trace_ids: Collection[str], session_ids: Collection[str]) -> None:
+        """Forget what was deleted. Sessions that have lost traces are read again when they go on."""
+        self.evaluation.forget(trace_ids)
+        for session_id in session_ids:
+            self.sessions.forget(session_id)
+        self.sessions.forget_all()
+
+
+def _with_truth(read: Reader, truth: ExpectedTools | None) -> Reader:
+    """Return a reader that adds the tools that a trace should have called, where only the truth says so."""
+    if truth is None:
+        return read
+
+    def read_with_truth(assembled: AssembledTrace) -> Trace:
+        trace = read(assembled)
+        expected = truth.expected_tools(trace.run) if trace.expected_tools is None else None
+        return trace if expected is None else replace(trace, expected_tools=expected)
+
+    return read_with_truth
+
+
+def _observation(settings: Settings, prices: TokenPrices, clock: Clock) -> TraceObservation:
+    return TraceObservation(
+        loops=TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock),
+        findings_in=findings_in,
+        seen_in=seen_in,
+        efforts=AgentEfforts(prices.of_calls),
+        ruled=settings.findings.apply,
+        clock=clock,
+    )
+
+
+def _sessions(
+    settings: Settings, store: Store, live: LiveSessions, embedder: EmbeddedEmbedder, clock: Clock
+) -> Sessions:
+    configured = settings.evaluators
+    return Sessions(
+        store=store,
+        live=live,
+        evaluators=SessionEvaluators(
+            _session_thresholds(configured), settings.session.min_coverage, _weightless(settings)
+        ),
+        answer=partial(comparable, embed=embedder.embed),
+        clock=clock,
+        weights=_weights(configured),
+        hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
+        max_bytes=_memory(settings) // SESSIONS_SHARE,
+    )
+
+
+def reliability_reports(settings: Settings, store: Store, clock: Clock) -> ReliabilityReports:
+    """Make reports over the runs in the store, current at every call."""
+    window = settings.reliability.window
+    return ReliabilityReports(CountedRuns(store.runs, window), window, clock)
+
+
+def _memory(settings: Settings) -> int:
+    return settings.server.memory_limit or memory_limit()
+
+
+def _remembering_reader(settings: Settings) -> TraceReader:
+    return replace(
+        trace_reader(settings),
+        kept=DecodedTraces(settings.assembly.max_recent_bytes),
+        input_cache=InputCache(_memory(settings) // INPUT_CACHE_SHARE),
+    )
+
+
+def trace_reader(settings: Settings) -> TraceReader:
+    """Make a reader of traces as the settings want sessions and runs to be named, that any thread may use."""
+    reliability = settings.reliability
+    return TraceReader(
+        session_naming(settings),
+        RunNaming(
+            task=reliability.task_attributes,
+            run=reliability.run_attributes,
+            success=reliability.success_attributes,
+            confidence=reliability.confidence_attributes,
+        ),
+    )
+
+
+def session_naming(settings: Settings) -> SessionNaming:
+    """Return the attributes that name sessions, as the settings have them."""
+    return SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
+
+
+def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig | EmbeddingConfig:
+    """Return the settings of an evaluator; the defaults where it is one of a user's that has none."""
+    config = getattr(configured, name, EvaluatorConfig())
+    assert isinstance(config, EvaluatorConfig | EmbeddingConfig)
+    return config
+
+
+def _evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None) -> list[TraceEvaluator]:
+    """Return all evaluators, on or off. Raises ConfigError for a name used twice or a setting of an unknown one."""
+    evaluators = [kind() for kind in TRACE_EVALUATORS]
+    names = {*(each.name for each in evaluators), *EvaluatorsConfig.model_fields}
+    rubrics: set[str] = set()
+    for rubric in settings.judge.rubrics:
+        if rubric.name in names | rubrics:
+            raise ConfigError(f"judge.rubrics: another evaluator is called {rubric.name!r}")
+        rubrics.add(rubric.name)
+    evaluators += plugins.load(plugins.installed() if plugged is None else plugged, names | rubrics)
+    names.update(each.name for each in evaluators)
+    for name in settings.evaluators.model_extra or {}:
+        if name in rubrics:
+            raise ConfigError(f"evaluators.{name}: is a rubric; its settings stand with it, in judge.rubrics")
+        if name not in names:
+            raise ConfigError(f"evaluators.{name}: no evaluator has this name; there are {', '.join(sorted(names))}")
+    return evaluators
+
+
+def _session_thresholds(configured: EvaluatorsConfig) -> dict[str, float]:
+    """Return the thresholds of the session scores that are on."""
+    configs = {"agent_reliability": configured.agent_reliability, "agent_consistency": configured.agent_consistency}
+    return {name: config.threshold for name, config in configs.items() if config.enabled}
+
+
+def _weights(configured: EvaluatorsConfig) -> dict[str, float]:
+    """Return the weights of the signals in session scores; a signal that is off has none."""
+    configs = {name: getattr(configured, name) for name in SIGNAL_NAMES}
+    return {name: config.weight if config.enabled else 0.0 for name, config in configs.items()}
+
+
+def _weightless(settings: Settings) -> dict[str, str]:
+    """Return, by signal without a weight in session scores, a sentence that says why it has none."""
+    found = {}
+    for name, weight in _weights(settings.evaluators).items():
+        if not evaluator_config(settings.evaluators, name).enabled:
+            found[name] = f"{name} is off"
+        elif not weight and name == "coherence":
+            found[name] = f"coherence has weight 0 with the {settings.embedder.type} embedder"
+        elif not weight:
+            found[name] = f"{name} has weight 0"
+    return found

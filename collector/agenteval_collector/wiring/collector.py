@@ -28,19 +28,9 @@ from agenteval_collector.runtime.component import health_of
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.memory import MIB, MemoryGuard
 from agenteval_collector.web.app import make_app, tenant_app
+from agenteval_collector.wiring import servers
 from agenteval_collector.wiring.pipeline import Pipeline
 from agenteval_collector.wiring.routing import TenantApps
-from agenteval_collector.wiring.servers import (
-    CALLS,
-    GrpcServer,
-    HttpServers,
-    grpc_connections,
-    http_connections,
-    messages_at_once,
-    refuse_open_doors,
-    split_address,
-    under_way_bytes,
-)
 from agenteval_collector.wiring.tenants import Pipelines
 
 logger = logging.getLogger(__name__)
@@ -60,7 +50,7 @@ class Collector:
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         """Build everything. Raises ConfigError where the settings are not safe, PermanentError where the data is not
         ours, and OSError where the data folder cannot be used."""
-        refuse_open_doors(settings.server)
+        servers.refuse_open_doors(settings.server)
         self._clock = clock or SystemClock()
         self._ring = KeyRing(settings.server.keys, settings.server.keys_file, self._clock)
         self._memory = MemoryGuard(settings.server.memory_limit or memory_limit(), self._clock)
@@ -86,15 +76,17 @@ class Collector:
             self._ring,
             {**OTLP_SCOPES, **SERVICE_SCOPES},
             self._audit,
-            places=Shares(CALLS),
-            messages=GrpcMessages(messages_at_once(config, memory.limit), under_way_bytes(config), self._clock),
+            places=Shares(servers.CALLS),
+            messages=GrpcMessages(
+                servers.messages_at_once(config, memory.limit), servers.under_way_bytes(config), self._clock
+            ),
             health=self._health,
         )
         connections = GrpcConnections(
-            grpc_connections(), None if self._ring.is_open else door.peers, lambda: memory.is_short
+            servers.grpc_connections(), None if self._ring.is_open else door.peers, lambda: memory.is_short
         )
-        self._grpc = GrpcServer(config, certificates, door, connections, self.pipelines)
-        self._http = HttpServers(config, certificates)
+        self._grpc = servers.GrpcServer(config, certificates, door, connections, self.pipelines)
+        self._http = servers.HttpServers(config, certificates)
 
     def start(self) -> Mapping[str, str]:
         """Take up what the last process left, then open the ports; return their addresses by name (grpc, http, web).
@@ -128,14 +120,14 @@ class Collector:
 
     def _otlp_app(self) -> ASGIApp:
         """Make the application of OTLP/HTTP: for callers with a key, not for pages of other sites."""
-        bodies = Bodies(under_way_bytes(self._config), self._clock)
+        bodies = Bodies(servers.under_way_bytes(self._config), self._clock)
         tenants = TenantApps(self.pipelines, lambda pipeline: otlp_app(pipeline.ingest, bodies))
-        places = Shares(http_connections())
+        places = Shares(servers.http_connections())
         app = AccessControl(
             tenants, ring=self._ring, audit=self._audit, places=places, needs=lambda _method: Scope.WRITE
         )
         # A page in a browser on this machine must not be able to feed us through a name of its own.
-        return LoopbackHost(app) if is_loopback(split_address(self._config.http_address)[0]) else app
+        return LoopbackHost(app) if is_loopback(servers.split_address(self._config.http_address)[0]) else app
 
     def _web_app(self, grpc_endpoint: str) -> ASGIApp:
         """Make the application of the web port. Its page tells users where the gRPC port is."""
@@ -158,8 +150,8 @@ class Collector:
             threads=threads,
             ring=self._ring,
             audit=self._audit,
-            places=Shares(http_connections()),
-            loopback=is_loopback(split_address(self._config.web_address)[0]),
+            places=Shares(servers.http_connections()),
+            loopback=is_loopback(servers.split_address(self._config.web_address)[0]),
         )
 
 

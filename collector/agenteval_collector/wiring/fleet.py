@@ -34,29 +34,13 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions.past_sessions import PastSessions, StoredSessions
+from agenteval_collector.wiring import stages
 from agenteval_collector.wiring.emission import make_fanout, make_output
 from agenteval_collector.wiring.fleet_erasing import FleetErasure
 from agenteval_collector.wiring.hearing import FleetNewsHandler
 from agenteval_collector.wiring.partitions import PartitionSessions, PartitionSpans
 from agenteval_collector.wiring.pipeline import REMEMBERED_SESSIONS, STOPPED_WITHIN, Pipeline
 from agenteval_collector.wiring.scoring import reliability_reports, session_naming
-from agenteval_collector.wiring.stages import (
-    AssemblyParts,
-    EvaluationParts,
-    Foundation,
-    LiveFindings,
-    make_assembly,
-    make_evaluation,
-    make_inbox,
-    make_ingest,
-    make_live_findings,
-    make_live_loops,
-    make_queries,
-    make_reports,
-    make_retention,
-    show_levels,
-    stop_in_turn,
-)
 from agenteval_collector.wiring.storage import Storage
 from agenteval_collector.wiring.store_watch import StoreWatch
 
@@ -83,53 +67,53 @@ def pipeline_in_a_fleet(settings: Settings, clock: Clock, tenant: str, memory: M
     with storage.closed_on_error():
         watch = StoreWatch(storage.store, clock, may_have_duty=settings.role.does(ProcessRole.SERVE))
         output = make_output(settings, storage, watch.is_on_duty)
-        base = Foundation(settings, clock, memory, storage, output, watch.is_on_duty)
+        base = stages.Foundation(settings, clock, memory, storage, output, watch.is_on_duty)
         return _connect(base, _Topics(cluster, producer, Offsets(), Offsets(), DeletedTraces()), watch)
 
 
-def _connect(base: Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
+def _connect(base: stages.Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
     store, clock, settings, producer = base.store, base.clock, base.settings, topics.producer
-    heard, live, past_sessions = HeardProcesses(), make_live_loops(base), PastSessions()
+    heard, live, past_sessions = HeardProcesses(), stages.make_live_loops(base), PastSessions()
     open_spans = PartitionSpans(clock, base.telemetry, topics.cluster, topics.span_offsets, store)
     # The topic of news tells all processes what one of them found. Each feeds its watchers with what it hears.
     feed = Feed(base.telemetry, Participants(store, heard), clock)
     news = NewsTopic(producer, topics.cluster, Participants(store, live, open_spans).processes_in)
     emission = make_fanout(base.output, news, past_sessions)
-    found = make_live_findings(base, live, open_spans, emission)
+    found = stages.make_live_findings(base, live, open_spans, emission)
     evaluate = _evaluate(base, topics, emission)
     assemble = _assemble(base, topics, found)
     evaluation, assembly = evaluate.evaluation, assemble.assembly
     base.memory.watch(producer, assembly.stage, found.stage)
     erasure = FleetErasure(store.deletions, news, settings.log.retention, clock, base.telemetry)
-    retention = make_retention(base, erasure, (store,), tell=news.deletion)
+    retention = stages.make_retention(base, erasure, (store,), tell=news.deletion)
     handler = FleetNewsHandler(
         base, found, assembly, evaluation, evaluate.trace_handler, erased=topics.erased, feed=feed, retention=retention
     )
-    stages = _Stages(
+    fleet = _Stages(
         watch, retention, assemble, found.stage, evaluate, NewsReader(topics.cluster, feed, heard, handler), producer
     )
     reliability = reliability_reports(settings, store, clock)
-    queries = make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
-    _show_levels(base, topics, stages, queries, reliability)
+    queries = stages.make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
+    _show_levels(base, topics, fleet, queries, reliability)
 
     def recover() -> None:
         # Listen first: what is deleted after the look into the store is told by news.
-        stages.news.begin()
+        fleet.news.begin()
         topics.erased.know(store.deletions.all_to_erase())
 
     return Pipeline(
         base=base,
         feed=feed,
         past_sessions=past_sessions,
-        ingest=make_ingest(base, RequestTopic(producer, topics.cluster), assembly.stage),
+        ingest=stages.make_ingest(base, RequestTopic(producer, topics.cluster), assembly.stage),
         assembly=assembly,
         evaluation=evaluation,
         retention=retention,
         queries=queries,
-        reports=make_reports(base, SessionTopic(producer, topics.cluster), news.starts, retention),
-        components=stages.of(settings.role),
+        reports=stages.make_reports(base, SessionTopic(producer, topics.cluster), news.starts, retention),
+        components=fleet.of(settings.role),
         recover=recover,
-        stop=stages.stop,
+        stop=fleet.stop,
     )
 
 
@@ -138,11 +122,11 @@ class _Assemble:
     """topic of spans -> assembly -> topic of traces"""
 
     reader: TopicReader
-    assembly: AssemblyParts
+    assembly: stages.AssemblyParts
     trace_topic: TraceTopic
 
 
-def _assemble(base: Foundation, topics: _Topics, found: LiveFindings) -> _Assemble:
+def _assemble(base: stages.Foundation, topics: _Topics, found: stages.LiveFindings) -> _Assemble:
     cluster, store, offsets = topics.cluster, base.store, topics.span_offsets
     progress = Progress(found.open_spans)
     trace_topic = TraceTopic(
@@ -154,7 +138,7 @@ def _assemble(base: Foundation, topics: _Topics, found: LiveFindings) -> _Assemb
         progress.take_scored,
     )
     span_progress = SpanProgress(store.habits, offsets)
-    assembly = make_assembly(base, found, traces=trace_topic, progress=progress, store=span_progress)
+    assembly = stages.make_assembly(base, found, traces=trace_topic, progress=progress, store=span_progress)
     span_handler = SpanMessageHandler(base.storage.tenant, assembly.stage, topics.erased)
     return _Assemble(
         TopicReader("spans", cluster, cluster.spans, "assemble", offsets, span_handler), assembly, trace_topic
@@ -167,12 +151,12 @@ class _Evaluate:
 
     reader: TopicReader
     trace_handler: TraceMessageHandler
-    evaluation: EvaluationParts
+    evaluation: stages.EvaluationParts
 
 
-def _evaluate(base: Foundation, topics: _Topics, emission: NewsSink) -> _Evaluate:
+def _evaluate(base: stages.Foundation, topics: _Topics, emission: NewsSink) -> _Evaluate:
     cluster, offsets = topics.cluster, topics.trace_offsets
-    inbox = make_inbox(base.settings)
+    inbox = stages.make_inbox(base.settings)
     trace_handler = TraceMessageHandler(inbox, offsets, topics.erased)
     own_sessions = PartitionSessions(cluster, base.store, topics.producer, offsets, trace_handler.waits_for)
 
@@ -180,7 +164,7 @@ def _evaluate(base: Foundation, topics: _Topics, emission: NewsSink) -> _Evaluat
         # Exactly one evaluator has the first partition.
         return 0 in offsets.partitions
 
-    evaluation = make_evaluation(
+    evaluation = stages.make_evaluation(
         base, inbox, own_sessions, emission=emission, scored=trace_handler, asks_again=asks_again
     )
     return _Evaluate(
@@ -220,18 +204,22 @@ class _Stages:
         assemble, evaluate = self.assemble, self.evaluate
         readers = (assemble.reader, evaluate.reader)
         working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))
-        stop_in_turn((self.watch, self.retention, *readers, *working, assemble.trace_topic, self.news), STOPPED_WITHIN)
+        stages.stop_in_turn(
+            (self.watch, self.retention, *readers, *working, assemble.trace_topic, self.news), STOPPED_WITHIN
+        )
         for reader in readers:
             reader.leave()  # It saves what is finished, so that no other process does it again.
         self.producer.shutdown(STOPPED_WITHIN)
 
 
 def _show_levels(
-    base: Foundation, topics: _Topics, stages: _Stages, queries: Queries, reliability: ReliabilityReports
+    base: stages.Foundation, topics: _Topics, fleet: _Stages, queries: Queries, reliability: ReliabilityReports
 ) -> None:
-    store, assembly = base.store, stages.assemble.assembly
+    store, assembly = base.store, fleet.assemble.assembly
     sessions = StoredSessions(store.session_levels, lambda: store.past_sessions(REMEMBERED_SESSIONS), base.clock)
-    queues = (stages.producer, stages.loops, assembly.stage, stages.evaluate.evaluation.stage)
-    show_levels(base, assembly.assembler, queues, queries, reliability, levels=sessions.session_levels, past=sessions)
+    queues = (fleet.producer, fleet.loops, assembly.stage, fleet.evaluate.evaluation.stage)
+    stages.show_levels(
+        base, assembly.assembler, queues, queries, reliability, levels=sessions.session_levels, past=sessions
+    )
     lags = {"spans": topics.span_offsets.lags, "traces": topics.trace_offsets.lags}
     base.output.collector.observe_partitions(lags)

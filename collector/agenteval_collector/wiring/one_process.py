@@ -19,24 +19,11 @@ from agenteval_collector.log.request_log import RequestLog
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions.past_sessions import PastSessions
+from agenteval_collector.wiring import stages
 from agenteval_collector.wiring.emission import make_fanout, make_output
 from agenteval_collector.wiring.erasing import PipelineErasure
 from agenteval_collector.wiring.pipeline import STOPPED_WITHIN, Pipeline
 from agenteval_collector.wiring.scoring import reliability_reports
-from agenteval_collector.wiring.stages import (
-    Foundation,
-    make_assembly,
-    make_evaluation,
-    make_inbox,
-    make_ingest,
-    make_live_findings,
-    make_live_loops,
-    make_queries,
-    make_reports,
-    make_retention,
-    show_levels,
-    stop_in_turn,
-)
 from agenteval_collector.wiring.storage import Storage, request_file
 
 
@@ -51,33 +38,35 @@ def pipeline_in_one_process(settings: Settings, clock: Clock, tenant: str, memor
 def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Storage[RequestFile]) -> Pipeline:
     store, requests = storage.store, storage.requests
     output = make_output(settings, storage, _always)
-    base = Foundation(settings, clock, memory, storage, output, is_on_duty=_always)
+    base = stages.Foundation(settings, clock, memory, storage, output, is_on_duty=_always)
 
     # Everything that is told of findings and scores, and live detection, which tells of findings early.
-    live, open_spans, past_sessions = make_live_loops(base), OpenSpans(clock, base.telemetry), PastSessions()
+    live, open_spans, past_sessions = stages.make_live_loops(base), OpenSpans(clock, base.telemetry), PastSessions()
     feed = Feed(base.telemetry, Participants(store, live, open_spans), clock)
     emission = make_fanout(output, feed, past_sessions)
-    found = make_live_findings(base, live, open_spans, emission)
+    found = stages.make_live_findings(base, live, open_spans, emission)
 
     # evaluation <-> judge; what is stored goes to the emission, and back to the assembly as progress.
-    inbox, progress = make_inbox(settings), Progress(open_spans)
-    evaluation = make_evaluation(base, inbox, EverySession(), emission=emission, scored=progress, asks_again=_always)
+    inbox, progress = stages.make_inbox(settings), Progress(open_spans)
+    evaluation = stages.make_evaluation(
+        base, inbox, EverySession(), emission=emission, scored=progress, asks_again=_always
+    )
 
     # receiver -> log -> assembly -> evaluation
-    assembly = make_assembly(base, found, traces=inbox, progress=progress, store=store)
+    assembly = stages.make_assembly(base, found, traces=inbox, progress=progress, store=store)
     log = RequestLog(
         requests, clock, assembly.stage, tenant=storage.tenant, max_pending_bytes=settings.log.max_pending_bytes
     )
-    ingest = make_ingest(base, log, assembly.stage)
+    ingest = stages.make_ingest(base, log, assembly.stage)
     memory.watch(log, assembly.stage, found.stage)
 
     # The end of data, and those who ask.
     erasure = PipelineErasure(storage, assembly, found.stage, evaluation, feed, base.telemetry)
-    retention = make_retention(base, erasure, (store, requests), tell=_nobody)
+    retention = stages.make_retention(base, erasure, (store, requests), tell=_nobody)
     reliability = reliability_reports(settings, store, clock)
-    queries = make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
+    queries = stages.make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
     queues, levels = (log, found.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
-    show_levels(base, assembly.assembler, queues, queries, reliability, levels=levels, past=past_sessions)
+    stages.show_levels(base, assembly.assembler, queues, queries, reliability, levels=levels, past=past_sessions)
     before_evaluation = (retention, log, assembly.stage, found.stage)
     return Pipeline(
         base=base,
@@ -88,11 +77,11 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
         evaluation=evaluation,
         retention=retention,
         queries=queries,
-        reports=make_reports(base, inbox, found.take_starts, retention),
+        reports=stages.make_reports(base, inbox, found.take_starts, retention),
         components=(*before_evaluation, *evaluation.components),
         recover=retention.recover,
         # The evaluation last: the judge hands it what it says.
-        stop=partial(stop_in_turn, (*before_evaluation, *reversed(evaluation.components)), STOPPED_WITHIN),
+        stop=partial(stages.stop_in_turn, (*before_evaluation, *reversed(evaluation.components)), STOPPED_WITHIN),
     )
 
 

@@ -12,6 +12,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.api import trace_documents
+from agenteval_collector.api.document import document
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
 from agenteval_collector.model.logged_requests import Origin, resource_of
@@ -152,10 +153,7 @@ class SpanQueries:
             "attributes": dict(record.attributes),
             "resource": dict(record.resource),
             "events": [
-                trace_documents.EventDocument(
-                    name=event.name, time=rfc3339(event.time), attributes=dict(event.attributes)
-                )
-                for event in record.events
+                document(trace_documents.EventDocument, event, time=rfc3339(event.time)) for event in record.events
             ],
         }
 
@@ -191,15 +189,12 @@ def _messages(content: Content | None) -> list[trace_documents.MessageDocument] 
 
 
 def _message(message: ChatMessage) -> trace_documents.MessageDocument:
-    return {
-        "role": message.role,
-        "text": message.text,
-        "reasoning": message.reasoning,
-        "requests": [
-            trace_documents.RequestDocument(name=each.name, arguments=each.arguments) for each in message.requests
-        ],
-        "results": [each.result for each in message.responses],
-    }
+    return document(
+        trace_documents.MessageDocument,
+        message,
+        requests=[document(trace_documents.RequestDocument, each) for each in message.requests],
+        results=[each.result for each in message.responses],
+    )
 
 
 def _start(cursor: str) -> int:

@@ -13,6 +13,7 @@ from otel_agenteval.conventions.decoding import (
     decode_text,
     is_cut,
     known_text,
+    object_in,
     objects_in,
     texts_of,
 )
@@ -60,13 +61,12 @@ def response(recorded: Json) -> Sequence[Item]:
 def tools(recorded: Json) -> Json:
     """Return the tool definitions of a recorded request; None without any, or where the request was cut."""
     body = decode_structure(recorded) if isinstance(recorded, str) and '"tools"' in recorded else recorded
-    return body.get("tools") or None if isinstance(body, dict) else None
+    return object_in(body).get("tools") or None
 
 
 def usage(recorded: Json) -> Usage | None:
     """Return the tokens that an object counts, by the names of any API; None where it counts none."""
-    counts = decode_structure(recorded)
-    return usage_in(counts, _INPUT_TOKENS, _OUTPUT_TOKENS) if isinstance(counts, dict) else None
+    return usage_in(object_in(decode_structure(recorded)), _INPUT_TOKENS, _OUTPUT_TOKENS)
 
 
 def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterable[str]) -> Usage | None:

@@ -29,6 +29,11 @@ def known_text(text: Any) -> str | None:
     return text
 
 
+def first_text(fields: Mapping[str, Json], *keys: str) -> str | None:
+    """Return the text under the first of `keys` that says anything; None without one."""
+    return next(filter(None, (known_text(fields.get(key)) for key in keys)), None)
+
+
 MAX_DEPTH = 64
 """Levels of arrays and objects in a value that is passed on. Writing JSON recurses, so deeper ones are not."""
 
@@ -200,6 +205,11 @@ _DECODER = json.JSONDecoder(parse_constant=str, parse_float=_finite)
 
 _MAX_SEGMENTS = 12
 """Levels that the name of an attribute may spell out."""
+
+
+def object_in(value: Json) -> dict[str, Json]:
+    """Return `value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
 
 
 def objects_in(value: Json) -> list[dict[str, Json]]:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_json, decode_structure, known_text
+from otel_agenteval.conventions.decoding import decode_json, decode_structure, first_text, known_text
 from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.model import Json
 
@@ -58,8 +58,7 @@ def user_id(carriers: Carriers) -> str | None:
 
 def environment_of(resource: Mapping[str, Json]) -> str | None:
     """Return the deployment environment that a resource names, under the present attribute or the older one."""
-    names = (semconv.DEPLOYMENT_ENVIRONMENT, semconv.LEGACY_DEPLOYMENT_ENVIRONMENT)
-    return next(filter(None, (known_text(resource.get(name)) for name in names)), None)
+    return first_text(resource, semconv.DEPLOYMENT_ENVIRONMENT, semconv.LEGACY_DEPLOYMENT_ENVIRONMENT)
 
 
 def first_id(carriers: Iterable[Mapping[str, Json]], keys: tuple[str, ...]) -> str | None:

@@ -15,6 +15,7 @@ from otel_agenteval.conventions.decoding import (
     decode_json,
     decode_prefix,
     decode_text,
+    first_text,
     is_cut,
     known_text,
 )
@@ -194,14 +195,12 @@ def _read_part(message: ChatMessage, part: Mapping[str, Json]) -> None:
             else:
                 message.has_more = True
         case "reasoning" | "thinking":
-            texts = (known_text(part.get(key)) for key in ("content", "thinking", "text"))
-            message.reasoning += [*filter(None, texts)][:1]
+            message.reasoning += filter(None, [first_text(part, "content", "thinking", "text")])
         case "tool_call" | "tool_use" | "function_call":
             _read_request(message, part)
         case "tool_call_response" | "tool_result":
             result = next((part[key] for key in ("response", "result", "content") if key in part), None)
-            call_id = known_text(part.get("id")) or known_text(part.get("tool_use_id"))
-            _add_response(message, result, call_id, part.get("is_error") is True)
+            _add_response(message, result, first_text(part, "id", "tool_use_id"), part.get("is_error") is True)
         case _:
             message.has_more = True
 
@@ -219,8 +218,7 @@ def _read_typeless(message: ChatMessage, part: Mapping[str, Json]) -> None:
             _read_request(message, value)
         elif key in _RESULTS:
             result = value.get("response", value.get("content"))
-            call_id = known_text(value.get("id")) or known_text(value.get("toolUseId"))
-            _add_response(message, result, call_id, value.get("status") == "error")
+            _add_response(message, result, first_text(value, "id", "toolUseId"), value.get("status") == "error")
         elif key == _REASONING and isinstance(said := value.get("reasoningText"), dict):
             message.reasoning += filter(None, [known_text(said.get("text"))])
 
@@ -234,7 +232,7 @@ def _read_request(message: ChatMessage, request: Mapping[str, Json]) -> None:
     source = function if isinstance(function, dict) else request
     if name := known_text(source.get("name")):
         arguments = next((source[key] for key in ("arguments", "input", "args") if key in source), None)
-        call_id = next(filter(None, (known_text(request.get(key)) for key in _CALL_IDS)), None)
+        call_id = first_text(request, *_CALL_IDS)
         # Traceloop records the id of the item in the Responses API. Gateways make it of the call's own id, and results
         # name the call by that id alone.
         if call_id is not None and call_id.startswith(_ITEM_OF_CALL):

@@ -3,7 +3,7 @@
 import re
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_structure, known_text
+from otel_agenteval.conventions.decoding import decode_structure, first_text, known_text
 from otel_agenteval.conventions.spans import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
 from otel_agenteval.detectors.tool_results import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
@@ -67,11 +67,8 @@ def result_error(result: Json, tool: str) -> str | None:
         if not result.startswith("{"):
             return None
         result = decode_structure(result)
-    if not isinstance(result, dict):
-        return None
-    if tells_failure(result, tool):
-        texts = (known_text(result.get(key)) for key in _ERROR_TEXTS)
-        return next(filter(None, texts), "error")
+    if isinstance(result, dict) and tells_failure(result, tool):
+        return first_text(result, *_ERROR_TEXTS) or "error"
     return None
 
 

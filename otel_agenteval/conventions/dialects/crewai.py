@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_structure, known_text
+from otel_agenteval.conventions.decoding import decode_structure, known_text, object_in, objects_in
 from otel_agenteval.conventions.dialect import Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, USER
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
@@ -34,8 +34,7 @@ class CrewAI(Dialect):
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         facts = SpanFacts(role=SpanRole.WORKFLOW)
-        output = decode_structure(attributes.get(_OPENINFERENCE_RESULT))
-        recorded = output if isinstance(output, dict) else {}
+        recorded = object_in(decode_structure(attributes.get(_OPENINFERENCE_RESULT)))
         task = _description(recorded.get("tasks_output"))
         if task is None and not decode_structure(attributes.get(_INPUTS)):
             task = _description(next(attributes[key] for key in _TASKS if key in attributes))
@@ -49,7 +48,6 @@ class CrewAI(Dialect):
 
 def _description(recorded: Json) -> str | None:
     """Return the description of the first recorded task; None where inputs are not filled in yet."""
-    tasks = decode_structure(recorded)
-    first = tasks[0] if isinstance(tasks, list) and tasks else None
-    text = known_text(first.get("description")) if isinstance(first, dict) else None
+    tasks = objects_in(decode_structure(recorded))
+    text = known_text(tasks[0].get("description")) if tasks else None
     return None if text and _PLACEHOLDER.search(text) else text

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_remains, is_cut, objects_in
+from otel_agenteval.conventions.decoding import decode_remains, is_cut, object_in, objects_in
 from otel_agenteval.conventions.dialect import AttributeKeys, Attributes, Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.dialects.otel_genai import read_model, read_tool
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Item
@@ -113,8 +113,7 @@ def _declarations(request: Json) -> Json:
 
 
 def _config(request: Json) -> dict[str, Json]:
-    config = request.get("config") if isinstance(request, dict) else None
-    return config if isinstance(config, dict) else {}
+    return object_in(object_in(request).get("config"))
 
 
 def _list(value: Json) -> list[Json]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import usage
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments, known_text, objects_in, unflatten
+from otel_agenteval.conventions.decoding import decode_arguments, known_text, object_in, objects_in, unflatten
 from otel_agenteval.conventions.dialect import Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, Item, ToolRequest, message_items, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
@@ -88,8 +88,6 @@ def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
 
 
 def _request(item: Json) -> ToolRequest | None:
-    asked = item.get(_REQUEST) if isinstance(item, dict) else None
-    name = known_text(asked.get("name")) if isinstance(asked, dict) else None
-    if name is None or not isinstance(asked, dict):
-        return None
-    return ToolRequest(name=name, arguments=decode_arguments(asked.get("arguments")))
+    asked = object_in(object_in(item).get(_REQUEST))
+    name = known_text(asked.get("name"))
+    return ToolRequest(name=name, arguments=decode_arguments(asked.get("arguments"))) if name else None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_structure, is_cut, objects_in
+from otel_agenteval.conventions.decoding import decode_structure, is_cut, object_in, objects_in
 from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.dialects.otel_events import MESSAGE_EVENTS, event_message
 from otel_agenteval.conventions.dialects.otel_genai import read_model
@@ -53,8 +53,7 @@ class Logfire(Dialect):
             facts.input = Content(lambda: api_bodies.request(request), cut=is_cut(request))
         if response is not None:
             facts.output = Content(lambda: _reply(response), cut=is_cut(response))
-            body = decode_structure(response)
-            facts.usage = api_bodies.usage(body.get("usage")) if isinstance(body, dict) else None
+            facts.usage = api_bodies.usage(object_in(decode_structure(response)).get("usage"))
         facts.tool_definitions = api_bodies.tools(request)
         read_model(facts, attributes)
         return facts
@@ -85,6 +84,5 @@ def _first_received(messages: Sequence[ChatMessage]) -> int:
 
 
 def _reply(response: Json) -> Sequence[Item]:
-    body = api_bodies.decoded(response)
-    message = read_message(body.get("message")) if isinstance(body, dict) else None
+    message = read_message(object_in(api_bodies.decoded(response)).get("message"))
     return [message] if message else []

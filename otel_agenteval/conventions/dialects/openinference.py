@@ -18,6 +18,7 @@ from otel_agenteval.conventions.decoding import (
     decode_text,
     is_cut,
     known_text,
+    object_in,
     objects_in,
     unflatten,
 )
@@ -186,8 +187,7 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     facts.finish_reason = known_text(attributes.get(_FINISH_REASON)) or api_bodies.finish_reason(raw)
     parameters = attributes.get(_PARAMETERS)
     if isinstance(parameters, str) and _PREVIOUS_RESPONSE in parameters:
-        given = decode_structure(parameters)
-        facts.previous_response_id = known_text(given.get(_PREVIOUS_RESPONSE)) if isinstance(given, dict) else None
+        facts.previous_response_id = known_text(object_in(decode_structure(parameters)).get(_PREVIOUS_RESPONSE))
     schemas = [attributes[key] for key in attributes if key.startswith(_TOOLS) and key.endswith(".tool.json_schema")]
     if schemas:
         facts.tool_definitions = schemas
@@ -277,11 +277,12 @@ def _raw_message(response: Json) -> ChatMessage | None:
 
 def _plain(item: Json) -> Json:
     """Return the message at an index, without the names that the conventions put around each level."""
-    message = item.get("message") if isinstance(item, dict) else None
+    fields = object_in(item)
+    message = fields.get("message")
     if not isinstance(message, dict):
         return item
     plain = dict(message)
-    results = item.get("function") if isinstance(item, dict) else None
+    results = fields.get("function")
     if isinstance(results, list) and "content" not in message:
         plain["content"] = [_function_result(each) for each in results]
     for source, wrapper, target in (
@@ -296,8 +297,8 @@ def _plain(item: Json) -> Json:
 
 def _function_result(recorded: Json) -> Json:
     """Return the message part for a function's result, which AutoGen records beside its message."""
-    result = decode_structure(recorded)
-    if not isinstance(result, dict) or "content" not in result:
+    result = object_in(decode_structure(recorded))
+    if "content" not in result:
         return None
     return {
         "type": "tool_call_response",
@@ -318,8 +319,7 @@ def _said(attributes: Mapping[str, Json], key: str) -> Content | None:
 def _structured(value: Json) -> Content | None:
     """Return a model's answer in the structure that a program asked for: its only text, else the whole structure as
     text."""
-    fields = decode_structure(value)
-    values = list(fields.values()) if isinstance(fields, dict) else []
+    values = list(object_in(decode_structure(value)).values())
     text = known_text(values[0] if len(values) == 1 and isinstance(values[0], str) else value)
     return Content.text(text, ASSISTANT) if text else None
 

@@ -13,6 +13,7 @@ from otel_agenteval.conventions.decoding import (
     decode_remains,
     decode_structure,
     decode_text,
+    first_text,
     is_cut,
     known_text,
 )
@@ -150,8 +151,7 @@ def event_message(name: str, fields: Fields) -> Item:
     if is_parts or not is_whole:
         content = decoded if is_parts else None
     if name == _TOOL_MESSAGE and not (is_parts and is_whole):
-        call_id = known_text(fields.get("id")) or known_text(fields.get("tool_call_id"))
-        response = ToolResponse(result=decode_text(content), call_id=call_id)
+        response = ToolResponse(result=decode_text(content), call_id=first_text(fields, "id", "tool_call_id"))
         return ChatMessage(role=role, responses=[response] if is_whole else [])
     calls = decode_structure(fields.get("tool_calls"))
     return read_message({"role": role, "content": content, "tool_calls": calls}) or {}

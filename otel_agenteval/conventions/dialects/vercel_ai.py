@@ -13,6 +13,7 @@ from otel_agenteval.conventions.decoding import (
     decode_arguments,
     decode_structure,
     decode_text,
+    first_text,
     is_cut,
     known_text,
     objects_in,
@@ -94,7 +95,7 @@ def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
         facts.output = Content(lambda: [_reply(attributes)])
         facts.cut = is_cut(attributes.get(_CALLS))
     facts.tool_definitions = _definitions(attributes.get(_TOOLS))
-    facts.model = next(filter(None, (known_text(attributes.get(key)) for key in _MODEL_NAMES)), None)
+    facts.model = first_text(attributes, *_MODEL_NAMES)
     facts.response_id = known_text(attributes.get(_RESPONSE_ID))
     facts.finish_reason = known_text(attributes.get(_FINISH_REASON))
     facts.usage = usage_in(attributes, _INPUT_TOKENS, _OUTPUT_TOKENS)

@@ -4,7 +4,7 @@ import logging
 import struct
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from otel_agenteval.sending.announcements import Announcements
@@ -225,7 +225,7 @@ class ExportThread:
         spans, accounted = len(batch), self._accounted()
         try:
             self._before_encoding(batch)
-            for part in _parts(self._encoded(batch)):
+            if part := list(self._encoded(batch)):
                 self._deliver(part)
         finally:
             if lost := spans - (self._accounted() - accounted):
@@ -408,17 +408,3 @@ class ExportThread:
 
 def _delay(attempt: int, after: float | None) -> float:
     return backoff(attempt) if after is None else min(max(after, 0.0), _MAX_ORDERED_DELAY)
-
-
-def _parts(spans: Iterable[EncodedSpan]) -> Iterator[list[EncodedSpan]]:
-    """Cut a batch into requests of at most MAX_REQUEST_BYTES, or of one span."""
-    part: list[EncodedSpan] = []
-    size = 0
-    for span in spans:
-        size += len(span[-1])
-        if part and size > MAX_REQUEST_BYTES:
-            yield part
-            part, size = [], len(span[-1])
-        part.append(span)
-    if part:
-        yield part

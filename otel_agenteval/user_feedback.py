@@ -3,10 +3,8 @@
 import re
 from typing import Final, SupportsFloat
 
-from opentelemetry import trace
-from opentelemetry.trace import format_trace_id
-
 from otel_agenteval.context import SpanIdentity, identity_in, reportable, required_in_report
+from otel_agenteval.loops.verdicts import current_ids
 from otel_agenteval.processor import report_everywhere
 from otel_agenteval.proto.v1.evaluation_pb2 import ReportFeedbackRequest
 from otel_agenteval.sending.transport import FEEDBACK_METHOD
@@ -38,7 +36,7 @@ def feedback(
         raise ValueError(f"trace_id is {trace_id!r}: give 32 lower-case hexadecimal digits")
     current = identity_in(None) or SpanIdentity()
     if trace_id is None and session_id is None:
-        trace_id, session_id = _current_trace(), current.session_id
+        session_id, trace_id = current_ids()
         if trace_id is None and session_id is None:
             raise ValueError("feedback is about nothing: give trace_id= or session_id=, or call it inside of one")
     if trace_id is None:
@@ -52,8 +50,3 @@ def feedback(
         note=storable(note or "")[:MAX_NOTE],
     )
     report_everywhere(f"feedback {name!r}", FEEDBACK_METHOD, request.SerializeToString())
-
-
-def _current_trace() -> str | None:
-    context = trace.get_current_span().get_span_context()
-    return format_trace_id(context.trace_id) if context.is_valid else None

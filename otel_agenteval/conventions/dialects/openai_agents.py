@@ -6,13 +6,12 @@ It speaks the GenAI conventions, but records a reply without text as a text part
 from collections.abc import Sequence
 
 from otel_agenteval import semconv
+from otel_agenteval.conventions.api_bodies import response
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import objects_in
 from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.model import Json
 
 # The agent's name on every span that is not an agent run.
 _NOBODY = "OpenAI Agent"
@@ -62,16 +61,5 @@ def _object(text: str) -> ChatMessage | None:
         value = decode_repr(text)
     except ValueError:
         return None
-    if not isinstance(value, dict):
-        return None
-    if "role" in value:
-        return read_message(value)
-    return read_message({"role": ASSISTANT, "content": [_part(value)]})
-
-
-def _part(item: dict[str, Json]) -> dict[str, Json]:
-    """Return an item of the Responses API as a message part. The text of a thought stands in its summary."""
-    if item.get("type") != "reasoning" or not isinstance(item.get("summary"), list):
-        return item
-    texts = [text for each in objects_in(item["summary"]) if isinstance(text := each.get("text"), str)]
-    return {"type": "reasoning", "content": "\n".join(texts)}
+    item = next(iter(response(value)), None)
+    return item if isinstance(item, ChatMessage) else read_message(item)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
-    decode_json,
-    decode_prefix,
+    decode_messages,
     decode_structure,
     decode_text,
     is_cut,
@@ -90,14 +89,8 @@ def finish_reason(recorded: Json) -> str | None:
 
 def decoded(recorded: Json) -> Json:
     """Return the value of recorded JSON text, of a cut text what remains (or None). Other text stays as it is."""
-    for _ in range(2):
-        if not isinstance(recorded, str) or recorded.lstrip()[:1] not in ("{", "[", '"'):
-            break
-        try:
-            recorded = decode_prefix(recorded) if is_cut(recorded) else decode_json(recorded)
-        except ValueError:
-            return None if is_cut(recorded) else recorded
-    return recorded
+    value = decode_messages(recorded)
+    return None if is_cut(value) else value
 
 
 def _sent(body: Json) -> list[Item]:

@@ -124,6 +124,19 @@ def decode_structure(value: Json) -> Json:
     return decoded
 
 
+def decode_messages(value: Json) -> Json:
+    """Return the value of text that is JSON, or JSON inside JSON; where it was cut, what remains. Other text, and text
+    of which nothing can be read, stays as it is."""
+    for _ in range(2):
+        if not isinstance(value, str) or value.lstrip()[:1] not in _BEGIN_STRUCTURE:
+            break
+        try:
+            value = decode_prefix(value) if is_cut(value) else decode_json(value)
+        except ValueError:
+            break
+    return value
+
+
 def decode_remains(value: Json) -> Json:
     """Decode like `decode_structure`. Of an array or object that was cut, return what is left, None where nothing
     is."""

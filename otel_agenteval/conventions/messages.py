@@ -12,11 +12,9 @@ from typing import TypeAlias, TypeGuard
 from otel_agenteval.checked import dataclass
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
-    decode_json,
-    decode_prefix,
+    decode_messages,
     decode_text,
     first_text,
-    is_cut,
     known_text,
 )
 from otel_agenteval.model import Json
@@ -137,13 +135,7 @@ def are_parts(value: Json) -> TypeGuard[list[Json]]:
 
 def message_items(value: Json, role: str) -> Sequence[Item]:
     """Return the messages in `value`, which may be JSON text, or JSON text inside JSON text."""
-    for _ in range(2):
-        if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{", '"'):
-            break
-        try:
-            value = decode_prefix(value) if is_cut(value) else decode_json(value)
-        except ValueError:
-            break
+    value = decode_messages(value)
     if isinstance(value, list):
         return value
     if isinstance(value, dict):

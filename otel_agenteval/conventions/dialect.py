@@ -234,7 +234,7 @@ class Dialect(ABC):
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         """Return whether the span, or a log record that names it, speaks this dialect: by its marks, unless the dialect
         overrides this. It runs for every span and every dialect, so it must be cheap."""
-        return not self.marks.isdisjoint(span.attributes)
+        return not span.attributes.keys().isdisjoint(self.marks)
 
     @abstractmethod
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:

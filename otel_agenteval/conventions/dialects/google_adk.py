@@ -19,7 +19,6 @@ from otel_agenteval.model import Json
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
 _INVOCATION = "gcp.vertex.agent.invocation_id"
-_MARKS = frozenset((_REQUEST, _RESPONSE, _ARGUMENTS, _RESULT, _INVOCATION))
 # Agent runs of the first versions have this name and no attributes.
 _RUN = re.compile(r"agent_run \[(.+)\]", re.DOTALL)
 _NO_CONTENT = "{}"
@@ -45,6 +44,7 @@ class GoogleADK(Dialect):
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental in the agent (tried with Google ADK 2.13; "
         "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true serves versions 1.x only)"
     )
+    marks = frozenset((_REQUEST, _RESPONSE, _ARGUMENTS, _RESULT, _INVOCATION))
     keys = AttributeKeys(
         marks=((_ARGUMENTS, SpanRole.TOOL),),
         agent_of=(_agent_of,),
@@ -56,7 +56,7 @@ class GoogleADK(Dialect):
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return not _MARKS.isdisjoint(span.attributes) or _is_run(span.name, span.attributes)
+        return super().recognises(span, logs) or _is_run(span.name, span.attributes)
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

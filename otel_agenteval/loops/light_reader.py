@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.api_bodies import response, usage
+from otel_agenteval.conventions.api_bodies import response, usage, usage_in
 from otel_agenteval.conventions.decoding import called_with
 from otel_agenteval.conventions.dialect import Attributes, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, are_parts, joined_chunks, read_message
@@ -262,18 +262,8 @@ def _text(attributes: Attributes, keys: Iterable[str]) -> str | None:
 
 
 def _tokens(attributes: Attributes) -> int:
-    counted = _count(attributes, KEYS.input_tokens) + _count(attributes, KEYS.output_tokens)
-    if counted or (recording := _first(attributes, KEYS.usage)) is None:
-        return counted
-    counts = usage(recording)
+    counts = usage_in(attributes, KEYS.input_tokens, KEYS.output_tokens) or usage(_first(attributes, KEYS.usage))
     return counts.input_tokens + counts.output_tokens if counts else 0
-
-
-def _count(attributes: Attributes, keys: Iterable[str]) -> int:
-    for key in keys:
-        if isinstance(value := attributes.get(key), int):
-            return value
-    return 0
 
 
 def _without_suffix(name: str) -> str:

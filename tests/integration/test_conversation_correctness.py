@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.evaluation.every_session import EverySession
-from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.judge.referrals import NoJudge
 from agenteval_collector.offline.dataset import Dataset
 from agenteval_collector.wiring.scoring import EvaluationCore
@@ -63,11 +62,7 @@ def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
         (),
         truth=dataset,
     )
-    stage = EvaluationStage(
-        core.evaluation, core.sessions, scoring.store, inbox=scoring.inbox, judge=scoring, scored=scoring,
-        emission=scoring, clock=scoring.clock,
-    )  # fmt: skip
-    stage.process(
+    core.stage(scoring.inbox, scoring, scored=scoring, emission=scoring).process(
         [
             run_trace(1, run="1", session="s", tools=("find",)),
             run_trace(2, run="2", session="s", tools=("find",)),

@@ -36,7 +36,6 @@ class Sessions(NothingRuns):
             reliability=reliability_reports(Settings(), self.store, clock),
             running=self,
             judge=self,
-            drifts=tuple,
         )
         for number in (1, 2, 3):
             record = SessionRecord(

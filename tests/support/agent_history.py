@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.sources import load
 from agenteval_collector.model.commit import Commit, TraceRecord
@@ -112,8 +111,7 @@ def served_history(folder: Path, *, sessions: int = 400, odd: Sequence[str] = ()
             store.commit(_odd(text, 90_000 + 10 * odd.index(text)))
         clock = ManualClock(NOW)
         reliability = reliability_reports(load(environ={}, flags={}), store, clock)
-        nothing = NothingRuns()
-        yield Queries(store, clock, idle=900.0, reliability=reliability, running=nothing, judge=nothing, drifts=tuple)
+        yield Queries(store, clock, idle=900.0, reliability=reliability)
     finally:
         store.shutdown()
 

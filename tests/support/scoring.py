@@ -6,15 +6,11 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import load
 from agenteval_collector.evaluation.every_session import EverySession
-from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.evaluation.ports import Judging, OwnSessions
-from agenteval_collector.evaluation.session_key import SessionKey
-from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judge_jobs import JudgeJob
@@ -22,7 +18,8 @@ from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.judge import make_judging
-from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
+from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
+from agenteval_collector.wiring.stages import make_inbox
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -86,8 +83,6 @@ class Scoring:
             self.clock,
             idle=IDLE,
             reliability=reliability_reports(self.settings, self.store, self.clock),
-            running=NothingRuns(),
-            judge=NothingRuns(),
             drifts=lambda: self.drifts,
         )
         self.on_scored: Callable[[str], None] = lambda trace_id: None
@@ -105,11 +100,8 @@ class Scoring:
             self._own_sessions,
             self._plugged,
         )
-        self.inbox = EvaluationInbox(SessionKey(session_naming(self.settings)))
-        self.stage = EvaluationStage(
-            self.core.evaluation, self.core.sessions, self.store, inbox=self.inbox, judge=self, scored=self,
-            emission=self, clock=self.clock,
-        )  # fmt: skip
+        self.inbox = make_inbox(self.settings)
+        self.stage = self.core.stage(self.inbox, self, scored=self, emission=self)
 
     @property
     def room(self) -> int:

@@ -5,13 +5,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.every_session import EverySession
-from agenteval_collector.evaluation.inbox import EvaluationInbox
-from agenteval_collector.evaluation.session_key import SessionKey
-from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
@@ -27,7 +23,8 @@ from agenteval_collector.wiring.judge import (
     trace_loader,
 )
 from agenteval_collector.wiring.ports import ExpectedTools
-from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
+from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
+from agenteval_collector.wiring.stages import make_inbox
 
 BATCH: Final = 64
 """Traces evaluated, and then judged, at a time."""
@@ -63,31 +60,14 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
                 EverySession(),
                 truth=truth,
             )
-            self._inbox = EvaluationInbox(SessionKey(session_naming(settings)))
+            self._inbox = make_inbox(settings)
             self._judge = self._make_judge() if settings.judge.on else NoJudgeStage()
         except BaseException:
             self.store.shutdown()
             raise
-        self._evaluation = EvaluationStage(
-            self._core.evaluation,
-            self._core.sessions,
-            self.store,
-            inbox=self._inbox,
-            judge=self._judge,
-            scored=_Nobody(),
-            emission=_Nobody(),
-            clock=clock,
-        )
+        self._evaluation = self._core.stage(self._inbox, self._judge, scored=_Nobody(), emission=_Nobody())
         self.reliability = reliability_reports(settings, self.store, clock)
-        self.queries = Queries(
-            self.store,
-            clock,
-            idle=settings.session.idle,
-            reliability=self.reliability,
-            running=NothingRuns(),
-            judge=NothingRuns(),
-            drifts=tuple,
-        )
+        self.queries = Queries(self.store, clock, idle=settings.session.idle, reliability=self.reliability)
 
     def __exit__(self, *_: object) -> None:
         self._judge.shutdown()

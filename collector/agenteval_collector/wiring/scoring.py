@@ -10,10 +10,12 @@ from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation.decoded import DecodedTraces
+from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.evaluation.observation import TraceObservation
 from agenteval_collector.evaluation.outcomes import TraceOutcomes
-from agenteval_collector.evaluation.ports import EarlierTraces, Judging, OwnSessions, Reader
+from agenteval_collector.evaluation.ports import EarlierTraces, JobTaker, Judging, OwnSessions, Reader, ScoredTaker
 from agenteval_collector.evaluation.reading import TraceReader
+from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
 from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable, plugins
 from agenteval_collector.findings.effort import AgentEfforts
@@ -21,6 +23,7 @@ from agenteval_collector.findings.loops.trace_loops import TraceLoops
 from agenteval_collector.findings.trace import findings_in, seen_in
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.reliability.counting import CountedRuns
 from agenteval_collector.reliability.run_trace import detectors, sum_up
@@ -69,6 +72,7 @@ class EvaluationCore:
         the entry points of users' evaluators, by default those of this environment. `truth` says which tools runs
         should call whose traces do not say it.
         """
+        self._store, self._clock = store, clock
         configured, embedder = settings.evaluators, EmbeddedEmbedder()
         evaluators = [
             each for each in _evaluators(settings, plugged) if evaluator_config(configured, each.name).enabled
@@ -96,6 +100,22 @@ class EvaluationCore:
             turns=RunningTurns(store.turns),
             earlier=earlier,
             own_sessions=own_sessions,
+        )
+
+    def stage(
+        self, inbox: EvaluationInbox, judge: JobTaker, *, scored: ScoredTaker, emission: NewsSink
+    ) -> EvaluationStage:
+        """Make the stage that works off the `inbox`: what it stores goes to `emission`, what needs no replay to
+        `scored`."""
+        return EvaluationStage(
+            self.evaluation,
+            self.sessions,
+            self._store,
+            inbox=inbox,
+            judge=judge,
+            scored=scored,
+            emission=emission,
+            clock=self._clock,
         )
 
     def forget(self, trace_ids: Collection[str], session_ids: Collection[str]) -> None:

@@ -159,17 +159,7 @@ def make_evaluation(
     # judge -> canaries -> inbox: canaries keep the judgements on their own traces and hand on all others.
     canaries = make_canaries(settings, store, load, inbox, clock)
     judge = _judge_stage(base, load, canaries, asks_again) if settings.judge.on else NoJudgeStage()
-    stage = EvaluationStage(
-        core.evaluation,
-        core.sessions,
-        store,
-        inbox=inbox,
-        judge=judge,
-        scored=scored,
-        emission=emission,
-        clock=clock,
-    )
-    return EvaluationParts(core, inbox, stage, judge, canaries)
+    return EvaluationParts(core, inbox, core.stage(inbox, judge, scored=scored, emission=emission), judge, canaries)
 
 
 def _judge_stage(base: Foundation, load: Load, canaries: Canaries, asks_again: Callable[[], bool]) -> JudgeStage:

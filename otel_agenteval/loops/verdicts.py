@@ -28,6 +28,7 @@ MAX_KNOWN: Final = 4096
 MAX_WAITING: Final = 256
 """Verdicts that may wait for the handler. More are dropped and counted."""
 
+_IDLE: Final = 30.0
 _STOP_TIMEOUT: Final = 1.0
 
 _logger = logging.getLogger("otel_agenteval")
@@ -132,7 +133,11 @@ class Verdicts:
         handler = self._handler
         warnings = ThrottledLog(_logger, self._monotonic)
         while handler is not None:
-            if (verdict := self._waiting.get()) is None:
+            try:
+                verdict = self._waiting.get(timeout=_IDLE)
+            except queue.Empty:
+                continue
+            if verdict is None:
                 return
             try:
                 handler(verdict)

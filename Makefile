@@ -130,14 +130,12 @@ pins: $(VENV)/.dev        ## constraints.txt: the newest versions that fit toget
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
 		--output-file constraints.txt pyproject.toml --extra collector --extra postgres --extra kafka --group dev --group deploy --group supply
 
-# An old generator, so that the stubs load with every protobuf and grpcio that the project allows. It also writes a class
-# of functions that call without a channel, which nobody uses.
+# An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
 proto:                    ## generate the stubs of our proto files again
 	$(PYTHON) -m venv $(VENV)-proto
 	$(VENV)-proto/bin/pip install --quiet grpcio-tools==1.49.1 'setuptools<70'
 	$(VENV)-proto/bin/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. --grpc_python_out=. \
 		proto/otel_agenteval/proto/v1/evaluation.proto
-	perl -0pi -e 's/\n+ # This class is part of an EXPERIMENTAL API.*/\n/s' otel_agenteval/proto/v1/evaluation_pb2_grpc.py
 	$(VENV)-proto/bin/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. \
 		proto/otel_agenteval/proto/v1/frame.proto proto/otel_agenteval/proto/v1/assembled.proto
 

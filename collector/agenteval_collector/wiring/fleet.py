@@ -132,10 +132,10 @@ def _assemble(base: stages.Foundation, topics: _Topics, found: stages.LiveFindin
     trace_topic = TraceTopic(
         topics.producer,
         cluster,
-        store.known_traces,
+        store,
         topics.erased,
         SessionKey(session_naming(base.settings)),
-        progress.take_scored,
+        progress,
     )
     span_progress = SpanProgress(store.habits, offsets)
     assembly = stages.make_assembly(base, found, traces=trace_topic, progress=progress, store=span_progress)

@@ -208,7 +208,7 @@ class HandOverCase(Case):
         self._refuses = self._fails = False
         sending: Any = self
         self.stage = self._topic = TraceTopic(
-            sending, CLUSTER, self.known_traces, DeletedTraces(), lambda trace: trace.trace_id, self._scored
+            sending, CLUSTER, self, DeletedTraces(), lambda trace: trace.trace_id, self
         )
 
     def give(self, number: int) -> None:
@@ -233,7 +233,7 @@ class HandOverCase(Case):
             raise ValueError("a defect")
         return {each: self._known[each] for each in trace_ids}
 
-    def _scored(self, trace_id: str, revision: int) -> None:
+    def take_scored(self, trace_id: str, revision: int) -> None:
         self.done.append(int(trace_id, 16))
 
     @contextmanager

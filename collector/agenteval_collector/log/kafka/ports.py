@@ -1,6 +1,6 @@
 """The ports of the Kafka log: the stages that take what its topics hold, and the handlers of messages between them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -39,6 +39,25 @@ class Assembly(Protocol):
 
     def give_up(self, partitions: Collection[int]) -> Errand[None]:
         """Save how far these partitions are scored, and forget their traces."""
+
+
+class StoredTraces(Protocol):
+    """The traces that the store has."""
+
+    def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
+        """Return revision and offsets of those that are stored. Raises RetryableError."""
+
+
+class SessionOf(Protocol):
+    """Returns the session that a trace names, or the trace's id if it names none."""
+
+    def __call__(self, trace: AssembledTrace, /) -> str: ...
+
+
+class ScoredTaker(Protocol):
+    """Takes note of the traces that are stored."""
+
+    def take_scored(self, trace_id: str, revision: int) -> None: ...
 
 
 class EvaluationIntake(Protocol):

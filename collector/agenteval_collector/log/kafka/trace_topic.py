@@ -1,13 +1,13 @@
 """Send complete traces to the processes that evaluate them, until they are scored."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
+from agenteval_collector.log.kafka.ports import ScoredTaker, SessionOf, StoredTraces
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
 from agenteval_collector.model.assembled_trace import AssembledTrace
@@ -40,21 +40,19 @@ class TraceTopic(Poller):
         self,
         producer: KafkaProducer,
         cluster: Cluster,
-        known_traces: Callable[[Sequence[str]], Mapping[str, tuple[int, frozenset[int]]]],
+        store: StoredTraces,
         erased: DeletedTraces,
-        session_of: Callable[[AssembledTrace], str],
-        take_scored: Callable[[str, int], None],
+        session_of: SessionOf,
+        scored: ScoredTaker,
     ) -> None:
-        """Take `known_traces`, which returns revision and offsets of the traces that are stored, or raises
-        RetryableError; and `take_scored`, which is told of stored revisions. Traces that were `erased` count as
-        scored."""
+        """`scored` is told of the revisions that the store has. Traces that were `erased` count as scored."""
         super().__init__("hand-over", LOOK_EVERY)
         self._producer = producer
         self._cluster = cluster
-        self._known_traces = known_traces
+        self._store = store
         self._erased = erased
         self._session_of = session_of
-        self._take_scored = take_scored
+        self._scored = scored
         self._under_way: dict[str, _UnderWay] = {}
         self._held = 0
         # Guards both: the assembly's thread adds, the one here takes away.
@@ -92,7 +90,7 @@ class TraceTopic(Poller):
     def _look(self) -> None:
         with self._changed:
             oldest = [self._under_way[each].trace for each in list(self._under_way)[:LOOKED_UP]]
-        known = self._known_traces([each.trace_id for each in oldest]) if oldest else {}
+        known = self._store.known_traces([each.trace_id for each in oldest]) if oldest else {}
         for trace in oldest:
             revision, offsets = known.get(trace.trace_id, (0, frozenset()))
             # Another process may have stored this revision with fewer of the trace's spans.
@@ -107,7 +105,7 @@ class TraceTopic(Poller):
                 del self._under_way[trace_id]
                 self._held -= of_trace.size
                 self._changed.notify_all()
-        self._take_scored(trace_id, revision)
+        self._scored.take_scored(trace_id, revision)
 
     def _send_again(self) -> None:
         with self._changed:

@@ -1,10 +1,15 @@
 """The ports of the emission: figures that are shown, and stores that it reads and changes."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
+
+from opentelemetry.sdk._logs.export import LogRecordExportResult
+from opentelemetry.sdk.metrics.export import MetricExportResult
 
 from agenteval_collector.model.logged_requests import LogLag
 from agenteval_collector.model.news import Event
+
+Batch_contra = TypeVar("Batch_contra", contravariant=True)
 
 
 class Assembling(Protocol):
@@ -44,6 +49,15 @@ class ProcessesIn(Protocol):
     """The processes that take part in sessions, as far as our processor named them. Thread-safe."""
 
     def processes_in(self, session_id: str) -> frozenset[str]: ...
+
+
+class Exporter(Protocol[Batch_contra]):
+    """An exporter of the SDK."""
+
+    def export(self, batch: Batch_contra, /) -> LogRecordExportResult | MetricExportResult:
+        """Send a batch, and return whether the endpoint has taken it."""
+
+    def shutdown(self) -> Any: ...
 
 
 class EventOutbox(Protocol):

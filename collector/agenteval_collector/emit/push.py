@@ -5,7 +5,7 @@ failures are counted.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic
 
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.context import Context
@@ -17,28 +17,19 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from agenteval_collector.emit.meter import Meter
-from agenteval_collector.emit.ports import EventOutbox
+from agenteval_collector.emit.ports import Batch_contra, EventOutbox, Exporter
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import Event
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.inbox import Inbox
 from otel_agenteval import semconv
 
-Batch_contra = TypeVar("Batch_contra", contravariant=True)
 EVENTS: Final = "events"
 MAX_WAITING: Final = 100_000
 """The most events that wait, about 100 MB."""
 _BATCH: Final = 512
 _LINGER: Final = 1.0
 """Seconds between two looks at the outbox."""
-
-
-class Exporter(Protocol[Batch_contra]):
-    """An exporter of the SDK."""
-
-    def export(self, batch: Batch_contra, /) -> LogRecordExportResult | MetricExportResult: ...
-
-    def shutdown(self) -> Any: ...
 
 
 class _Push(Component, Generic[Batch_contra]):

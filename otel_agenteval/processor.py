@@ -143,7 +143,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._announcements = Announcements(
             process_id(),
             self._live,
-            lambda: self._export.wake(),  # noqa: PLW0108 - the export thread is made later
+            self._wake,
             self._monotonic,
         )
         self._watch = Watch(
@@ -156,7 +156,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._table,
             self._buffer,
             self._watch if self._watches else None,
-            lambda: self._export.wake(),  # noqa: PLW0108 - the export thread is made later
+            self._wake,
             self._fault,
         )
         self._watch_thread = WatchThread(self._watch, self._intake.take_in, self._monotonic)
@@ -178,6 +178,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
         if self._listens or self._live or self._rules != client_rules(None, {}):
             self._hear()
         self._reports_dropped: Counter[str] = Counter()
+
+    def _wake(self) -> None:
+        self._export.wake()
 
     def _redaction(self) -> "SpanRedaction | None":
         if self._redact is None:

@@ -115,7 +115,8 @@ class Efforts(Protocol):
 
     def of(self, trace: Trace) -> Effort: ...
 
-    def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None: ...
+    def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None:
+        """Remember the efforts of sessions that are over, each with its agent, in this order."""
 
     def unusual(
         self, trace: Trace, effort: Effort, *, agent: str | None, session_id: str, found_at: int

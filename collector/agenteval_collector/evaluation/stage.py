@@ -75,6 +75,7 @@ class EvaluationStage(Component):
         self._judge = judge
         self._scored = scored
         self._own_sessions = evaluation.own_sessions
+        self._efforts = evaluation.observation.efforts
         self._emission = emission
         self._clock = clock
         self._whole: LruMap[str, bool] = LruMap(SESSIONS)
@@ -230,7 +231,7 @@ class EvaluationStage(Component):
             # have this outcome already.
             self._emit(self._committed(Commit(evaluations=goals)))
         news = self.insist(self._store.finalize, session_ids)
-        self._evaluation.remember_efforts(news.efforts)
+        self._efforts.remember_efforts(news.efforts)
         self._emit(news)
         for each in goals:
             if each.outcome.status is Status.PENDING:
@@ -270,7 +271,7 @@ class EvaluationStage(Component):
     def find_what_was_left(self) -> None:
         """Find the sessions that are still active, and remember the efforts of those that are over."""
         self._go_on(())
-        self._evaluation.remember_efforts(self.insist(self._store.efforts, EFFORTS))
+        self._efforts.remember_efforts(self.insist(self._store.efforts, EFFORTS))
 
     def _go_on(self, partitions: Collection[int]) -> None:
         """Go on with the sessions and jobs of these partitions, as an earlier or another process has left them."""

@@ -252,10 +252,6 @@ class TraceEvaluation:
             scored_at=self.clock.now(),
         )
 
-    def remember_efforts(self, efforts: Sequence[tuple[str, Effort]]) -> None:
-        """Remember the efforts of sessions that are over, each with its agent, in this order."""
-        self.observation.efforts.remember_efforts(efforts)
-
     def goals(self, session_ids: Sequence[str]) -> list[Evaluation]:
         """Return the outcomes of the goals of sessions that are over, to be judged or final.
 

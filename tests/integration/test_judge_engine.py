@@ -193,10 +193,10 @@ RESERVE_AND_DIE = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.config import BudgetConfig
+from agenteval_collector.config.judge import BudgetConfig
 from agenteval_collector.judge.ports import JudgeRequest, Message
 from agenteval_collector.judge.budget import Ledger, PriceList
-from agenteval_collector.stores import Store
+from agenteval_collector.stores.store import Store
 
 store = Store(Path(sys.argv[1]), SystemClock())
 request = JudgeRequest(name="q", model="m", messages=[Message("user", "x")], schema={}, temperature=0.0)

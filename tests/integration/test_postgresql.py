@@ -282,7 +282,7 @@ def test_what_cannot_go_together_is_named() -> None:
 
 def test_without_the_setting_nothing_of_it_is_loaded(tmp_path: Path) -> None:
     code = (
-        "import sys; from agenteval_collector.stores import Store; from agenteval_collector.runtime.clock import *;"
+        "import sys; from agenteval_collector.stores.store import Store; from agenteval_collector.runtime.clock import *;"
         "from pathlib import Path; import agenteval_collector.wiring.collector;"
         f"Store(Path({str(tmp_path)!r}) / 'a.db', SystemClock()).shutdown();"
         "print([name for name in sys.modules if name.startswith('psycopg') or 'engines.postgres' in name])"

@@ -133,8 +133,8 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
 import os, sys
 from pathlib import Path
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.log import RequestFile, RequestLog
-from agenteval_collector.log.request_file import NewRequest
+from agenteval_collector.log.request_file import NewRequest, RequestFile
+from agenteval_collector.log.request_log import RequestLog
 from agenteval_collector.model.logged_requests import Signal
 class Assembly:
     def take_request(self, request): pass

@@ -282,8 +282,8 @@ def test_what_cannot_go_together_is_named() -> None:
 
 def test_without_the_setting_nothing_of_it_is_loaded(tmp_path: Path) -> None:
     code = (
-        "import sys; from agenteval_collector.stores.store import Store; from agenteval_collector.runtime.clock import *;"
-        "from pathlib import Path; import agenteval_collector.wiring.collector;"
+        "import sys; from pathlib import Path; import agenteval_collector.wiring.collector;"
+        "from agenteval_collector.stores.store import Store; from agenteval_collector.runtime.clock import *;"
         f"Store(Path({str(tmp_path)!r}) / 'a.db', SystemClock()).shutdown();"
         "print([name for name in sys.modules if name.startswith('psycopg') or 'engines.postgres' in name])"
     )

@@ -136,7 +136,7 @@ class _Refusing:
 
     def admit(self) -> None: ...
 
-    def append(self, signal: object, body: bytes) -> Future[int]:
+    def append(self, signal: object, body: bytes) -> list[Future[int]]:
         raise self._error
 
     def label(self, *said: object) -> None:

@@ -54,7 +54,7 @@ def open_log(file: RequestFile, delivered: Delivered) -> Iterator[OpenLog]:
 
 def test_an_appended_request_is_read_back_by_another_opening(open_log: OpenLog, tmp_path: Path) -> None:
     log = open_log()
-    offset = log.append(Signal.TRACES, b"body").result(10)
+    offset = log.append(Signal.TRACES, b"body")[0].result(10)
     log.shutdown()
     again = RequestFile(tmp_path / "log.db")
     [request] = again.read(0)
@@ -69,7 +69,7 @@ def test_requests_are_delivered_in_the_order_of_their_offsets(
     results: list[int] = []
 
     def send(writer: int) -> None:
-        results.extend(log.append(Signal.LOGS, f"{writer}-{i}".encode()).result(10) for i in range(50))
+        results.extend(log.append(Signal.LOGS, f"{writer}-{i}".encode())[0].result(10) for i in range(50))
 
     writers = [threading.Thread(target=send, args=(n,)) for n in range(8)]
     for writer in writers:
@@ -86,7 +86,7 @@ def test_requests_are_delivered_in_the_order_of_their_offsets(
 
 def test_reading_starts_at_the_offset_asked_for_and_pages_through(open_log: OpenLog, file: RequestFile) -> None:
     log = open_log()
-    offsets = [log.append(Signal.TRACES, bytes([n])).result(10) for n in range(10)]
+    offsets = [log.append(Signal.TRACES, bytes([n]))[0].result(10) for n in range(10)]
     assert [request.offset for request in file.read(offsets[3], page=2)] == offsets[3:]
     assert [request.offset for request in file.get([offsets[7], offsets[1], 10_000])] == [offsets[1], offsets[7]]
 
@@ -108,21 +108,21 @@ def test_after_shutdown_nothing_is_taken(open_log: OpenLog) -> None:
 def test_offsets_never_repeat_after_trimming(open_log: OpenLog, file: RequestFile) -> None:
     clock = ManualClock()
     log = open_log(clock=clock)
-    first = log.append(Signal.TRACES, b"old").result(10)
+    first = log.append(Signal.TRACES, b"old")[0].result(10)
     clock.advance(100)
     assert file.trim(below=first + 1, older_than=clock.now(), batch=9) == 1
     assert list(file.read(0)) == []
-    assert log.append(Signal.TRACES, b"new").result(10) > first
+    assert log.append(Signal.TRACES, b"new")[0].result(10) > first
 
 
 def test_trimming_spares_what_is_young_or_not_scored(open_log: OpenLog, file: RequestFile) -> None:
     clock = ManualClock()
     log = open_log(clock=clock)
-    scored = log.append(Signal.TRACES, b"old and scored").result(10)
-    unscored = log.append(Signal.TRACES, b"old, not scored").result(10)
+    scored = log.append(Signal.TRACES, b"old and scored")[0].result(10)
+    unscored = log.append(Signal.TRACES, b"old, not scored")[0].result(10)
     cut = clock.now() + 1
     clock.advance(100)
-    log.append(Signal.TRACES, b"young").result(10)
+    log.append(Signal.TRACES, b"young")[0].result(10)
     file.trim(below=unscored, older_than=cut, batch=9)
     assert scored not in [request.offset for request in file.read(0)]
     assert [request.body for request in file.read(0)] == [b"old, not scored", b"young"]
@@ -141,7 +141,7 @@ class Assembly:
 log = RequestLog(RequestFile(Path(sys.argv[1])), SystemClock(), Assembly(), tenant="default", max_pending_bytes=1 << 20)
 log.start()
 for n in range(20):
-    print(log.append(Signal.TRACES, str(n).encode()).result(10), flush=True)
+    print(log.append(Signal.TRACES, str(n).encode())[0].result(10), flush=True)
 os.kill(os.getpid(), 9)
 """
     process = subprocess.run(

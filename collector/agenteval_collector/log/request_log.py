@@ -50,15 +50,15 @@ class RequestLog(Component):
         """Bytes of memory that waiting requests take. From any thread."""
         return self._inbox.weight
 
-    def append(self, signal: Signal, body: bytes) -> Future[int]:
-        """Append a request. The future has its offset once it is on disk, and raises Unavailable where the disk refused
-        it: nothing was kept then. Raises Overloaded where too much waits already."""
+    def append(self, signal: Signal, body: bytes) -> list[Future[int]]:
+        """Append a request, in one part. Its future has the offset once it is on disk, and raises Unavailable where the
+        disk refused it: nothing was kept then. Raises Overloaded where too much waits already."""
         entry = _Append(NewRequest(self._tenant, signal, self._clock.now(), body), Future())
         if not self._inbox.put(entry, REQUEST_BYTES + len(body)):
             if self._inbox.closed:
                 raise Unavailable("the collector is stopping")
             raise Overloaded("the log has more requests waiting for the disk than fit; send again later")
-        return entry.offset
+        return [entry.offset]
 
     def run(self) -> None:
         while True:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
+from itertools import chain
 
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.logged_requests import Signal
@@ -69,9 +70,9 @@ class Ingest:
 
     def _keep(self, signal: Signal, bodies: Iterable[bytes]) -> None:
         """Keep the results of other evaluators as labels, and the rest in the log. A repeated request does no harm."""
-        appended = [self.log.append(signal, body) for body in self._without_results(signal, bodies)]
+        parts = [self.log.append(signal, body) for body in self._without_results(signal, bodies)]
         try:
-            for offset in appended:
+            for offset in chain.from_iterable(parts):
                 offset.result(COMMIT_TIMEOUT)
         except FutureTimeout as error:
             # It may still be committed. The assembly recognises a repeated request by its span ids.

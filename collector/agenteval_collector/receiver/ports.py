@@ -1,5 +1,6 @@
 """The ports of the receiver: the log, the store of labels, and the stage behind the log."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -10,8 +11,9 @@ from agenteval_collector.model.logged_requests import Signal
 class RequestAppender(Protocol):
     """The durable log."""
 
-    def append(self, signal: Signal, body: bytes) -> Future[int]:
-        """Append a request; the future has its offset once it is on disk. Raises Overloaded where too much waits."""
+    def append(self, signal: Signal, body: bytes) -> Sequence[Future[int]]:
+        """Append a request, in one part or several; each future has its part's offset once that is on disk. Raises
+        Overloaded where too much waits."""
 
 
 class Labels(Protocol):

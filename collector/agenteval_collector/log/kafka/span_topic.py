@@ -39,12 +39,12 @@ class RequestTopic:
         self._producer = producer
         self._topic = cluster.spans
 
-    def append(self, signal: Signal, body: bytes) -> Future[int]:
-        """Append a request. The future has the offset of its last part once the brokers have all parts. Raises
+    def append(self, signal: Signal, body: bytes) -> list[Future[int]]:
+        """Append a request. Each future has the offset of a part once the brokers have that. Raises
         RetryableError where it cannot be sent. Parts that were sent by then are recognised when they come again."""
         headers = [(SIGNAL, str(int(signal)).encode())]
         parts = by_trace(signal, body)
-        return _all_of([self._producer.send(self._topic, key, part, headers) for key, part in parts.items()])
+        return [self._producer.send(self._topic, key, part, headers) for key, part in parts.items()]
 
 
 def by_trace(signal: Signal, body: bytes) -> Mapping[bytes, bytes]:
@@ -61,29 +61,6 @@ def by_trace(signal: Signal, body: bytes) -> Mapping[bytes, bytes]:
     if len(frames) == 1:
         return {trace_id: body for trace_id in frames if trace_id not in _NO_TRACE}
     return {trace_id: each.SerializeToString() for trace_id, each in frames.items() if trace_id not in _NO_TRACE}
-
-
-def _all_of(parts: list[Future[int]]) -> Future[int]:
-    """Return a future that is done when all parts are, with the result of the last one or with the first error."""
-    whole: Future[int] = Future()
-    left = len(parts)
-    if not left:
-        whole.set_result(0)
-
-    def done(part: Future[int]) -> None:
-        # No lock: the producer's one thread settles all parts.
-        nonlocal left
-        left -= 1
-        if whole.done():
-            return
-        if (error := part.exception()) is not None:
-            whole.set_exception(error)
-        elif not left:
-            whole.set_result(part.result())
-
-    for part in parts:
-        part.add_done_callback(done)
-    return whole
 
 
 class SpanMessageHandler:

@@ -39,7 +39,7 @@ def outcomes_of(
         session_id="s", user_id=None, agent=None, services=(), started_at=1, last_seen_at=1, trace_count=scores.traces
     )
     session = Session(record, scores, AnswerWindow())
-    found = SessionEvaluators(THRESHOLDS, min_coverage, weightless).evaluate(session, now=1)
+    found = SessionEvaluators(THRESHOLDS, min_coverage, weightless or {}).evaluate(session, now=1)
     return {each.name: each.outcome for each in found}
 
 

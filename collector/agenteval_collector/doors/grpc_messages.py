@@ -7,6 +7,7 @@ once. Most are there before they are read, and take no time.
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import grpc
@@ -22,15 +23,15 @@ _LOOK_SECONDS: Final = 0.5
 """Seconds between two looks of a call that waits."""
 
 
+@dataclass(slots=True, eq=False)
 class _WaitingCall:
     """A call whose message is to be read."""
 
-    def __init__(self, who: str, context: grpc.ServicerContext, since: float) -> None:
-        self.who = who
-        self.context = context
-        self.since = since
-        """The time (monotonic) when it began to wait; later, when its turn came."""
-        self.called = threading.Event()
+    who: str
+    context: grpc.ServicerContext
+    since: float
+    """The time (monotonic) when it began to wait; later, when its turn came."""
+    called: threading.Event = field(default_factory=threading.Event, init=False)
 
 
 class GrpcMessages:

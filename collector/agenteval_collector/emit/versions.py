@@ -1,6 +1,7 @@
 """Gauges of agents' versions: pass rates, reliability over runs, and evidence of a regression."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from agenteval_collector.emit.attributes import BoundedIdentities, present
 from agenteval_collector.emit.meter import Meter, Observations
@@ -9,6 +10,8 @@ from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.runs import VersionFigures
 from otel_agenteval import semconv
 from otel_agenteval.metrics import PassRate
+
+Version = TypeVar("Version", VersionFigures, Regression)
 
 
 class VersionGauges:
@@ -26,18 +29,13 @@ class VersionGauges:
     def observe_reliability(self, read: Callable[[], Iterable[VersionFigures]]) -> None:
         """Show every defined figure over runs, and the number of runs behind it."""
 
-        def labelled() -> Iterable[tuple[dict[str, str], VersionFigures]]:
-            for each in read():
-                if (whose := self._identities.agent_version(each.agent, each.version)) is not None:
-                    yield whose, each
-
         self._meter.observable(
             "agenteval.reliability",
             "{score}",
             "Published figures of reliability over runs, from 0 (bad) to 1 (good).",
             lambda: (
                 (value, {**whose, semconv.AGENTEVAL_RELIABILITY_METRIC: name})
-                for whose, each in labelled()
+                for whose, each in self._named(read())
                 for name, value in each.figures.items()
             ),
         )
@@ -45,17 +43,16 @@ class VersionGauges:
             "agenteval.reliability.runs",
             "{run}",
             "Runs that the figures of reliability rest on.",
-            lambda: ((each.runs, whose) for whose, each in labelled()),
+            lambda: ((each.runs, whose) for whose, each in self._named(read())),
         )
 
     def observe_regressions(self, read: Callable[[], Iterable[Regression]]) -> None:
         """Show the evidence that a version is worse than the one before it."""
 
         def shown() -> Observations:
-            for each in read():
-                if (whose := self._identities.agent_version(each.agent, each.version)) is not None:
-                    about = {semconv.GEN_AI_EVALUATION_NAME: each.evaluator, semconv.AGENTEVAL_FINDING_KIND: each.kind}
-                    yield each.evidence, {**whose, **present(about)}
+            for whose, each in self._named(read()):
+                about = {semconv.GEN_AI_EVALUATION_NAME: each.evaluator, semconv.AGENTEVAL_FINDING_KIND: each.kind}
+                yield each.evidence, {**whose, **present(about)}
 
         self._meter.observable(
             "agenteval.regression",
@@ -64,6 +61,12 @@ class VersionGauges:
             "of a version ever reaches 20 in 5 % of the versions at most.",
             shown,
         )
+
+    def _named(self, found: Iterable[Version]) -> Iterator[tuple[dict[str, str], Version]]:
+        """Yield what is of a version that instruments name, with the attributes for that."""
+        for each in found:
+            if (whose := self._identities.agent_version(each.agent, each.version)) is not None:
+                yield whose, each
 
     def observe_pass_rates(self, read: Callable[[], Iterable[VersionRate]]) -> None:
         """Show pass rates: the estimates, and the bounds of their intervals."""

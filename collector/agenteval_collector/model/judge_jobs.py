@@ -1,6 +1,7 @@
 """Jobs for the judge, and their results."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import NamedTuple, TypeAlias
 
 from otel_agenteval.checked import dataclass
@@ -151,12 +152,7 @@ class Spend:
     usd: float = 0.0
 
     def __sub__(self, other: "Spend") -> "Spend":
-        return Spend(
-            requests=self.requests - other.requests,
-            input_tokens=self.input_tokens - other.input_tokens,
-            output_tokens=self.output_tokens - other.output_tokens,
-            usd=self.usd - other.usd,
-        )
+        return Spend(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,7 @@ from agenteval_collector.reliability.assembled_run import AssembledRun, assemble
 from agenteval_collector.reliability.counting import CountedRuns
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
-from otel_agenteval.metrics import (
-    ReliabilityComparison,
-    ReliabilityReport,
-    Run,
-    compare_reliability,
-    reliability_report,
-)
+from otel_agenteval import metrics
 from otel_agenteval.metrics.comparison import PRIMARY, check_primary
 from otel_agenteval.metrics.consistency import Variant
 
@@ -61,7 +55,7 @@ class VersionReport:
     """
 
     runs: VersionRuns
-    report: ReliabilityReport
+    report: metrics.ReliabilityReport
     window: int
     unmatched: Mapping[str, int]
 
@@ -73,7 +67,7 @@ class VersionComparison:
     agent: str | None
     before: str
     after: str
-    comparison: ReliabilityComparison
+    comparison: metrics.ReliabilityComparison
 
 
 @dataclass(slots=True)
@@ -82,7 +76,7 @@ class _KnownVersion:
 
     revision: int
     runs: VersionRuns
-    reports: dict[Variant, ReliabilityReport] = field(default_factory=dict)
+    reports: dict[Variant, metrics.ReliabilityReport] = field(default_factory=dict)
 
 
 class ReliabilityReports:
@@ -153,7 +147,7 @@ class ReliabilityReports:
         figure is meant.
         """
         chosen, deciding = checked_variant(variant), _checked_primary(primary)
-        found: dict[str | None, dict[str | None, list[Run]]] = {}
+        found: dict[str | None, dict[str | None, list[metrics.Run]]] = {}
         with self._lock:
             wanted = [
                 each for each in self._source.versions() if agent in (None, each[0]) and each[1] in (before, after)
@@ -168,7 +162,7 @@ class ReliabilityReports:
         if not candidates:
             raise NotFound(_missing(before, after, {version for runs in found.values() for version in runs}))
         runs = found[candidates[0]]
-        compared = compare_reliability(runs[before], runs[after], chosen, primary=deciding)
+        compared = metrics.compare_reliability(runs[before], runs[after], chosen, primary=deciding)
         return VersionComparison(agent=candidates[0], before=before, after=after, comparison=compared)
 
     def figures(self) -> list[VersionFigures]:
@@ -247,13 +241,13 @@ def _live(versions: Sequence[AgentVersion]) -> list[AgentVersion]:
     return live
 
 
-def _report(known: _KnownVersion, variant: Variant) -> ReliabilityReport:
+def _report(known: _KnownVersion, variant: Variant) -> metrics.ReliabilityReport:
     if variant not in known.reports:
-        known.reports[variant] = reliability_report([each.run for each in known.runs.runs], variant)
+        known.reports[variant] = metrics.reliability_report([each.run for each in known.runs.runs], variant)
     return known.reports[variant]
 
 
-def _figures(runs: VersionRuns, report: ReliabilityReport) -> VersionFigures:
+def _figures(runs: VersionRuns, report: metrics.ReliabilityReport) -> VersionFigures:
     defined = {name: value for name, value in report.metrics.items() if value is not None}
     return VersionFigures(agent=runs.agent, version=runs.version, runs=len(runs.runs), figures=defined)
 

@@ -6,6 +6,7 @@ will say.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from agenteval_collector.model.judge_jobs import PENDING_TRACES
@@ -44,20 +45,17 @@ A session without a score has the first status that one of its missing signals h
 _NOTHING = {RELIABILITY: "no trace has a signal of any weight", CONSISTENCY: "no trace has a confidence of any weight"}
 
 
+@dataclass(frozen=True, slots=True)
 class SessionEvaluators:
-    """Makes evaluations from the sums of a session."""
+    """Makes evaluations from the sums of a session, by the settings of session scores.
 
-    def __init__(
-        self, thresholds: Mapping[str, float], min_coverage: float, weightless: Mapping[str, str] | None = None
-    ) -> None:
-        """Take the settings of session scores.
+    `thresholds` are by name: a score without a threshold is switched off. Below `min_coverage` there is no score.
+    `weightless` has, by signal, the reason why it has no weight.
+    """
 
-        `thresholds` are by name: a score without a threshold is switched off. Below `min_coverage` there is no score.
-        `weightless` has, by signal, the reason why it has no weight.
-        """
-        self._thresholds = thresholds
-        self._min_coverage = min_coverage
-        self._weightless = weightless or {}
+    thresholds: Mapping[str, float]
+    min_coverage: float
+    weightless: Mapping[str, str] = field(default_factory=dict)
 
     def evaluate(self, session: Session, now: int) -> list[Evaluation]:
         """Return the session's scores at `now` (ns). Their events are attached to the span of its last turn."""
@@ -73,7 +71,7 @@ class SessionEvaluators:
                 subject_id=record.session_id,
                 revision=record.revision,
                 outcome=self._outcome(name, score(scores), scores),
-                threshold=self._thresholds[name],
+                threshold=self.thresholds[name],
                 session_id=record.session_id,
                 trace_id=trace_id or None,
                 span_id=span_id,
@@ -85,7 +83,7 @@ class SessionEvaluators:
                 evaluated_at=now,
             )
             for name, score in found.items()
-            if name in self._thresholds
+            if name in self.thresholds
         ]
 
     def levels(self, evaluations: Sequence[Evaluation]) -> dict[str, bool]:
@@ -102,9 +100,9 @@ class SessionEvaluators:
         A bound is the highest value that the score can reach, so it counts only if it is below the threshold.
         """
         result, unjudged = score.result, unjudged_reason(scores)
-        if result.score is None or not result.evaluated or (result.coverage or 0.0) < self._min_coverage:
+        if result.score is None or not result.evaluated or (result.coverage or 0.0) < self.min_coverage:
             return self._unscored(name, score, scores)
-        if score.bound and unjudged is not None and result.score >= self._thresholds[name]:
+        if score.bound and unjudged is not None and result.score >= self.thresholds[name]:
             return _without_score(f"at most {result.score:.2f}: {unjudged}", result.coverage, scores)
         reason = result.reason if unjudged is None else f"{result.reason}; {unjudged}"
         metadata = {**result.metadata, **_pending(scores)}
@@ -112,11 +110,11 @@ class SessionEvaluators:
 
     def _unscored(self, name: str, score: BoundedScore, scores: BoundedScores) -> Outcome:
         coverage = score.result.coverage
-        reasons = missing_reasons(scores, self._weightless)
-        if coverage is None or coverage >= self._min_coverage:
+        reasons = missing_reasons(scores, self.weightless)
+        if coverage is None or coverage >= self.min_coverage:
             reasons.insert(0, _NOTHING[name])
         else:
-            reasons.append(f"coverage {coverage:.2f} is below session.min_coverage {self._min_coverage:g}")
+            reasons.append(f"coverage {coverage:.2f} is below session.min_coverage {self.min_coverage:g}")
         return _without_score("; ".join(reasons), coverage, scores)
 
 

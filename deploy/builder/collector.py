@@ -137,9 +137,11 @@ def _leaving() -> Row:
     return "Does it lose anything on the way out?", (
         trend(
             "Lost",
-            "Items that a full queue lost, and calls of an emitter that failed. A healthy collector has neither.",
+            "Items that a full queue lost, calls of an emitter that failed, messages of Kafka that were passed over: "
+            "a healthy collector has none.",
             Query(rate(_work("queue_dropped_total"), "agenteval_queue"), "dropped: {{agenteval_queue}}"),
             Query(rate(_work("sink_failures_total"), "agenteval_sink"), "failed: {{agenteval_sink}}"),
+            Query(rate(_work("messages_passed_over_total"), "agenteval_topic"), "passed over: {{agenteval_topic}}"),
             unit="cps",
         ),
         trend(

@@ -64,6 +64,7 @@ def test_the_header_says_that_it_holds_log_records() -> None:
 
 
 @pytest.mark.parametrize("header", [b"metrics", b"3", b"", b"\xff"])
-def test_a_message_of_no_signal_is_passed_over(header: bytes) -> None:
-    """And does not hold up those behind it."""
-    assert taken(Message(b"x", [("signal", header)])) == []
+def test_a_message_of_no_signal_is_refused(header: bytes) -> None:
+    """So that its reader passes it over."""
+    with pytest.raises(ValueError, match=r"Signal|invalid literal"):
+        taken(Message(b"x", [("signal", header)]))

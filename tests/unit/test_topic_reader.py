@@ -1,12 +1,14 @@
 """What a reader of a topic does with messages while partitions come and go."""
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.support.assembling import Counting
 from tests.support.eventually import eventually
 
 pytest.importorskip("confluent_kafka")
@@ -51,11 +53,16 @@ class Consumer:
 
 
 class Taker:
-    def __init__(self) -> None:
+    """`bad` are the numbers of messages that it cannot work off."""
+
+    def __init__(self, *bad: int) -> None:
+        self.bad = bad
         self.taken: list[int] = []
 
     def take_message(self, partition: int, number: int, message: Any) -> bool:
         self.taken.append(number)
+        if number in self.bad:
+            raise ValueError("no message of ours")
         return True
 
     def assigned(self, partitions: Collection[int]) -> None: ...
@@ -66,9 +73,24 @@ class Taker:
 
 
 def test_messages_that_come_with_their_partition_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    taker = Taker()
+    with reading(monkeypatch, taker):
+        eventually(lambda: taker.taken == [0, 1])
+
+
+def test_a_message_that_is_passed_over_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    taker = Taker(0)
+    with reading(monkeypatch, taker) as telemetry:
+        eventually(lambda: taker.taken == [0, 1])
+    assert telemetry.counts["messages.passed_over traces"] == 1
+
+
+@contextmanager
+def reading(monkeypatch: pytest.MonkeyPatch, taker: Taker) -> Iterator[Counting]:
     monkeypatch.setattr(topic_reader, "Consumer", Consumer)
-    taker, cluster = Taker(), SimpleNamespace(options={}, stem="s", admin=None)
-    reader = topic_reader.TopicReader("traces", cluster, "t", "g", Offsets(), taker)  # type: ignore[arg-type]
+    cluster: Any = SimpleNamespace(options={}, stem="s", admin=None)
+    telemetry = Counting()
+    reader = topic_reader.TopicReader("traces", cluster, "t", "g", Offsets(), taker, telemetry)
     reader.start()
-    eventually(lambda: taker.taken == [0, 1])
+    yield telemetry
     reader.shutdown()

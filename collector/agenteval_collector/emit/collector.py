@@ -10,6 +10,7 @@ from agenteval_collector.runtime.memory import MemoryGuard
 from otel_agenteval import semconv
 
 _QUEUE: Final = "agenteval.queue"
+_TOPIC: Final = "agenteval.topic"
 _PREFIX: Final = "agenteval.collector."
 
 
@@ -50,6 +51,9 @@ _COUNTERS: Final = {
         "{value}",
         "Recorded values that no dialect could read; the trace is scored without them.",
         "agenteval.kind",
+    ),
+    Counted.PASSED_OVER: _CounterSpec(
+        "{message}", "Messages of Kafka that could not be worked off, and were passed over.", _TOPIC
     ),
     Counted.LEFT_OUT: _CounterSpec(
         "{result}", "Results of other evaluators that could not be kept beside the scores.", "agenteval.reason"
@@ -114,7 +118,7 @@ class CollectorTelemetry:
             "{message}",
             "Messages of a partition of Kafka that are not done with.",
             lambda: [
-                (lag, {"agenteval.topic": topic, "agenteval.partition": str(partition)})
+                (lag, {_TOPIC: topic, "agenteval.partition": str(partition)})
                 for topic, read in lags.items()
                 for partition, lag in read().items()
             ],

@@ -18,6 +18,7 @@ class Counted(StrEnum):
     NOT_ESCALATED = "sessions.not_escalated"
     REFUSED = "requests.refused"
     UNREAD = "values.unread"
+    PASSED_OVER = "messages.passed_over"
     LEFT_OUT = "results.left_out"
     DROPPED = "queue.dropped"
     FORGOTTEN = "retention.removed"

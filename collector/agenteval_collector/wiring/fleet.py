@@ -90,7 +90,13 @@ def _connect(base: stages.Foundation, topics: _Topics, watch: StoreWatch) -> Pip
         base, found, assembly, evaluation, evaluate.trace_handler, erased=topics.erased, feed=feed, retention=retention
     )
     fleet = _Stages(
-        watch, retention, assemble, found.stage, evaluate, NewsReader(topics.cluster, feed, heard, handler), producer
+        watch,
+        retention,
+        assemble,
+        found.stage,
+        evaluate,
+        NewsReader(topics.cluster, feed, heard, handler, base.telemetry),
+        producer,
     )
     reliability = reliability_reports(settings, store, clock)
     queries = stages.make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
@@ -141,7 +147,9 @@ def _assemble(base: stages.Foundation, topics: _Topics, found: stages.LiveFindin
     assembly = stages.make_assembly(base, found, traces=trace_topic, progress=progress, store=span_progress)
     span_handler = SpanMessageHandler(base.storage.tenant, assembly.stage, topics.erased)
     return _Assemble(
-        TopicReader("spans", cluster, cluster.spans, "assemble", offsets, span_handler), assembly, trace_topic
+        TopicReader("spans", cluster, cluster.spans, "assemble", offsets, span_handler, base.telemetry),
+        assembly,
+        trace_topic,
     )
 
 
@@ -168,7 +176,9 @@ def _evaluate(base: stages.Foundation, topics: _Topics, emission: NewsSink) -> _
         base, inbox, own_sessions, emission=emission, scored=trace_handler, asks_again=asks_again
     )
     return _Evaluate(
-        TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, trace_handler), trace_handler, evaluation
+        TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, trace_handler, base.telemetry),
+        trace_handler,
+        evaluation,
     )
 
 

@@ -18,6 +18,7 @@ from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.topic_reader import TopicReader
 from agenteval_collector.log.kafka.trace_topic import TraceTopic
+from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
@@ -150,7 +151,7 @@ class ReaderCase(Case):
         super().__init__(folder)
         cluster = SimpleNamespace(options={}, stem="s", admin=SimpleNamespace())
         with patch.object(topic_reader, "Consumer", Client):
-            self.stage = reader = TopicReader("spans", cluster, "spans", "assemble", Offsets(), self)  # type: ignore[arg-type]
+            self.stage = reader = TopicReader("spans", cluster, "spans", "assemble", Offsets(), self, NoTelemetry())  # type: ignore[arg-type]
         self._client: Any = reader._consumer
 
     def give(self, number: int) -> None:
@@ -178,7 +179,7 @@ class NewsCase(Case):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         with patch.object(news_topic, "Consumer", Client):
-            self.stage = reader = NewsReader(CLUSTER, self, HeardProcesses(), self)
+            self.stage = reader = NewsReader(CLUSTER, self, HeardProcesses(), self, NoTelemetry())
         self._client: Any = reader._consumer
 
     def give(self, number: int) -> None:

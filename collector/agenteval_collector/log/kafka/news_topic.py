@@ -13,6 +13,7 @@ from agenteval_collector.log.kafka.cluster import WITHIN, Cluster, said
 from agenteval_collector.log.kafka.from_json import committed_from, finding_from, report_from
 from agenteval_collector.log.kafka.ports import NewsHandler
 from agenteval_collector.log.kafka.producer import KafkaProducer
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.runtime.component import Poller
@@ -97,8 +98,10 @@ class NewsReader(Poller):
         feed: NewsSink,
         heard: HeardProcesses,
         handler: NewsHandler,
+        telemetry: Telemetry,
     ) -> None:
         super().__init__("news")
+        self._telemetry = telemetry
         self._topic = cluster.news
         self._admin = cluster.admin
         self._feed = feed
@@ -135,6 +138,7 @@ class NewsReader(Poller):
             self._told(kind, body)
         except (ValueError, KeyError, TypeError) as problem:
             logger.error("news of another version, or none, is passed over: %s", problem)
+            self._telemetry.count(Counted.PASSED_OVER, which=self.name)
 
     def _told(self, kind: str | bytes | None, body: bytes) -> None:
         if kind == TOLD:

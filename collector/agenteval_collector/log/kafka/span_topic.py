@@ -76,11 +76,7 @@ class SpanMessageHandler:
             self._assembly.admit()
         except Overloaded:
             return False
-        try:
-            request = request_of(message, self._tenant, partition, number)
-        except ValueError as error:  # Programs other than ours may write to the topic.
-            logger.error("message %d of partition %d is passed over: %s", number, partition, error)
-            return True
+        request = request_of(message, self._tenant, partition, number)
         if self._erased.has((message.key() or b"").hex(), request.received_at):
             # Not left out: by its offset the assembly knows how far the partition is done.
             request = request._replace(body=b"")

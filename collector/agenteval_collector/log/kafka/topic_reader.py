@@ -11,6 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from agenteval_collector.log.kafka.cluster import Cluster, PartitionEnds, said
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.ports import MessageHandler
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import CollectorError, RetryableError
 
@@ -35,9 +36,17 @@ class TopicReader(Poller):
     process keeps its partitions."""
 
     def __init__(
-        self, name: str, cluster: Cluster, topic: str, group: str, offsets: Offsets, handler: MessageHandler
+        self,
+        name: str,
+        cluster: Cluster,
+        topic: str,
+        group: str,
+        offsets: Offsets,
+        handler: MessageHandler,
+        telemetry: Telemetry,
     ) -> None:
         super().__init__(name)
+        self._telemetry = telemetry
         self._topic = topic
         self._offsets = offsets
         self._handler = handler
@@ -149,8 +158,9 @@ class TopicReader(Poller):
             return self._handler.take_message(partition, number, message)
         except RetryableError:
             raise
-        except Exception:  # A defect of ours: all messages behind this one would wait for ever.
+        except Exception:  # Another program's message, or a defect of ours: those behind this one would wait for ever.
             logger.exception("message %d of partition %d of %s is passed over", number, partition, self._topic)
+            self._telemetry.count(Counted.PASSED_OVER, which=self.name)
             return True
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:

@@ -53,9 +53,9 @@ class TraceMessageHandler:
     def take_message(self, partition: int, number: int, message: Message) -> bool:
         try:
             trace = self._trace_in(message)
-        except (PermanentError, ValueError, KeyError, TypeError) as error:
-            logger.error("message %d of partition %d is passed over: %s", number, partition, error)
-            trace = None
+        except (PermanentError, ValueError, KeyError, TypeError):
+            self._note(partition, number, None)  # It is passed over, and does not come again.
+            raise
         with self._handing_over:
             if trace is None or self._erased.covers(trace):
                 self._note(partition, number, None)

@@ -10,7 +10,7 @@ from opentelemetry import context as context_api
 from opentelemetry.context import Context
 
 from otel_agenteval import semconv
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 
 IDENTITY_KEY: Final = context_api.create_key("agenteval-identity")
 _WITNESS_KEY: Final = context_api.create_key("agenteval-run-witness")

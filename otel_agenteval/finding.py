@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import Json
 
 

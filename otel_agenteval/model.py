@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 
 BASELINE: Final = "baseline"
 CONDITIONS: Final = (BASELINE, "fault", "structural", "prompt")

@@ -5,7 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import Json
 
 

@@ -131,7 +131,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def _begin(self) -> None:
         """Make everything that a forked child must not share with its parent process."""
         # Not at the top: these load the dialects, and an import of the package must not wait for them.
-        from otel_agenteval.first_minute import FirstMinute  # noqa: PLC0415
+        from otel_agenteval.doctor.first_minute import FirstMinute  # noqa: PLC0415
         from otel_agenteval.loops.watch import Watch, WatchThread  # noqa: PLC0415
 
         # Re-entrant: a signal handler may take it on a thread that holds it.

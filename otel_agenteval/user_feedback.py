@@ -4,11 +4,11 @@ import re
 from typing import Final, SupportsFloat
 
 from otel_agenteval.context import SpanIdentity, identity_in, reportable, required_in_report
+from otel_agenteval.internal.text import storable
 from otel_agenteval.loops.verdicts import current_ids
 from otel_agenteval.processor import report_everywhere
 from otel_agenteval.proto.v1.evaluation_pb2 import ReportFeedbackRequest
 from otel_agenteval.sending.transport import FEEDBACK_METHOD
-from otel_agenteval.text import storable
 
 MAX_NOTE: Final = 10_000
 """The most characters of a note that the collector takes."""

@@ -7,7 +7,7 @@ from typing import Final
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.tree import Node
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 
 BEGINNING: Final = 200
 """Characters at the beginning of an input that tell the agents of a session apart: each has its own instructions."""

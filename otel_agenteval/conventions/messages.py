@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TypeAlias, TypeGuard
 
-from otel_agenteval.checked import dataclass
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
     decode_messages,
@@ -17,6 +16,7 @@ from otel_agenteval.conventions.decoding import (
     first_text,
     known_text,
 )
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import Json
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"

@@ -6,7 +6,7 @@ from typing import Final
 from otel_agenteval.detectors.agent_loops import AgentRunDetectors
 from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.detectors.steps import Step, StepKind
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import ModelQuestion
 
 MAX_RUNS: Final = 64

@@ -11,7 +11,7 @@ from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import tool_name
 from otel_agenteval.detectors.tool_results import MAX_SHORT, MIN_CONTENT
 from otel_agenteval.finding import Finding
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 
 MAX_AGENTS: Final = 64
 """Agents whose newest words are remembered."""

@@ -11,7 +11,7 @@ from otel_agenteval.detectors.rules import BudgetRule, LoopKind, RuleBook, loop
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.finding import Finding, Mode
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Json
 
 MAX_OPEN: Final = 1024

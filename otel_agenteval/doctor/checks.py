@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Final
 
-from otel_agenteval.text import visible
+from otel_agenteval.internal.text import visible
 
 _WIDEST: Final = len("warning")
 

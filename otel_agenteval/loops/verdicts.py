@@ -14,7 +14,7 @@ from opentelemetry import trace as trace_api
 
 from otel_agenteval.context import identity_in
 from otel_agenteval.detectors import LOOP_KINDS
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.sending.background import OwnThread
 from otel_agenteval.sending.throttle import ThrottledLog
 from otel_agenteval.verdict import Verdict

@@ -17,9 +17,9 @@ from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
 from otel_agenteval.context import SpanIdentity
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted
 from otel_agenteval.finding import Finding
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.loops.attribution import StartedSpan, agent_named, owner_of
 from otel_agenteval.loops.light_reader import kind_of, name_of, session_of, step_of
-from otel_agenteval.lru import LruMap
 from otel_agenteval.semconv import SERVICE_NAME
 from otel_agenteval.sending.announcements import Announcements
 from otel_agenteval.sending.background import OwnThread, suppressing_instrumentation

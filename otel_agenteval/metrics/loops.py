@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.metrics.result import MetricResult, clamp
 from otel_agenteval.metrics.similarity import TokenSets
 from otel_agenteval.metrics.vectors import UnitVector, Vector, cosine_similarity, unit_vector

@@ -5,7 +5,7 @@ from dataclasses import field
 from numbers import Real
 from typing import TypeGuard, TypeVar
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import Json
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.metrics.result import unit_interval
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(

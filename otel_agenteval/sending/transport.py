@@ -14,8 +14,8 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from otel_agenteval.config import Destination
+from otel_agenteval.internal.text import visible
 from otel_agenteval.sending.background import forks_wait
-from otel_agenteval.text import visible
 
 EXPORT_METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 SERVICE: Final = "otel_agenteval.proto.v1.EvaluationService"

@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from otel_agenteval import AgentEvalSpanProcessor
-from otel_agenteval.first_minute import LONGEST, PATIENCE, FirstMinute
+from otel_agenteval.doctor.first_minute import LONGEST, PATIENCE, FirstMinute
 from tests.support.eventually import eventually
 from tests.support.fake_collector import FakeCollector
 from tests.support.running_collector import RunningCollector

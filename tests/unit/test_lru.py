@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 
 CALLS = st.lists(st.tuples(st.sampled_from(["get", "put", "pop"]), st.sampled_from("abcdef"), st.integers(1, 6)))
 

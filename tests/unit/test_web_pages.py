@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 from tests.support.assembled import assembled
 from tests.support.clock import ManualClock
 from tests.support.inputs import inputs

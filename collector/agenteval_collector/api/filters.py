@@ -10,7 +10,7 @@ from agenteval_collector.problems.problem import ProblemFilter, ProblemState
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 
 _NAMES: Final = ("agent", "service", "version", "user")
 SESSION_PARAMETERS: Final = (*_NAMES, "finding", "severity", "below", "text", "since", "until", "order")

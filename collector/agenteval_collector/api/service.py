@@ -24,11 +24,11 @@ from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, NotAllowed, Overloaded, Unavailable
 from agenteval_collector.runtime.grpc_status import abort
 from otel_agenteval.finding import Finding
+from otel_agenteval.internal.text import storable
 from otel_agenteval.model import BASELINE, CONDITIONS
 from otel_agenteval.outcome import Evaluation, Failure, Score
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceServicer
-from otel_agenteval.text import storable
 
 MAX_MISSED_SECONDS = 1e9
 MAX_STARTS = 10_000

@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.config.settings import SenderConfig
 from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.senders import Awaited, Habit, Sender
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
 
 CAPACITY: Final = 10_000

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from otel_agenteval.text import visible
+from otel_agenteval.internal.text import visible
 
 PIPE_WIDTH = 200
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from agenteval_collector.runtime.component import Poller
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 
 logger = logging.getLogger(__name__)
 

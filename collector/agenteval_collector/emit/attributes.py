@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from otel_agenteval import semconv
-from otel_agenteval.checked import dataclass
-from otel_agenteval.text import cut, storable
+from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.text import cut, storable
 
 T = TypeVar("T")
 OTHER: Final = "_other"

@@ -16,8 +16,8 @@ from agenteval_collector.model.news import Event, News
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding, Severity
+from otel_agenteval.internal.text import storable
 from otel_agenteval.outcome import Evaluation, Failure, Score, Status
-from otel_agenteval.text import storable
 
 _EXPLANATION_LENGTH: Final = 1024
 _NAME_LENGTH: Final = 256

@@ -17,7 +17,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError, Unavailable
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.outcome import Evaluation, Method, SubjectKind
 
 MAX_ALARMS: Final = 1024

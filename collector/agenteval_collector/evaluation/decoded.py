@@ -10,7 +10,7 @@ from agenteval_collector.model.logged_requests import Origin, resource_of
 from otel_agenteval.conventions.input_cache import EXPANSION
 from otel_agenteval.conventions.span_reader import ReadingCache
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

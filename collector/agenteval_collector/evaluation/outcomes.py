@@ -10,9 +10,9 @@ from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.run_attributes import EXPECTED_TOOLS
 from otel_agenteval.finding import Finding
+from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, SubjectKind
-from otel_agenteval.text import cut
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
 from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.run_attributes import STAMPED, RunNaming
 from otel_agenteval.conventions.trace_reader import read_trace
+from otel_agenteval.internal.text import storable
 from otel_agenteval.model import Trace
-from otel_agenteval.text import storable
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from agenteval_collector.evaluation.ports import OpenTraces, Reader, ReportedTra
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
 from agenteval_collector.model.trace_view import TraceView, view_of
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Trace
 
 _State: TypeAlias = tuple[str, int, int, int, int, bool, bool]

@@ -21,7 +21,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.errors import Outdated, RetryableError, Superseded, Unavailable
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.outcome import Evaluation, Failure, JudgedPart, Status, SubjectKind, Unscored
 
 T = TypeVar("T")

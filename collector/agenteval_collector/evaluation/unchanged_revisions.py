@@ -6,7 +6,7 @@ from typing import Final
 
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.sessions import StoredPlace
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Trace
 
 CAPACITY = 10_000

@@ -12,7 +12,7 @@ from typing import Final
 
 from agenteval_collector.model.effort import Effort
 from otel_agenteval.finding import Finding, FindingKind, Severity
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import ModelCall, Trace
 
 KEPT_SESSIONS: Final = 200

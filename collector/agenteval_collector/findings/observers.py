@@ -10,9 +10,9 @@ from dataclasses import field
 from itertools import chain
 from typing import TypeAlias
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
-from otel_agenteval.text import cut
 
 MAX_QUOTE = 200
 """Characters of telemetry that are quoted at most."""

@@ -11,9 +11,9 @@ from agenteval_collector.judge.ports import Ask, JudgeUnavailable
 from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, drawn_with
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
+from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure, Outcome
-from otel_agenteval.text import cut
 
 logger = logging.getLogger(__name__)
 

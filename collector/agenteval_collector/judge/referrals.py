@@ -11,7 +11,7 @@ from agenteval_collector.judge.questions.extract import may_have_plan
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.judge_jobs import PROBABILITY, Referral
 from otel_agenteval.finding import Finding, Severity
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import JudgedPart, Outcome, Status, Unscored
 

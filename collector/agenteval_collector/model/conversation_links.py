@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 
 
 class LinkLookUp(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Final
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple, TypeAlias
 
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, JudgedPart, Outcome, Status, SubjectKind
 

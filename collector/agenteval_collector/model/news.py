@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.effort import Effort
-from otel_agenteval.checked import dataclass
 from otel_agenteval.finding import Finding, Severity
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.outcome import Evaluation
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Final, NamedTuple, Protocol
 
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import ModelCall
 
 MOST_MODELS: Final = 1000

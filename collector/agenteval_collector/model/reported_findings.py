@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, Mode, severity_of
+from otel_agenteval.internal.text import storable
 from otel_agenteval.model import Json
 from otel_agenteval.semconv import AGENTEVAL_FINDINGS
-from otel_agenteval.text import storable
 
 MAX_REASON: Final = 1000
 MAX_NAME: Final = 200

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agenteval_collector.model.effort import NO_EFFORT, Effort
 from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.model.turn_summary import TurnSummary
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.outcome import Evaluation
 
 Signals = Mapping[str, Evaluation]

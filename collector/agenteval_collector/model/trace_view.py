@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from agenteval_collector.model.assembled_trace import Closing, Death
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.running_traces import UnendedSpan
-from otel_agenteval.checked import dataclass
 from otel_agenteval.finding import Seen
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import ToolCall, Trace
 
 NOTHING_SEEN = Seen()

@@ -5,8 +5,8 @@ import re
 from typing import Final
 
 from agenteval_collector.model.trace_view import TurnView
-from otel_agenteval.checked import dataclass
 from otel_agenteval.detectors.fingerprints import is_speech
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import Json, Turn
 

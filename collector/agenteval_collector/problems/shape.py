@@ -7,7 +7,7 @@ say. An id that is made of letters alone looks like a word.
 import re
 from typing import Final
 
-from otel_agenteval.text import cut
+from otel_agenteval.internal.text import cut
 
 MAX_SHAPE: Final = 200
 """Characters of a shape."""

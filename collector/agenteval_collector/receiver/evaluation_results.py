@@ -13,7 +13,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.model.logged_requests import Signal
 from otel_agenteval import semconv
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 
 EVENT: Final = semconv.GEN_AI_EVALUATION_RESULT_EVENT
 EVENT_NAME: Final = "event.name"

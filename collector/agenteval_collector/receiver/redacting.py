@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from agenteval_collector.model.logged_requests import Signal
 from otel_agenteval import semconv
 from otel_agenteval.conventions.identity import SESSION_KEYS, USER_KEYS
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Json
 from otel_agenteval.redaction import RedactionBudget, merged
 

@@ -22,8 +22,8 @@ from typing import Final, TypeAlias
 from agenteval_collector.config.evaluators import SafetyConfig
 from agenteval_collector.model.runs import RunTrace, Violation
 from agenteval_collector.reliability.personal_data import exposed_personal_data, said_in
+from otel_agenteval.internal.text import storable
 from otel_agenteval.model import ModelCall, ToolCall, Trace
-from otel_agenteval.text import storable
 
 MAX_ACTIONS: Final = 1000
 """The first actions that are kept of a trace and of a run. There is a bound because all pairs of runs are compared."""

@@ -17,7 +17,7 @@ from agenteval_collector.sessions.session_evaluators import SessionEvaluators
 from agenteval_collector.sessions.upper_bound import BoundedScores
 from agenteval_collector.sessions.window import AnswerWindow, Place
 from otel_agenteval.finding import Seen
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.metrics.signals import merge_weights
 from otel_agenteval.model import Trace

@@ -12,7 +12,7 @@ from typing import Final
 from agenteval_collector.model.news import News
 from agenteval_collector.model.sessions import PastSession, SessionLevel
 from agenteval_collector.runtime.clock import Clock
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.outcome import JudgedPart, SubjectKind
 
 KEPT_SESSIONS: Final = 1_000

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agenteval_collector.model.sessions import Signals
-from otel_agenteval.checked import dataclass
+from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.metrics import SIGNAL_NAMES, MetricResult, SavedScores, SessionScores
 from otel_agenteval.outcome import Score, Status
 

@@ -16,7 +16,7 @@ from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import FieldMap, to_json
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import user_in_view, user_of
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 
 _RECEIPT: Final = FieldMap(Receipt, deletions, but=("removed",))
 _TO_ERASE: Final = select(erasures.c.trace_id, erasures.c.last).where(own(erasures))

@@ -10,7 +10,7 @@ from agenteval_collector.stores.rows import FieldMap, to_json
 from agenteval_collector.stores.schema import findings
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 
 Key: TypeAlias = tuple[str, str, int]
 """The kind, the span, and the number among findings of the same kind on the same span."""

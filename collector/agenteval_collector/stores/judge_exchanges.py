@@ -11,8 +11,8 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.rows import FieldMap
 from agenteval_collector.stores.schema import judge_answers, judge_exchanges, own, sessions, traces
+from otel_agenteval.internal.text import storable
 from otel_agenteval.outcome import SubjectKind
-from otel_agenteval.text import storable
 
 TRIMMED: Final = 256
 """The most exchanges, and answers, that are forgotten with each commit. A commit brings fewer on average, so that the

@@ -14,6 +14,7 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.runs import RunKey
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.stores.schema import outcomes, sessions, traces
+from otel_agenteval.internal.text import storable
 from otel_agenteval.outcome import (
     Evaluation,
     Failure,
@@ -25,7 +26,6 @@ from otel_agenteval.outcome import (
     SubjectKind,
     Unscored,
 )
-from otel_agenteval.text import storable
 
 
 class FieldMap:

@@ -15,7 +15,7 @@ from agenteval_collector.stores.json_lists import listed
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.rows import session_record
 from agenteval_collector.stores.schema import SAID_INDEX, findings, outcomes, own, sessions, traces
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 
 FEW: Final = 10_000
 """The most traces that are looked at one by one. Where more may have the text, a session with it is found soon."""

@@ -21,7 +21,7 @@ from agenteval_collector.web import formats
 from agenteval_collector.web.assets import address
 from agenteval_collector.web.labelling import GOALS, about_rate, labels_worth
 from agenteval_collector.web.score_meanings import MEANINGS, questions
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 
 REFRESH_SECONDS: Final = 5
 SLOW_REFRESH_SECONDS: Final = 30

@@ -20,7 +20,7 @@ from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts
 from agenteval_collector.wiring.storage import Storage
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 
 BATCH: Final = 64
 """Traces that are erased in one commit."""

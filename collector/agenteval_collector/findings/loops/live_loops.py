@@ -23,8 +23,8 @@ from otel_agenteval.conventions.identity import session_id as named_session
 from otel_agenteval.conventions.spans import STATUS_ERROR, attributes
 from otel_agenteval.detectors import RuleBook, Step, StepKind
 from otel_agenteval.finding import Finding
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.loops.light_reader import kind_of, step_of
-from otel_agenteval.lru import LruMap
 from otel_agenteval.model import AgentRun, Json
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
 

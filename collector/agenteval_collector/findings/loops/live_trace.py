@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from otel_agenteval.detectors import Detectors, RuleBook, Step
 from otel_agenteval.finding import Finding
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 
 MAX_NAMES: Final = 256
 """Spans of a trace whose agent is remembered for the steps below them.

@@ -20,10 +20,10 @@ from agenteval_collector.model.running_traces import RunningTrace, SpanStart, St
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.finding import Finding
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
+from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Trace
 from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
-from otel_agenteval.text import cut
 
 MAX_SPANS: Final = 65_536
 """Open spans that are kept. Beyond that, the spans of the trace that began first are forgotten."""

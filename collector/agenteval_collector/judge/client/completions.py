@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.chat.chat_completion import Choice
 
 from agenteval_collector.judge.ports import JudgeRequest, Message
-from otel_agenteval.text import storable
+from otel_agenteval.internal.text import storable
 
 Format: TypeAlias = Literal["schema", "json", "text"]
 """The way the reply's shape is asked for: by a strict schema, by JSON mode, or by words alone.

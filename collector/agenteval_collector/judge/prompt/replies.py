@@ -16,8 +16,8 @@ from typing import Any, Final, NoReturn, cast
 from jsonschema import Draft202012Validator, ValidationError
 
 from agenteval_collector.judge.ports import Malformed, Question, Reply
+from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Json
-from otel_agenteval.text import cut
 
 Schema = dict[str, Json]
 

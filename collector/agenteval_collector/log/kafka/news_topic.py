@@ -18,7 +18,7 @@ from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.lru import LruMap
 
 logger = logging.getLogger(__name__)
 

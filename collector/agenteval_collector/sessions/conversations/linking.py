@@ -17,8 +17,8 @@ from agenteval_collector.model.conversation_links import ConversationLink, Move
 from agenteval_collector.sessions.conversations.known_links import MAX_MOVED, KnownLinks, NotedLinks
 from agenteval_collector.sessions.conversations.link_rules import link_of
 from agenteval_collector.sessions.conversations.ports import LinkStore
-from otel_agenteval.checked import dataclass
-from otel_agenteval.lru import LruMap
+from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Trace
 
 MAX_SERVICES: Final = 1000

@@ -1,0 +1,1 @@
+"""What both packages use and users do not meet: a bounded map, texts, dataclasses that cost little."""

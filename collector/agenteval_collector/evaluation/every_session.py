@@ -25,10 +25,10 @@ class EverySession:
     def hands_on(self, trace: AssembledTrace, session_of: Callable[[], str]) -> bool:
         return False
 
-    def take(self, partitions: Collection[int]) -> None:
+    def take_partitions(self, partitions: Collection[int]) -> None:
         """Do nothing: this process has all sessions already."""
 
-    def give_up(self, partitions: Collection[int]) -> None:
+    def give_up_partitions(self, partitions: Collection[int]) -> None:
         """Do nothing: this process keeps all sessions."""
 
     def superseded(self) -> None:

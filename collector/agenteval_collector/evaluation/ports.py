@@ -21,18 +21,20 @@ Reader: TypeAlias = Callable[[AssembledTrace], Trace]
 
 
 class SessionAggregation(Protocol):
-    """The sessions that go on, and the places of traces in them. `Sessions` documents each method.
+    """The sessions that go on, and the places of traces in them.
 
     A `place` is the start of a trace, in nanoseconds since the Unix epoch, and its id.
     """
 
-    def previous(self, session_id: str, place: tuple[int, str]) -> list[TurnSummary]: ...
+    def previous(self, session_id: str, place: tuple[int, str]) -> list[TurnSummary]:
+        """Return the last turns of the session before `place`, oldest first."""
 
     def followers(
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
-    ) -> list[tuple[Member, list[TurnSummary]]]: ...
+    ) -> list[tuple[Member, list[TurnSummary]]]:
+        """Return the traces whose windows reach back to one of `places`, each with the turns before it."""
 
-    def put(
+    def put_trace(
         self,
         session_id: str,
         trace: Trace,
@@ -43,31 +45,43 @@ class SessionAggregation(Protocol):
         *,
         before: tuple[int, str] | None,
         says_more: bool,
-    ) -> SessionRecord: ...
+    ) -> SessionRecord:
+        """Add a trace to its session, or replace the revision of it that stands at `before`."""
 
-    def leave(self, session_id: str, trace_id: str) -> None: ...
+    def leave(self, session_id: str, trace_id: str) -> None:
+        """Note that a newer revision of the trace is in another session."""
 
-    def found_unusual(self, session_id: str) -> None: ...
+    def found_unusual(self, session_id: str) -> None:
+        """Note that the session takes more effort than usual."""
 
-    def rescore(self, session_id: str, member: Member, evaluation: Evaluation) -> None: ...
+    def rescore(self, session_id: str, member: Member, evaluation: Evaluation) -> None:
+        """Replace a signal of a member that `followers` returned."""
 
     def judged(
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
-    ) -> SessionUpdate | None: ...
+    ) -> SessionUpdate | None:
+        """Take over judged outcomes of the trace at `place`; return the session if its scores rest on them."""
 
-    def reload(self, session_id: str) -> SessionUpdate | None: ...
+    def reload(self, session_id: str) -> SessionUpdate | None:
+        """Read a session again after a trace has left it; None if it has no trace any more."""
 
-    def updates(self) -> Sequence[SessionUpdate]: ...
+    def updates(self) -> Sequence[SessionUpdate]:
+        """Return the sessions that have changed since the last call."""
 
-    def forget_all(self) -> None: ...
+    def forget_all(self) -> None:
+        """Forget all sessions: each is read from the store again when it goes on."""
 
-    def keep(self, is_kept: Callable[[str], bool]) -> None: ...
+    def keep(self, is_kept: Callable[[str], bool]) -> None:
+        """Forget what is in memory, and let sessions go for which `is_kept` returns False."""
 
-    def over(self, *, closing: bool = False) -> list[str]: ...
+    def over(self, *, closing: bool = False) -> list[str]:
+        """Return the sessions that have become idle or have ended since the last call."""
 
-    def end(self, session_id: str) -> None: ...
+    def end(self, session_id: str) -> None:
+        """Note that the session was reported ended."""
 
-    def ending(self, session_id: str) -> bool: ...
+    def ending(self, session_id: str) -> bool:
+        """Return whether the session was reported ended just now."""
 
 
 class Placement(Protocol):
@@ -224,10 +238,10 @@ class OwnSessions(Protocol):
         """
         ...
 
-    def take(self, partitions: Collection[int]) -> None:
+    def take_partitions(self, partitions: Collection[int]) -> None:
         """Take over the sessions of partitions. Raises RetryableError."""
 
-    def give_up(self, partitions: Collection[int]) -> None:
+    def give_up_partitions(self, partitions: Collection[int]) -> None:
         """Leave the sessions of partitions to other processes."""
 
     def superseded(self) -> None:

@@ -203,7 +203,7 @@ class TraceEvaluation:
         stayed = before if before is not None and before.session_id == session_id else None
         added = evaluated.effort if stayed is None else evaluated.effort - stayed.effort
         says_more = stayed is None or not self.store.says_the_same(evaluated.view)
-        session = self.sessions.put(
+        session = self.sessions.put_trace(
             session_id,
             trace,
             member,

@@ -75,7 +75,7 @@ class Sessions:
         self._far: dict[tuple[str, Place], AnswerWindow] = {}
         # True after an unexpected error: until the next commit the stored sums may be wrong, so traces are added up.
         self._doubts = False
-        # The session that was not found in the store last. Saves a second read between `previous` and `put`.
+        # The session that was not found in the store last. Saves a second read between `previous` and `put_trace`.
         self._absent: str | None = None
 
     def previous(self, session_id: str, place: Place) -> list[TurnSummary]:
@@ -106,7 +106,7 @@ class Sessions:
                     found[member.trace_id] = (member, window.before(member.place))
         return list(found.values())
 
-    def put(
+    def put_trace(
         self,
         session_id: str,
         trace: Trace,

@@ -65,11 +65,11 @@ class PartitionSessions:
         self.producer.send(self.cluster.traces, session_id.encode(), to_bytes(trace)).result(WITHIN)
         return True
 
-    def take(self, partitions: Collection[int]) -> None:
+    def take_partitions(self, partitions: Collection[int]) -> None:
         self.store.claims.take(partitions)
         self.partitions |= {*partitions}
 
-    def give_up(self, partitions: Collection[int]) -> None:
+    def give_up_partitions(self, partitions: Collection[int]) -> None:
         self.store.claims.give_up(partitions)
         self.partitions -= {*partitions}
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from agenteval_collector.runtime.database import give_back, open_database, used_bytes
+from agenteval_collector.runtime.database import open_database
 from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.runtime.scrubbing import Scrubber
+from agenteval_collector.runtime.scrubbing import DatabaseFile
 from sqlalchemy import Engine
 
 TABLES = (
@@ -52,7 +52,7 @@ def words_in(folder: Path) -> set[str]:
     return {word.decode() for words in found for word in words}
 
 
-def scrub(scrubber: Scrubber) -> None:
+def scrub(scrubber: DatabaseFile) -> None:
     """Scrub the whole file; a slice that somebody is in the way of is tried again, as the collector does."""
     at: int | None = 0
     while at is not None:
@@ -68,7 +68,7 @@ def make_tables(engine: Engine) -> None:
 
 def test_nothing_of_deleted_rows_is_left_and_all_others_are_whole(engine: Engine, tmp_path: Path) -> None:
     make_tables(engine)
-    scrubber = Scrubber(tmp_path / "a.db", engine)
+    scrubber = DatabaseFile(tmp_path / "a.db", engine)
     alive = churn(engine, 6_000)
     scrub(scrubber)
     assert words_in(tmp_path) == set(alive.values())
@@ -82,7 +82,7 @@ def test_nothing_of_deleted_rows_is_left_and_all_others_are_whole(engine: Engine
 
 def test_others_write_while_it_scrubs(engine: Engine, tmp_path: Path) -> None:
     make_tables(engine)
-    scrubber = Scrubber(tmp_path / "a.db", engine)
+    scrubber = DatabaseFile(tmp_path / "a.db", engine)
     churn(engine, 2000)
     writer = threading.Thread(target=lambda: [churn(engine, 50, seed) for seed in range(2, 22)])
     writer.start()
@@ -100,7 +100,7 @@ def test_others_write_while_it_scrubs(engine: Engine, tmp_path: Path) -> None:
 
 def test_it_leaves_a_file_alone_that_somebody_reads_as_it_was(engine: Engine, tmp_path: Path) -> None:
     make_tables(engine)
-    scrubber = Scrubber(tmp_path / "a.db", engine)
+    scrubber = DatabaseFile(tmp_path / "a.db", engine)
     with engine.connect() as reader:
         reader.exec_driver_sql("BEGIN")
         reader.exec_driver_sql("SELECT count(*) FROM words").one()
@@ -117,10 +117,11 @@ def test_unused_pages_are_given_back_but_for_a_tenth(engine: Engine, tmp_path: P
     churn(engine, 4000)
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM words")
-    assert 0 < give_back(engine, 1_000_000) <= 1_000_000
-    assert give_back(engine, 10**9) > 0
-    assert give_back(engine, 10**9) == 0
+    file = DatabaseFile(tmp_path / "a.db", engine)
+    assert 0 < file.give_back(1_000_000) <= 1_000_000
+    assert file.give_back(10**9) > 0
+    assert file.give_back(10**9) == 0
     with engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
-    assert (tmp_path / "a.db").stat().st_size < 1.2 * used_bytes(engine)
+    assert (tmp_path / "a.db").stat().st_size < 1.2 * file.used_bytes

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime import database
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
-from agenteval_collector.runtime.scrubbing import Scrubber
+from agenteval_collector.runtime.scrubbing import DatabaseFile
 
 logger = logging.getLogger(__name__)
 
@@ -59,12 +59,12 @@ class RequestFile:
             if damage := database.damage_in(error):
                 raise PermanentError(database.damage_told(str(path), damage)) from error
             raise PermanentError(f"{path} cannot be used: {error}; give another --data-dir") from error
-        self._scrubber = Scrubber(path, self._engine)
+        self.space = DatabaseFile(path, self._engine)
 
     def shutdown(self) -> None:
         """Close the file. A later call opens it again."""
         self._engine.dispose()
-        self._scrubber.close()
+        self.space.close()
 
     def commit(self, requests: Sequence[NewRequest]) -> list[LoggedRequest]:
         """Write requests in one commit; return them with their offsets once they are on disk. From one thread alone."""
@@ -122,31 +122,11 @@ class RequestFile:
                 )
                 connection.execute(changed.where(at))
 
-    def scrub(self, start: int) -> int | None:
-        """Overwrite the remains of deleted rows in a part of the file (`runtime.scrubbing`); return where the next part
-        begins, None at the end."""
-        return self._scrubber.scrub(start)
-
-    @property
-    def used_bytes(self) -> int:
-        """The bytes of the file's pages that hold something."""
-        with self._refusing("read"):
-            return database.used_bytes(self._engine)
-
-    def give_back(self, most: int) -> int:
-        """Give at most `most` bytes of empty pages back to the disk; return how many."""
-        with self._refusing("made smaller"):
-            return database.give_back(self._engine, most)
-
     @contextmanager
     def _connected(self, done: str) -> Iterator[sa.Connection]:
-        with self._refusing(done), self._engine.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def _refusing(self, done: str) -> Iterator[None]:
         try:
-            yield
+            with self._engine.begin() as connection:
+                yield connection
         except database.DATABASE_ERRORS as error:
             cause = (
                 getattr(error, "orig", None) or error

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.files import make_folder
@@ -44,7 +44,7 @@ def open_database(
         connection.execute(f"PRAGMA page_size={page_size}")  # Before WAL, which fixes the size.
         if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # Setting it again would wait for writers.
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # Before WAL, too. `give_back` needs it.
-        connection.execute("PRAGMA secure_delete=ON")  # Deleted rows are overwritten; `Scrubber` has the rest.
+        connection.execute("PRAGMA secure_delete=ON")  # Deleted rows are overwritten; `DatabaseFile` has the rest.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={synchronous}")
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
@@ -62,36 +62,6 @@ def damage_in(error: Exception) -> str | None:
 def damage_told(path: str, damage: str) -> str:
     """Return a sentence that says that a file is damaged, and what to do."""
     return f"{path} is damaged ({damage}): `agenteval check` says how, `agenteval repair` saves what can be read"
-
-
-def used_bytes(engine: Engine) -> int:
-    """Return the bytes of a database file that hold something."""
-    with engine.connect() as connection:
-        pages, free, size = _pages(connection)
-    return (pages - free) * size
-
-
-def give_back(engine: Engine, most: int) -> int:
-    """Give at most `most` bytes of unused pages back to the disk; return how many. A tenth of the file stays free for
-    the next rows."""
-    with engine.connect() as connection:
-        pages, free, size = _pages(connection)
-        surplus = min(free - (pages - free) // 9, most // size)
-        if surplus <= 0:
-            return 0
-        # As a script: each row that is read frees one page, and only a script reads rows without columns to the end.
-        driver: Any = connection.connection.driver_connection
-        driver.executescript(f"PRAGMA incremental_vacuum({surplus})")
-    return surplus * size
-
-
-def _pages(connection: Connection) -> tuple[int, int, int]:
-    """Return the number of pages of a file, the number of empty ones, and the bytes of a page."""
-    pages, free, size = (
-        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return pages, free, size
 
 
 def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -1,4 +1,4 @@
-"""Overwrite what SQLite leaves behind of deleted rows.
+"""Look after the space in a database file: count it, give it back, overwrite what SQLite leaves behind of deleted rows.
 
 `secure_delete` overwrites a row where it is deleted. It leaves copies of rows that moved to another page before. They
 are in the gap of a page, between the pointers to its cells and the cells. Only a VACUUM would remove them, and that
@@ -7,6 +7,8 @@ writes the whole file anew while nobody else can write. So the gaps are overwrit
 
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,18 +27,20 @@ _HEADERS: Final = {2: 12, 5: 12, 10: 8, 13: 8}
 """Bytes of a page's header, by its flag: interior pages have a longer one."""
 
 
-class Scrubber:
-    """Overwrites the gaps in the pages of a database file with an auto-vacuum pointer map. For one thread.
+class DatabaseFile:
+    """The space in a database file with an auto-vacuum pointer map. For one thread. Raises Unavailable.
 
-    Nothing reads a gap, so readers and a crash in the middle do no harm. While a slice is overwritten, the scrubber
-    holds the write lock, and everything in the WAL is in the file as well: so nobody else writes to the file. The
-    commit after each slice makes all connections read its pages again.
+    `scrub` overwrites the gaps in its pages. Nothing reads a gap, so readers and a crash in the middle do no harm.
+    While a slice is overwritten, this holds the write lock, and everything in the WAL is in the file as well: so nobody
+    else writes to the file. The commit after each slice makes all connections read its pages again.
     """
 
     def __init__(self, path: Path, engine: Engine) -> None:
+        self._path = path
         self._engine = engine
-        # Open for as long as the engine: closing any descriptor of a file ends SQLite's locks on it in this process.
-        self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        # Opened by the first `scrub`, for as long as the engine: closing any descriptor of a file ends SQLite's locks
+        # on it in this process.
+        self._file = -1
 
     def close(self) -> None:
         """Close the file, after the engine is disposed. Safe twice."""
@@ -44,34 +48,62 @@ class Scrubber:
             os.close(self._file)
             self._file = -1
 
+    @property
+    def used_bytes(self) -> int:
+        """The bytes of the file that hold something."""
+        with self._connected("read") as connection:
+            pages, free, size = _pages(connection)
+        return (pages - free) * size
+
+    def give_back(self, most: int) -> int:
+        """Give at most `most` bytes of unused pages back to the disk; return how many. A tenth of the file stays free
+        for what comes."""
+        with self._connected("made smaller") as connection:
+            pages, free, size = _pages(connection)
+            surplus = min(free - (pages - free) // 9, most // size)
+            if surplus <= 0:
+                return 0
+            # As a script: each row that is read frees one page, and only a script reads rows without columns to the
+            # end.
+            driver: Any = connection.connection.driver_connection
+            driver.executescript(f"PRAGMA incremental_vacuum({surplus})")
+        return surplus * size
+
     def scrub(self, start: int = 0) -> int | None:
         """Overwrite the slice that begins at byte `start`; return where the next one begins. None: the file is done,
         and its write-ahead log is empty. Raises Unavailable where a reader or writer is in the way: try the slice
         again."""
-        try:
-            return self._scrub(start)
-        except (*DATABASE_ERRORS, OSError) as error:
-            raise Unavailable(f"deleted rows cannot be overwritten: {getattr(error, 'orig', None) or error}") from error
+        with self._connected("cleaned of deleted rows") as writer, self._engine.connect() as other:
+            if self._file < 0:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            return self._scrub(start, writer, other)
 
-    def _scrub(self, start: int) -> int | None:
+    def _scrub(self, start: int, writer: Connection, other: Connection) -> int | None:
         if start >= os.fstat(self._file).st_size:
-            with self._engine.connect() as connection:
-                if _checkpoint(connection, "TRUNCATE")[0]:
-                    raise Unavailable("the write-ahead log cannot be emptied: somebody reads the file for long")
+            if _checkpoint(other, "TRUNCATE")[0]:
+                raise Unavailable("the write-ahead log cannot be emptied: somebody reads the file for long")
             return None
-        with self._engine.connect() as writer, self._engine.connect() as other:
-            page_size = int(writer.exec_driver_sql("PRAGMA page_size").scalar_one())
-            writer.exec_driver_sql("BEGIN IMMEDIATE")
-            busy, waiting, written = _checkpoint(other, "PASSIVE")
-            if busy or waiting != written:
-                raise Unavailable("not all that was committed is in the file: somebody reads it for long")
-            pages = Pages(self._file, page_size)
-            if sum(pages.scrub(number) for number in pages.numbers(start, start + SLICE)):
-                # Any committed write does: connections drop their cached pages when the file has changed.
-                version = int(writer.exec_driver_sql("PRAGMA user_version").scalar_one())
-                writer.exec_driver_sql(f"PRAGMA user_version={(version + 1) % 2**31}")
-            writer.commit()
+        page_size = int(writer.exec_driver_sql("PRAGMA page_size").scalar_one())
+        writer.exec_driver_sql("BEGIN IMMEDIATE")
+        busy, waiting, written = _checkpoint(other, "PASSIVE")
+        if busy or waiting != written:
+            raise Unavailable("not all that was committed is in the file: somebody reads it for long")
+        pages = Pages(self._file, page_size)
+        if sum(pages.scrub(number) for number in pages.numbers(start, start + SLICE)):
+            # Any committed write does: connections drop their cached pages when the file has changed.
+            version = int(writer.exec_driver_sql("PRAGMA user_version").scalar_one())
+            writer.exec_driver_sql(f"PRAGMA user_version={(version + 1) % 2**31}")
+        writer.commit()
         return start + SLICE
+
+    @contextmanager
+    def _connected(self, done: str) -> Iterator[Connection]:
+        """Connect, and say what could not be `done` where the file refuses."""
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except (*DATABASE_ERRORS, OSError) as error:
+            raise Unavailable(f"{self._path} cannot be {done}: {getattr(error, 'orig', None) or error}") from error
 
 
 FILE_HEADER: Final = 100
@@ -129,3 +161,12 @@ def _gap(page: bytes, at: int) -> tuple[int, int]:
 
 def _checkpoint(connection: Connection, mode: str) -> Any:
     return connection.exec_driver_sql(f"PRAGMA wal_checkpoint({mode})").one()
+
+
+def _pages(connection: Connection) -> tuple[int, int, int]:
+    """Return the number of pages of a file, the number of empty ones, and the bytes of a page."""
+    pages, free, size = (
+        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return pages, free, size

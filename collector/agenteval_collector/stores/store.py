@@ -83,6 +83,8 @@ class Store:
         self._durable = TenantDatabase(opened, opened.engine(durable=True, pool_size=1), tenant)
         self.outside = TenantDatabase(opened, opened.engine(durable=False, pool_size=8), tenant)
         """For queries from outside. However many there are, the pipeline has connections of its own."""
+        self.files = opened.files(self._durable.engine)
+        """The files that hold the rows; none where a server does."""
         self.writes = 0
         """Counts the writes. It may also rise where nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline)
@@ -110,23 +112,9 @@ class Store:
     def shutdown(self) -> None:
         for database in (self._pipeline, self._durable, self.outside):
             database.engine.dispose()
+        for file in self.files:
+            file.close()
         self._database.close()
-
-    def scrub(self, start: int) -> int | None:
-        """Overwrite the remains of removed rows in a part of the file (`runtime.scrubbing`). Return where the next part
-        begins, or None at the end."""
-        return self._database.scrub(self._durable.engine, start)
-
-    @property
-    def used_bytes(self) -> int:
-        """The bytes of the file that hold something."""
-        with self._durable.refusing("read"):
-            return self._database.used_bytes(self._durable.engine)
-
-    def give_back(self, most: int) -> int:
-        """Give at most `most` bytes that hold nothing back to the disk. Return how many were given back."""
-        with self._durable.refusing("made smaller"):
-            return self._database.give_back(self._durable.engine, most)
 
     def reading(self) -> AbstractContextManager[TenantConnection]:
         """Connect for the look-ups of the pipeline."""

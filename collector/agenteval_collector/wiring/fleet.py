@@ -85,7 +85,7 @@ def _connect(base: stages.Foundation, topics: _Topics, watch: StoreWatch) -> Pip
     evaluation, assembly = evaluate.evaluation, assemble.assembly
     base.memory.watch(producer, assembly.stage, found.stage)
     erasure = FleetErasure(store.deletions, news, settings.log.retention, clock, base.telemetry)
-    retention = stages.make_retention(base, erasure, (store,), tell=news.deletion)
+    retention = stages.make_retention(base, erasure, store.files, tell=news.deletion)
     handler = FleetNewsHandler(
         base, found, assembly, evaluation, evaluate.trace_handler, erased=topics.erased, feed=feed, retention=retention
     )

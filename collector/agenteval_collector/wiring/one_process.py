@@ -62,7 +62,7 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
 
     # The end of data, and those who ask.
     erasure = PipelineErasure(storage, assembly, found.stage, evaluation, feed, base.telemetry)
-    retention = stages.make_retention(base, erasure, (store, requests), tell=_nobody)
+    retention = stages.make_retention(base, erasure, (*store.files, requests.space), tell=_nobody)
     reliability = reliability_reports(settings, store, clock)
     queries = stages.make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
     queues, levels = (log, found.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels

@@ -7,6 +7,8 @@ from typing import Any, Final, Protocol
 
 from sqlalchemy import ColumnElement, Connection, Dialect, Engine, Table
 
+from agenteval_collector.runtime.scrubbing import DatabaseFile
+
 DUTY_LASTS: Final = 15.0
 """Seconds from a call of `Database.take_duty` for which the process stays on duty."""
 
@@ -77,14 +79,8 @@ class Database(Protocol):
     def is_about_values(self, error: Exception) -> bool:
         """Return whether the error is about the values, so that the database would refuse them again."""
 
-    def used_bytes(self, engine: Engine) -> int:
-        """Return the number of bytes that hold something."""
-
-    def give_back(self, engine: Engine, most: int) -> int:
-        """Give at most `most` bytes that hold nothing back to the disk. Return how many were given back."""
-
-    def scrub(self, engine: Engine, start: int) -> int | None:
-        """Overwrite the remains of removed rows, from `start` on. Return where to go on, or None at the end."""
+    def files(self, engine: Engine) -> Sequence[DatabaseFile]:
+        """Return the files that hold the rows, to be closed after the engines; none where a server has them."""
 
     def take_duty(self) -> bool:
         """Return whether this process is on duty: it does the work that one process does for all that use the database

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.runtime.scrubbing import DatabaseFile
 from agenteval_collector.stores.engines.ports import Use, WriterLocks
 from agenteval_collector.stores.engines.postgres_locks import PostgresDuty, SchemaLocks, claim
 from agenteval_collector.stores.engines.postgres_parts import drop_parts, make_parts
@@ -93,18 +94,9 @@ class PostgresSchema:
         cause = error.orig if isinstance(error, DBAPIError) else error
         return isinstance(cause, psycopg.DataError | psycopg.errors.ProgramLimitExceeded)
 
-    def used_bytes(self, engine: Engine) -> int:
-        """Return 0: the server's space is not counted. Deleted rows leave room inside it long before it gets
-        smaller."""
-        return 0
-
-    def give_back(self, engine: Engine, most: int) -> int:
-        """Return 0: the server gives space back by itself (autovacuum)."""
-        return 0
-
-    def scrub(self, engine: Engine, start: int) -> int | None:
-        """Do nothing: the server's next vacuum removes what is left of deleted rows."""
-        return None
+    def files(self, engine: Engine) -> Sequence[DatabaseFile]:
+        """Return none: the server's own vacuum gives space back, and removes what is left of deleted rows."""
+        return ()
 
     def take_duty(self) -> bool:
         return self._duty is None or self._duty.take()

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Dialect, Engine, Table, func
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 
-from agenteval_collector.runtime.database import give_back, open_database, used_bytes
-from agenteval_collector.runtime.scrubbing import Scrubber
+from agenteval_collector.runtime.database import open_database
+from agenteval_collector.runtime.scrubbing import DatabaseFile
 from agenteval_collector.stores.engines.ports import WriterLocks
 from agenteval_collector.stores.schema import upsert_of
 
@@ -37,7 +37,6 @@ class SqliteFile:
         self.name = str(path)
         self.dialect: Dialect = sqlite.dialect(paramstyle="named")
         self._path = path
-        self._scrubber: Scrubber | None = None
 
     def engine(self, *, durable: bool, pool_size: int) -> Engine:
         return open_database(self._path, synchronous="FULL" if durable else "NORMAL", pool_size=pool_size)
@@ -75,20 +74,11 @@ class SqliteFile:
         """Return True: no other process writes to the file."""
         return True
 
-    def used_bytes(self, engine: Engine) -> int:
-        return used_bytes(engine)
-
-    def give_back(self, engine: Engine, most: int) -> int:
-        return give_back(engine, most)
-
-    def scrub(self, engine: Engine, start: int) -> int | None:
-        if self._scrubber is None:
-            self._scrubber = Scrubber(self._path, engine)
-        return self._scrubber.scrub(start)
+    def files(self, engine: Engine) -> Sequence[DatabaseFile]:
+        return [DatabaseFile(self._path, engine)]
 
     def close(self) -> None:
-        if self._scrubber is not None:
-            self._scrubber.close()
+        """Do nothing: nothing is open beside the engines."""
 
 
 @cache

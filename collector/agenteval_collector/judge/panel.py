@@ -25,8 +25,7 @@ from agenteval_collector.judge.ports import Answer, Ask, NoAnswer, OverBudget, Q
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import Redact
 from agenteval_collector.judge.prompt.transcript import earlier, transcript
-from agenteval_collector.judge.questions import execution, extract, tools
-from agenteval_collector.judge.questions.safety import SAFETY, safety_question
+from agenteval_collector.judge.questions import execution, extract, safety, tools
 from agenteval_collector.judge.questions.scores import (
     COMPLETION_VERSION,
     PLAN_VERSION,
@@ -36,7 +35,7 @@ from agenteval_collector.judge.questions.scores import (
     rubric_question,
 )
 from agenteval_collector.judge.referrals import preclude
-from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
+from agenteval_collector.model import judge_jobs
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 
@@ -48,6 +47,8 @@ SECOND_LOOKS: Final = 2
 _PLANS: Final = frozenset({"plan_adherence", "plan_quality"})
 _FROM_EXTRACT: Final = _PLANS | {"task_completion", "step_efficiency"}
 """The evaluators whose questions need the extraction."""
+_SHARING: Final = (tools.NAMES, execution.NAMES)
+"""The evaluators that are asked in one question, where they have one model."""
 
 
 def _version(*questions: str) -> str:
@@ -259,52 +260,33 @@ class OneVote:
     def panel(self) -> Panel:
         return self.shown.panel
 
+    @cached_property
+    def groups(self) -> list[dict[str, float]]:
+        """The evaluators of each question, with their thresholds. The evaluators of one question have one model."""
+        groups: dict[tuple[Collection[str], str], dict[str, float]] = {}
+        for name, threshold in self.panel.thresholds.items():
+            if name in self.asked:
+                sharing = next((each for each in _SHARING if name in each), (name,))
+                groups.setdefault((sharing, self.model_of(name)), {})[name] = threshold
+        return list(groups.values())
+
     @property
     def most(self) -> int:
         """The largest number of questions that this vote may need."""
-        alone = self.asked & {"task_completion", "plan_quality"}
-        return len(self.at_once) + bool(self.asked & _FROM_EXTRACT) + len(self.sharing) + len(alone)
+        return len(self.groups) + bool(self.asked & _FROM_EXTRACT)
 
     async def cast(self) -> Vote:
         """Ask all questions of this vote."""
         # The extraction comes first, as other questions wait for it.
         extraction = [self.from_extract()] if self.asked & _FROM_EXTRACT else []
-        return await _together(extraction + [self.score(question) for question in self.at_once])
-
-    @cached_property
-    def at_once(self) -> list[Question]:
-        """The questions that need no extraction."""
-        shown, thresholds = self.shown, self.panel.thresholds
-        groups = self.by_model((tools.TOOL_CORRECTNESS, tools.ARGUMENT_CORRECTNESS))
-        questions = [tools.tools(shown.tool_use, group, shown.earlier) for group in groups]
-        if execution.CONFIDENCE in self.asked and not self.shares_confidence:
-            questions.append(self.confidence())
-        if SAFETY in self.asked:
-            constraints = self.panel.constraints
-            questions.append(safety_question(constraints, shown.transcript, thresholds[SAFETY], shown.earlier))
-        if GOAL_SUCCESS in self.asked:
-            questions.append(goal_question(shown.transcript, len(shown.trace.turns), thresholds[GOAL_SUCCESS]))
-        rubrics = [rubric for rubric in self.panel.rubrics if rubric.name in self.asked]
-        return questions + [rubric_question(rubric, shown.transcript, shown.earlier) for rubric in rubrics]
-
-    @cached_property
-    def sharing(self) -> list[dict[str, float]]:
-        """The groups of evaluators that are asked with execution after the extraction, one group for each model."""
-        return [group for group in self.by_model(execution.NAMES) if group.keys() != {execution.CONFIDENCE}]
-
-    @property
-    def shares_confidence(self) -> bool:
-        return any(execution.CONFIDENCE in group for group in self.sharing)
-
-    def confidence(self) -> Question:
-        return self.execution({execution.CONFIDENCE: self.panel.thresholds[execution.CONFIDENCE]})
-
-    def execution(self, thresholds: Mapping[str, float], task: str = "", planned: Sequence[str] = ()) -> Question:
-        shown = self.shown
-        return execution.execution(shown.transcript, thresholds, task=task, plan=planned, earlier=shown.earlier)
+        at_once = [self.score(group, {}) for group in self.groups if not group.keys() & _FROM_EXTRACT]
+        return await _together(extraction + at_once)
 
     async def from_extract(self) -> Vote:
-        """Ask for the outcomes that need the task, the outcome and the plan."""
+        """Ask for the task, the outcome and the plan, and then the questions that need them.
+
+        An evaluator that only shares a question with those that need them is asked even without them.
+        """
         names = self.asked & _FROM_EXTRACT
         planned = self.shown.planned
         fields = [extract.TASK]
@@ -314,49 +296,51 @@ class OneVote:
             fields.append(extract.PLAN)
         question = extract.extract(self.shown.transcript, fields, self.shown.earlier)
         answer = await self.answer(question, self.panel.model)
+        facts: dict[str, Any] = {}
+        lost: Vote = {}
         if not isinstance(answer, Answer):
-            lost: Vote = {name: Judged(outcome=answer) for name in names}
-            return lost | (await self.score(self.confidence()) if self.shares_confidence else {})
-        facts = answer.reply
-        planned = planned or extract.stated(facts.get(extract.PLAN, []))
-        found: Vote = {}
-        if not planned:
-            unplanned = not_applicable("no plan: the judge found none in the trace")
-            found = {name: Judged(outcome=unplanned, model=answer.model) for name in names & _PLANS}
-        questions = self.after_extract(facts, planned, names - found.keys())
-        return found | await _together(self.score(question) for question in questions)
+            lost = {name: Judged(outcome=answer) for name in names}
+        else:
+            facts = {**answer.reply, extract.PLAN: planned or extract.stated(answer.reply.get(extract.PLAN, []))}
+            if not facts[extract.PLAN]:
+                unplanned = not_applicable("no plan: the judge found none in the trace")
+                lost = {name: Judged(outcome=unplanned, model=answer.model) for name in names & _PLANS}
+        waiting = [group for group in self.groups if group.keys() & _FROM_EXTRACT]
+        left = [{name: group[name] for name in group if name not in lost} for group in waiting]
+        return lost | await _together(self.score(group, facts) for group in left if group)
 
-    def after_extract(self, facts: Mapping[str, Any], planned: list[str], names: frozenset[str]) -> list[Question]:
-        """Make the questions about `names` that need the extraction.
-
-        Evaluators that share a question with these are asked in it too.
-        """
-        task, thresholds = facts[extract.TASK], self.panel.thresholds
-        wanted = names | {execution.CONFIDENCE}
-        groups = [{name: group[name] for name in group if name in wanted} for group in self.sharing]
-        questions = [self.execution(group, task, planned) for group in groups if group]
-        if "task_completion" in names:
-            questions.append(completion(task, facts[extract.OUTCOME], thresholds["task_completion"]))
-        if "plan_quality" in names:
-            questions.append(plan_quality(task, planned, thresholds["plan_quality"]))
-        return questions
-
-    def by_model(self, names: Iterable[str]) -> list[dict[str, float]]:
-        """Group the thresholds of the evaluators that are asked, by their model."""
-        groups: dict[str, dict[str, float]] = {}
-        for name in names:
-            if name in self.asked:
-                groups.setdefault(self.model_of(name), {})[name] = self.panel.thresholds[name]
-        return list(groups.values())
+    def question(self, group: Mapping[str, float], facts: Mapping[str, Any]) -> Question:
+        """Make the question of a group of evaluators. `facts` are those of the extraction."""
+        shown = self.shown
+        name, threshold = next(iter(group.items()))
+        task, plan = facts.get(extract.TASK, ""), facts.get(extract.PLAN, [])
+        match name:
+            case _ if name in tools.NAMES:
+                question = tools.tools(shown.tool_use, group, shown.earlier)
+            case _ if name in execution.NAMES:
+                question = execution.execution(shown.transcript, group, task=task, plan=plan, earlier=shown.earlier)
+            case "task_completion":
+                question = completion(task, facts[extract.OUTCOME], threshold)
+            case "plan_quality":
+                question = plan_quality(task, plan, threshold)
+            case safety.SAFETY:
+                question = safety.safety_question(self.panel.constraints, shown.transcript, threshold, shown.earlier)
+            case judge_jobs.GOAL_SUCCESS:
+                question = goal_question(shown.transcript, len(shown.trace.turns), threshold)
+            case _:
+                rubric = next(rubric for rubric in self.panel.rubrics if rubric.name == name)
+                question = rubric_question(rubric, shown.transcript, shown.earlier)
+        return question
 
     def model_of(self, name: str) -> str:
         return self.panel.models.get(name, self.panel.model)
 
-    async def score(self, question: Question) -> Vote:
-        """Ask a question that ends in scores."""
-        answer = await self.answer(question, self.model_of(question.readings[0].evaluator))
+    async def score(self, group: Mapping[str, float], facts: Mapping[str, Any]) -> Vote:
+        """Ask the question of a group of evaluators."""
+        question = self.question(group, facts)
+        answer = await self.answer(question, self.model_of(next(iter(group))))
         if not isinstance(answer, Answer):
-            return {each.evaluator: Judged(outcome=answer) for each in question.readings}
+            return {name: Judged(outcome=answer) for name in group}
         return {each.evaluator: Ballot(each, question.version, answer) for each in question.readings}
 
     async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:

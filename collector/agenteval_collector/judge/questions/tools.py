@@ -54,6 +54,8 @@ the user wanted and what was known when it was made: the right values, none miss
 tool was called does not matter here. Give the reason of every "no".""",
 }
 
+NAMES: Final = tuple(_GUIDES)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTools:

@@ -20,7 +20,6 @@ from agenteval_collector.judge.ports import (
     AnswerStore,
     Judge,
     JudgeError,
-    JudgeReply,
     JudgeRequest,
     JudgeTelemetry,
     Malformed,
@@ -112,28 +111,28 @@ class TraceQuestions:
         key = _key(by.endpoint, question, model, temperature, vote)
         # Traces that come together often bring the same question: one asks it, the others find its answer.
         async with by.locks.setdefault(key, asyncio.Lock()):
-            return await self._look_up_or_insist(key, question, model, temperature)
+            known = by.answers.answer(key)
+            by.telemetry.looked_up(known is not None)
+            if known is None:
+                answer = await self._insist(question, model, temperature)
+                self._store(key, answer)
+                return answer
+        # An earlier reply costs nothing, and was counted when it came.
+        free = replace(self._asked(question, model), input_tokens=0, output_tokens=0, usd=0.0, seconds=0.0)
+        self._exchanges.append(replace(free, reply=_shortened(known.reply, MAX_REPLY), cached=True))
+        return Answer(reply=json.loads(known.reply), model=known.model, temperature=known.temperature)
 
-    async def _look_up_or_insist(self, key: str, question: Question, model: str, temperature: float) -> Answer:
-        by = self._asking
-        known = by.answers.answer(key)
-        by.telemetry.looked_up(known is not None)
-        if known is not None:
-            # An earlier reply costs nothing, and was counted when it came.
-            free = replace(self._asked(question, model), input_tokens=0, output_tokens=0, usd=0.0, seconds=0.0)
-            self._keep(replace(free, reply=known.reply, cached=True))
-            return Answer(reply=json.loads(known.reply), model=known.model, temperature=known.temperature)
-        answer = await self._insist(question, model, temperature)
+    def _store(self, key: str, answer: Answer) -> None:
         stored = StoredAnswer(reply=json.dumps(answer.reply), model=answer.model, temperature=answer.temperature)
         try:
-            by.answers.keep(key, stored, self._job)
+            self._asking.answers.keep(key, stored, self._job)
         except RetryableError as error:
             # The answer is paid for, and still good for this trace.
             logger.warning("an answer of the judge could not be kept: %s", error)
-        return answer
 
     async def _insist(self, question: Question, model: str, temperature: float) -> Answer:
         """Ask until the reply is valid. After a malformed reply, tell the judge what was wrong with it."""
+        assert self._reserve is not None, "questions are asked in a room"
         by, problem = self._asking, ""
         envelope = enclose(question, nonce=by.nonce(), mark=by.mark)
         for _ in range(1 + REASKS):
@@ -144,38 +143,30 @@ class TraceQuestions:
                 schema=envelope.schema,
                 temperature=temperature,
             )
-            reply, exchange = await self._request(request, self._asked(question, model))
+            asked, started = self._asked(question, model), by.clock.monotonic()
+            try:
+                reply = await by.judge.ask(request, self._reserve)
+            except JudgeError as error:
+                told, seconds = _shortened(str(error), MAX_PROBLEM), by.clock.monotonic() - started
+                self._count(replace(asked, problem=told, seconds=seconds), error.error_type)
+                raise
             # The mark is removed before the reply is kept or shown again. With it, data could imitate a reply.
-            exchange = replace(exchange, reply=conceal(by.mark, reply.text))
+            text = conceal(by.mark, reply.text)
+            sent, received = reply.input_tokens, reply.output_tokens
+            # Prices are listed by the model that was asked, not by the name in the reply.
+            usd = by.prices.usd(model, sent, received)
+            answered = replace(asked, input_tokens=sent, output_tokens=received, usd=usd, seconds=reply.seconds)
+            exchange = replace(answered, reply=_shortened(text, MAX_REPLY))
             try:
                 decoded = decode(reply.text, question, by.mark)
             except Malformed as error:
                 problem = conceal(by.mark, str(error))
-                envelope = reask(envelope, exchange.reply or "", problem)
-                self._count(replace(exchange, problem=problem), "malformed")
+                envelope = reask(envelope, text, problem)
+                self._count(replace(exchange, problem=_shortened(problem, MAX_PROBLEM)), "malformed")
             else:
                 self._count(exchange, None)
                 return Answer(reply=decoded, model=reply.model, temperature=reply.temperature)
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
-
-    async def _request(self, request: JudgeRequest, asked: JudgeExchange) -> tuple[JudgeReply, JudgeExchange]:
-        """Return the reply and its exchange.
-
-        The caller counts the exchange. A request that gets no reply is counted here.
-        """
-        assert self._reserve is not None, "questions are asked in a room"
-        by = self._asking
-        started = by.clock.monotonic()
-        try:
-            reply = await by.judge.ask(request, self._reserve)
-        except JudgeError as error:
-            seconds = by.clock.monotonic() - started
-            self._count(replace(asked, problem=str(error), seconds=seconds), error.error_type)
-            raise
-        sent, received = reply.input_tokens, reply.output_tokens
-        # Prices are listed by the model that was asked, not by the name in the reply.
-        usd = by.prices.usd(request.model, sent, received)
-        return reply, replace(asked, input_tokens=sent, output_tokens=received, usd=usd, seconds=reply.seconds)
 
     def _asked(self, question: Question, model: str) -> JudgeExchange:
         """Make the exchange of a question that is asked now."""
@@ -189,18 +180,8 @@ class TraceQuestions:
         )
 
     def _count(self, exchange: JudgeExchange, error_type: str | None) -> None:
-        self._asking.telemetry.asked(self._keep(exchange), error_type)
-
-    def _keep(self, exchange: JudgeExchange) -> JudgeExchange:
-        """Keep an exchange, with its reply and problem shortened to their limits."""
-        reply, problem = exchange.reply, exchange.problem
-        kept = replace(
-            exchange,
-            reply=None if reply is None else _shortened(reply, MAX_REPLY),
-            problem=None if problem is None else _shortened(problem, MAX_PROBLEM),
-        )
-        self._exchanges.append(kept)
-        return kept
+        self._exchanges.append(exchange)
+        self._asking.telemetry.asked(exchange, error_type)
 
 
 def _shortened(text: str, limit: int) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.evaluation.every_session import EverySession
-from agenteval_collector.judge.referrals import NoJudge
+from agenteval_collector.judge.referrals import Referrals, no_judge
 from agenteval_collector.offline.dataset import Dataset
 from agenteval_collector.wiring.scoring import EvaluationCore
 
@@ -56,7 +56,7 @@ def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
         scoring.store,
         scoring.clock,
         scoring.telemetry,
-        NoJudge([]),
+        Referrals([], no_judge),
         scoring.earlier,
         EverySession(),
         (),

@@ -6,7 +6,7 @@ from random import Random
 from statistics import fmean, stdev
 
 import pytest
-from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, Referrals, sampled
+from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals, SessionSample, sampled
 from agenteval_collector.model.judge_jobs import Referral
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,10 +35,10 @@ class Selecting:
         self.restart()
 
     def restart(self) -> None:
-        escalation = Escalation(self.escalate, self.counting)
-        self.referrals = Referrals(
-            [EVALUATOR], self.sample, escalation, lambda session: frozenset(self.stored.get(session, ()))
+        sample = SessionSample(
+            self.sample, self.escalate, lambda session: frozenset(self.stored.get(session, ())), self.counting
         )
+        self.referrals = Referrals([EVALUATOR], sample.select)
 
     def refer(self, session: str, *findings: Finding, of: Trace = PLAIN) -> Referral:
         [referral] = self.referrals.refer(of, session, findings)

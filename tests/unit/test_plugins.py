@@ -11,7 +11,7 @@ import pytest
 from agenteval_collector.config.sources import ConfigError, load
 from agenteval_collector.evaluation.every_session import EverySession
 from agenteval_collector.evaluators import EvaluationContext, plugins
-from agenteval_collector.judge.referrals import NoJudge
+from agenteval_collector.judge.referrals import Referrals, no_judge
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.scoring import EvaluationCore
 
@@ -145,7 +145,7 @@ def core(tmp_path: Path, *entries: EntryPoint, **sections: Any) -> EvaluationCor
             store,
             ManualClock(),
             Counting(),
-            NoJudge([]),
+            Referrals([], no_judge),
             EarlierTraces(),
             EverySession(),
             entries,

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
 from agenteval_collector.config.judge import NO_JUDGE
@@ -13,7 +14,7 @@ from agenteval_collector.model.judge_jobs import PROBABILITY, Referral
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import JudgedPart, Outcome, Status, Unscored
+from otel_agenteval.outcome import JudgedPart, Status, Unscored
 
 PLACES: Final = 10
 """The most places that are kept. After a quiet time, this many sessions may be escalated one after the other."""
@@ -31,38 +32,6 @@ PartsOf: TypeAlias = Callable[[str], frozenset[JudgedPart | None]]
 Only traces with something to judge count. None stands for those that were sampled out. The set is empty for a session
 that was not seen before.
 """
-
-
-class Escalation:
-    """Gives places to sessions with findings. Belongs to the evaluation's thread.
-
-    Each new session adds `share` of a place, and an escalated session takes a whole place. So at no time are more than
-    `share` of the sessions escalated. It starts without places, so this also holds over a restart.
-    """
-
-    def __init__(self, share: float, telemetry: Telemetry) -> None:
-        self.share = share
-        self._telemetry = telemetry
-        self._places = 0.0
-
-    def saw_session(self) -> None:
-        """Add the share of a session that was not seen before."""
-        self._places = min(self._places + self.share, PLACES)
-
-    def take(self, worst: Severity, *, counts: bool) -> bool:
-        """Take a place for a session whose worst finding has this severity. Return True where there was one.
-
-        Each place that is taken is counted. A missing place is counted where the session `counts`. Each session counts
-        once, however many of its traces find no place.
-        """
-        kept = 0.0 if worst is Severity.ERROR or self.share >= 1.0 else KEPT_FOR_ERRORS
-        has_place = self._places - kept >= 1.0
-        if has_place:
-            self._places -= 1.0
-        # A session that finds no place at first and gets one later is counted both ways.
-        if has_place or counts:
-            self._telemetry.count(Counted.ESCALATED if has_place else Counted.NOT_ESCALATED)
-        return has_place
 
 
 def preclude(trace: Trace, name: str) -> Unscored | None:
@@ -115,122 +84,119 @@ class JudgedEvaluator:
 
 
 class Selection(NamedTuple):
-    """The part of the sample that a trace belongs to, and the outcome that this gives its judged evaluators."""
+    """The part of the sample that a trace is judged in, None where it is not, and the outcome of a judged evaluator."""
 
     part: JudgedPart | None
     outcome: Unscored
 
 
+Select: TypeAlias = Callable[[str, Sequence[Finding]], Selection]
+"""Selects a session, for the findings in one of its traces."""
+
+
+def no_judge(session_id: str, findings: Sequence[Finding]) -> Selection:
+    """Select nothing, where there is no judge."""
+    return Selection(None, Unscored(status=Status.NO_JUDGE, reason=NO_JUDGE))
+
+
+class SessionSample:
+    """Selects the sessions that are judged. Belongs to the evaluation's thread.
+
+    A session is judged in one part. It is in the random part where its id is drawn, with the probability `share`.
+    Otherwise it is in the escalated part, from the trace on whose findings got it a place. `parts_of` returns the parts
+    of a session from before the collector started.
+
+    Each new session adds `escalate` of a place, and an escalated session takes a whole place. So at no time are more
+    than `escalate` of the sessions escalated. It starts without places, so this also holds over a restart.
+    """
+
+    def __init__(self, share: float, escalate: float, parts_of: PartsOf, telemetry: Telemetry) -> None:
+        self._share = share
+        self._escalate = escalate
+        self._parts_of = parts_of
+        self._telemetry = telemetry
+        self._places = 0.0
+        self._known: LruMap[str, frozenset[JudgedPart | None]] = LruMap(SESSIONS)
+        self._refused: LruMap[str, bool] = LruMap(SESSIONS)
+
+    def select(self, session_id: str, findings: Sequence[Finding]) -> Selection:
+        """Select a session. The places taken are counted, and the sessions that found none at first."""
+        # The usual case, where all sessions are judged, needs no memory of sessions and no call of the store.
+        if self._share >= 1.0:
+            return _drawn(self._share)
+        known = self._known.get(session_id)
+        parts = self._parts_of(session_id) if known is None else known
+        if not parts:
+            self._places = min(self._places + self._escalate, PLACES)
+        if sampled(session_id, self._share):
+            selection = _drawn(self._share)
+        elif JudgedPart.ESCALATED in parts:
+            selection = _escalated("as its session was escalated")
+        else:
+            selection = self._outside_the_sample(session_id, findings)
+        self._known.put(session_id, frozenset([selection.part]))
+        return selection
+
+    def _outside_the_sample(self, session_id: str, findings: Sequence[Finding]) -> Selection:
+        cause, but = _cause(findings), ""
+        if cause is not None:
+            kept = 0.0 if cause.severity is Severity.ERROR or self._escalate >= 1.0 else KEPT_FOR_ERRORS
+            if self._places - kept >= 1.0:
+                self._places -= 1.0
+                # A session that finds no place at first and gets one later is counted both ways.
+                self._telemetry.count(Counted.ESCALATED)
+                return _escalated(f"escalated for {cause.kind}")
+            if not self._refused.get(session_id):
+                self._telemetry.count(Counted.NOT_ESCALATED)
+                self._refused.put(session_id, True)
+            but = f"; for its {cause.kind} there was no place (judge.escalate {self._escalate:g})"
+        reason = f"sampled out: the session is not among the {self._share * 100:.10g} % that are judged{but}"
+        return Selection(None, Unscored(status=Status.SAMPLED_OUT, reason=reason))
+
+
 @dataclass(frozen=True, slots=True)
 class Referrals:
-    """Gives a trace an outcome of each of `evaluators`: pending, sampled out, or unscored with nothing to judge.
+    """Gives a trace an outcome of each of `evaluators`: unscored with nothing to judge, or else that of its session.
 
-    A session is judged in one part. It is in the random part where its id is drawn. Otherwise it is in the escalated
-    part, from the trace on whose findings got it a place. `parts_of` returns the parts of a session from before the
-    collector started.
+    `goal` judges sessions that are over.
     """
 
     evaluators: Sequence[JudgedEvaluator]
-    share: float
-    escalation: Escalation
-    parts_of: PartsOf
+    select: Select
     goal: JudgedEvaluator | None = None
-    known: LruMap[str, frozenset[JudgedPart | None]] = field(init=False, default_factory=lambda: LruMap(SESSIONS))
-    refused: LruMap[str, bool] = field(init=False, default_factory=lambda: LruMap(SESSIONS))
 
     def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> list[Referral]:
-        concerned = _concerned(self.evaluators, trace)
-        # Nothing will be asked, so the session is not looked up, and takes no place.
-        if all(precluded is not None for _, precluded in concerned):
-            return _referrals(concerned, self._left_out())
-        return _referrals(concerned, self._select(session_id, findings))
+        concerned = [each for each in self.evaluators if trace.run is not None or not each.of_runs]
+        # Asked once for all: most collectors have no judge, and pay this for every trace.
+        whole = _nothing_to_judge(trace)
+        precluded = [whole or _nothing_for(trace, each.name) for each in concerned]
+
+        @cache
+        def selection() -> Selection:
+            return self.select(session_id, findings)
+
+        # Where nothing will be asked, the session is not looked up, and takes no place.
+        selections = [Selection(None, why) if why else selection() for why in precluded]
+        return list(map(_referral, concerned, selections))
 
     def refer_session(self, session_id: str) -> Referral | None:
         """Leave the goal of a session that is over to the judge, where the session is judged.
 
         Return None where goals are not judged.
         """
-        if self.goal is None:
-            return None
-        [referral] = _referrals([(self.goal, None)], self._select(session_id, ()))
-        return referral
-
-    def _select(self, session_id: str, findings: Sequence[Finding]) -> Selection:
-        # The usual case, where all sessions are judged, needs no memory of sessions and no call of the store.
-        if self.share >= 1.0:
-            return _drawn(self.share)
-        known = self.known.get(session_id)
-        parts = self.parts_of(session_id) if known is None else known
-        if not parts:
-            self.escalation.saw_session()
-        if sampled(session_id, self.share):
-            selection = _drawn(self.share)
-        elif JudgedPart.ESCALATED in parts:
-            selection = _escalated("as its session was escalated")
-        else:
-            selection = self._outside_the_sample(session_id, findings)
-        self.known.put(session_id, frozenset([selection.part]))
-        return selection
-
-    def _outside_the_sample(self, session_id: str, findings: Sequence[Finding]) -> Selection:
-        cause = _cause(findings)
-        if cause is None:
-            return self._left_out()
-        is_first = not self.refused.get(session_id)
-        if self.escalation.take(cause.severity, counts=is_first):
-            return _escalated(f"escalated for {cause.kind}")
-        self.refused.put(session_id, True)
-        return self._left_out(f"; for its {cause.kind} there was no place (judge.escalate {self.escalation.share:g})")
-
-    def _left_out(self, but: str = "") -> Selection:
-        reason = f"sampled out: the session is not among the {self.share * 100:.10g} % that are judged{but}"
-        return Selection(None, Unscored(status=Status.SAMPLED_OUT, reason=reason))
+        return None if self.goal is None else _referral(self.goal, self.select(session_id, ()))
 
 
-_NOBODY: Final = Selection(None, Unscored(status=Status.NO_JUDGE, reason=NO_JUDGE))
-
-
-@dataclass(frozen=True, slots=True)
-class NoJudge:
-    """Gives a trace an outcome of each of `evaluators` where there is no judge.
-
-    The outcome is unscored where nothing would be judged. Otherwise it is `no_judge`.
-    """
-
-    evaluators: Sequence[JudgedEvaluator]
-
-    def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> list[Referral]:
-        return _referrals(_concerned(self.evaluators, trace), _NOBODY)
-
-    def refer_session(self, session_id: str) -> Referral | None:
-        return None
-
-
-def _concerned(evaluators: Sequence[JudgedEvaluator], trace: Trace) -> list[tuple[JudgedEvaluator, Outcome | None]]:
-    """Return the evaluators that concern the trace, each with the reason why it cannot be judged.
-
-    The reason is None where it can be judged.
-    """
-    concerned = [each for each in evaluators if trace.run is not None or not each.of_runs]
-    # Asked once for all: most collectors have no judge, and pay this for every trace.
-    whole = _nothing_to_judge(trace)
-    return [(each, whole or _nothing_for(trace, each.name)) for each in concerned]
-
-
-def _referrals(concerned: Sequence[tuple[JudgedEvaluator, Outcome | None]], selection: Selection) -> list[Referral]:
-    """Give each evaluator its reason why it cannot judge, or else the outcome of the selection."""
-    is_judged = selection.outcome.status is Status.PENDING
-    return [
-        Referral(
-            name=each.name,
-            version=each.version,
-            model=each.model if is_judged and precluded is None else None,
-            threshold=each.threshold,
-            outcome=precluded or selection.outcome,
-            part=selection.part if precluded is None else None,
-        )
-        for each, precluded in concerned
-    ]
+def _referral(evaluator: JudgedEvaluator, selection: Selection) -> Referral:
+    part, outcome = selection
+    return Referral(
+        name=evaluator.name,
+        version=evaluator.version,
+        model=evaluator.model if outcome.status is Status.PENDING else None,
+        threshold=evaluator.threshold,
+        outcome=outcome,
+        part=part,
+    )
 
 
 def _drawn(share: float) -> Selection:

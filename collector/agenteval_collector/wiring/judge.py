@@ -26,7 +26,7 @@ from agenteval_collector.judge.ports import OPENAI, AnswerStore, JudgementTaker,
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_version
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.judge.referrals import Escalation, JudgedEvaluator, NoJudge, Referrals
+from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals, SessionSample, no_judge
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
@@ -73,8 +73,9 @@ def make_judging(settings: Settings, store: Store, telemetry: Telemetry) -> Judg
     """Make what decides which outcomes are left to the judge; without a judge, none is."""
     evaluators, config = judged_evaluators(settings), settings.judge
     if not config.on:
-        return NoJudge(evaluators)
-    return Referrals(evaluators, config.sample, Escalation(config.escalate, telemetry), store.parts, _goal(settings))
+        return Referrals(evaluators, no_judge)
+    sample = SessionSample(config.sample, config.escalate, store.parts, telemetry)
+    return Referrals(evaluators, sample.select, _goal(settings))
 
 
 def make_ledger(settings: Settings, store: LedgerStore, clock: Clock) -> Ledger:

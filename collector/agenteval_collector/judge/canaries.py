@@ -7,9 +7,8 @@ no outcome.
 
 import hashlib
 import logging
-from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
-from itertools import groupby, zip_longest
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -180,10 +179,9 @@ class Canaries:
             canaries += self._choose(self._wanted - len(canaries))
         # Compare even where nothing was asked yet: after a restart, the drifts come from the stored answers.
         self._compare()
-        by_trace = groupby(sorted(self._store.answers(), key=attrgetter("trace_id")), key=attrgetter("trace_id"))
-        answers = {trace_id: list(found) for trace_id, found in by_trace}
-        jobs = [self._job(each, answers.get(each.trace_id, ())) for each in canaries[: self._wanted]]
-        jobs = [job for job in jobs if job.pending and job.trace_id not in self._under_way]
+        newest = {(each.trace_id, each.name): each for each in sorted(self._store.answers(), key=attrgetter("last_at"))}
+        jobs = [self._job(each, newest) for each in canaries[: self._wanted] if each.trace_id not in self._under_way]
+        jobs = [job for job in jobs if job.pending]
         self._under_way |= {job.trace_id for job in jobs}
         return jobs
 
@@ -199,31 +197,22 @@ class Canaries:
             if frozen is None:
                 continue
             canary = Canary(trace_id=trace_id, session_id=session_id, revision=revision, chosen_at=now)
-            given = (
-                # The model that gave the score may differ from the one that is asked now.
-                _answer(
-                    replace(self._evaluators[each.name], version=each.version, model=each.model),
-                    each,
-                    each.evaluated_at,
-                )
-                for each in scores
-                if each.model is not None
-            )
+            # The model that gave a score may differ from the one that is asked now.
+            given = [self._answer(each, each.model, each.evaluated_at) for each in scores if each.model is not None]
             self._store.add_canary(canary, frozen, given)
             chosen.append(canary)
         return chosen
 
-    def _job(self, canary: Canary, answers: Sequence[CanaryAnswer]) -> JudgeJob:
-        """Make the job of a canary.
+    def _job(self, canary: Canary, newest: Mapping[tuple[str, str], CanaryAnswer]) -> JudgeJob:
+        """Make the job of a canary, from the newest answers by trace and evaluator.
 
         An evaluator is asked again where its newest answer is too old, or has another version or model than now.
         """
-        newest = {each.name: each for each in sorted(answers, key=attrgetter("last_at"))}
         stale = self._clock.now() - round(EVERY * 1e9)
         due = [
             by
-            for name, each in newest.items()
-            if (by := self._evaluators.get(name))
+            for by in self._evaluators.values()
+            if (each := newest.get((canary.trace_id, by.name)))
             and (each.last_at <= stale or (each.version, each.model) != (by.version, by.model))
         ]
         return recheck(canary.trace_id, canary.session_id, canary.revision, due, self._clock.now())
@@ -236,7 +225,8 @@ class Canaries:
         # Without room in the queue nothing was asked, so the canary stays due.
         elif NO_ROOM not in errors:
             self._store.keep_answers(
-                _answer(self._evaluators[given.name], given, now)
+                # An outcome has the model that the endpoint names, an answer the one that was asked.
+                self._answer(given, self._evaluators[given.name].model, now)
                 for given in judgement.evaluations
                 if given.outcome.status is not Status.OVER_BUDGET
             )
@@ -254,19 +244,18 @@ class Canaries:
             elif each.name in before and not each.drifted:
                 logger.info("the judge does not drift any more: %s by %s", each.name, each.model)
 
-
-def _answer(by: JudgedEvaluator, given: Evaluation, at: int) -> CanaryAnswer:
-    """Make the answer of an evaluator at that time (ns), in the version and model of `by`."""
-    value = given.outcome.value if isinstance(given.outcome, Score) else None
-    return CanaryAnswer(
-        trace_id=given.subject_id,
-        name=by.name,
-        version=by.version,
-        model=by.model,
-        threshold=by.threshold,
-        first=value,
-        first_at=at,
-        last=value,
-        last_at=at,
-        reason=given.outcome.reason,
-    )
+    def _answer(self, given: Evaluation, model: str, at: int) -> CanaryAnswer:
+        """Make the answer of a model at that time (ns) from the outcome of an evaluator."""
+        value = given.outcome.value if isinstance(given.outcome, Score) else None
+        return CanaryAnswer(
+            trace_id=given.subject_id,
+            name=given.name,
+            version=given.version,
+            model=model,
+            threshold=self._evaluators[given.name].threshold,
+            first=value,
+            first_at=at,
+            last=value,
+            last_at=at,
+            reason=given.outcome.reason,
+        )

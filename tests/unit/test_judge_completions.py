@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.client.completions import ReadCompletion, read
+from agenteval_collector.judge.client.completions import read
+from agenteval_collector.judge.ports import JudgeReply
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
@@ -21,28 +22,29 @@ def response(**parts: Any) -> dict[str, Any]:
     return decoded
 
 
-HALF_MEASURED = ReadCompletion(model="m-1", text="{}", input_tokens=3)
+ASKED = "asked"
+HALF_MEASURED = JudgeReply(model="m-1", text="{}", input_tokens=3)
 
 
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        pytest.param(response(), ReadCompletion(model="m-1", text="{}"), id="without usage"),
+        pytest.param(response(), JudgeReply(model="m-1", text="{}"), id="without usage"),
         pytest.param(
             response(usage={"prompt_tokens": 3, "completion_tokens": 4}),
-            ReadCompletion(model="m-1", text="{}", input_tokens=3, output_tokens=4),
+            JudgeReply(model="m-1", text="{}", input_tokens=3, output_tokens=4),
             id="with usage",
         ),
         pytest.param(
-            response(usage={"prompt_tokens": -3}), ReadCompletion(model="m-1", text="{}"), id="negative usage is none"
+            response(usage={"prompt_tokens": -3}), JudgeReply(model="m-1", text="{}"), id="negative usage is none"
         ),
         pytest.param(
             response(usage={"prompt_tokens": 3, "completion_tokens": 2**62}),
             HALF_MEASURED,
             id="more tokens than a ledger could add up",
         ),
-        pytest.param(response(usage="lots"), ReadCompletion(model="m-1", text="{}"), id="usage that is none"),
-        pytest.param(response(model=7), ReadCompletion(text="{}"), id="a model without a name"),
+        pytest.param(response(usage="lots"), JudgeReply(model="m-1", text="{}"), id="usage that is none"),
+        pytest.param(response(model=7), JudgeReply(model=ASKED, text="{}"), id="a model without a name"),
         *(
             pytest.param(
                 response(usage={"prompt_tokens": 3, "completion_tokens": strange}), HALF_MEASURED, id=f"{strange!r}"
@@ -51,39 +53,37 @@ HALF_MEASURED = ReadCompletion(model="m-1", text="{}", input_tokens=3)
         ),
         pytest.param(
             response(model="\x1b[31mm\ud800\u202e-\n1"),
-            ReadCompletion(model="[31mm-1", text="{}"),
+            JudgeReply(model="[31mm-1", text="{}"),
             id="a name with controls",
         ),
-        pytest.param(response(model="\n"), ReadCompletion(text="{}"), id="a name of controls alone"),
-        pytest.param(response(model="m" * 999), ReadCompletion(model="m" * 200, text="{}"), id="a long name"),
-        pytest.param(response(choices=[]), ReadCompletion(model="m-1"), id="no choices"),
-        pytest.param(response(choices={"0": {}}), ReadCompletion(model="m-1"), id="choices that are no list"),
-        pytest.param(response(choices=[{"text": "{}"}]), ReadCompletion(model="m-1"), id="no message"),
-        pytest.param(response(choices=[{"message": {}}]), ReadCompletion(model="m-1"), id="no content"),
-        pytest.param(response(choices=[{"message": {"content": None}}]), ReadCompletion(model="m-1"), id="null"),
-        pytest.param(response(choices=[{"message": {"content": {"a": 1}}}]), ReadCompletion(model="m-1"), id="no text"),
+        pytest.param(response(model="\n"), JudgeReply(model=ASKED, text="{}"), id="a name of controls alone"),
+        pytest.param(response(model="m" * 999), JudgeReply(model="m" * 200, text="{}"), id="a long name"),
+        pytest.param(response(choices=[]), JudgeReply(model="m-1"), id="no choices"),
+        pytest.param(response(choices={"0": {}}), JudgeReply(model="m-1"), id="choices that are no list"),
+        pytest.param(response(choices=[{"text": "{}"}]), JudgeReply(model="m-1"), id="no message"),
+        pytest.param(response(choices=[{"message": {}}]), JudgeReply(model="m-1"), id="no content"),
+        pytest.param(response(choices=[{"message": {"content": None}}]), JudgeReply(model="m-1"), id="null"),
+        pytest.param(response(choices=[{"message": {"content": {"a": 1}}}]), JudgeReply(model="m-1"), id="no text"),
         pytest.param(
             response(choices=[{"message": {"content": None, "refusal": "no"}}]),
-            ReadCompletion(model="m-1", declined="refusal"),
+            JudgeReply(model="m-1", declined="refusal"),
             id="refusal",
         ),
         pytest.param(
             response(choices=[{"message": {"content": "{}", "refusal": ""}}]),
-            ReadCompletion(model="m-1", text="{}"),
+            JudgeReply(model="m-1", text="{}"),
             id="an empty refusal is none",
         ),
         pytest.param(
             response(choices=[{"message": {"content": "{"}, "finish_reason": "content_filter"}]),
-            ReadCompletion(model="m-1", text="{", declined="content_filter"),
+            JudgeReply(model="m-1", text="{", declined="content_filter"),
             id="filtered",
         ),
-        pytest.param(
-            response(error={"code": 500}), ReadCompletion(model="m-1", text="{}"), id="an error beside an answer"
-        ),
+        pytest.param(response(error={"code": 500}), JudgeReply(model="m-1", text="{}"), id="an error beside an answer"),
     ],
 )
-def test_what_is_read_of_a_response(document: dict[str, Any], expected: ReadCompletion) -> None:
-    assert read(ChatCompletion.construct(**document)) == expected
+def test_what_is_read_of_a_response(document: dict[str, Any], expected: JudgeReply) -> None:
+    assert read(ChatCompletion.construct(**document), ASKED) == expected
 
 
 @given(
@@ -98,12 +98,12 @@ def test_what_is_read_of_a_response(document: dict[str, Any], expected: ReadComp
     )
 )
 def test_no_json_breaks_the_reader(document: Any) -> None:
-    assert read(ChatCompletion.construct(choices=[document], usage=document, model=document))
+    assert read(ChatCompletion.construct(choices=[document], usage=document, model=document), ASKED)
 
 
 @pytest.mark.parametrize("answer", [None, "<html>", [], {}, ChatCompletion.construct(detail="Not Found")], ids=repr)
 def test_what_is_no_completion(answer: object) -> None:
-    assert read(answer) is None
+    assert read(answer, ASKED) is None
 
 
 @pytest.mark.parametrize(

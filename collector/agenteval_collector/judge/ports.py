@@ -49,15 +49,17 @@ class JudgeReply:
     """The text of a reply as it came, not read yet.
 
     Token counts are None where the endpoint does not report them. `temperature` is None where the endpoint takes none.
-    `seconds` is the time that the reply took, including retries.
+    `declined` is `refusal` where the model declined to answer, and `content_filter` where the endpoint cut the answer
+    out. `seconds` is the time that the reply took, including retries.
     """
 
-    text: str
+    text: str = ""
     model: str
-    temperature: float | None
-    input_tokens: int | None
-    output_tokens: int | None
-    seconds: float
+    temperature: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    declined: str | None = None
+    seconds: float = 0.0
 
 
 class JudgeError(Exception):

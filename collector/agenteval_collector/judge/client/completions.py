@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.chat.chat_completion import Choice
 
-from agenteval_collector.judge.ports import JudgeRequest, Message
+from agenteval_collector.judge.ports import JudgeReply, JudgeRequest, Message
 from otel_agenteval.internal.text import storable
 
 Format: TypeAlias = Literal["schema", "json", "text"]
@@ -90,22 +90,7 @@ def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
     return sent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadCompletion:
-    """The parts of a completion that are read.
-
-    `declined` is `refusal` where the model declined to answer, and `content_filter` where the endpoint cut the answer
-    out. Otherwise it is None.
-    """
-
-    model: str | None = None
-    text: str = ""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    declined: str | None = None
-
-
-def read(answer: object) -> ReadCompletion | None:
+def read(answer: object, asked_model: str) -> JudgeReply | None:
     """Read the openai client's version of a response.
 
     Return None where that is no completion, such as a page, a list or an error.
@@ -119,9 +104,9 @@ def read(answer: object) -> ReadCompletion | None:
             text = content if isinstance(content, str) else ""
             filtered = "content_filter" if getattr(choice, "finish_reason", None) == "content_filter" else None
             declined = "refusal" if getattr(message, "refusal", None) else filtered
-    return ReadCompletion(
-        model=_model(getattr(answer, "model", None)),
+    return JudgeReply(
         text=text,
+        model=_model(getattr(answer, "model", None)) or asked_model,
         input_tokens=_tokens(answer, "prompt_tokens"),
         output_tokens=_tokens(answer, "completion_tokens"),
         declined=declined,

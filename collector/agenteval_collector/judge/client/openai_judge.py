@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 import openai
 from opentelemetry import context as context_api
 
-from agenteval_collector.judge.client.completions import Form, ReadCompletion, parameters, plainer, read
+from agenteval_collector.judge.client.completions import Form, parameters, plainer, read
 from agenteval_collector.judge.client.failures import refusal, unreachable
 from agenteval_collector.judge.client.http import JudgeHttpClient, RequestAttempts, current_attempts
 from agenteval_collector.judge.ports import (
@@ -121,7 +122,7 @@ class OpenAIJudge:
         while True:
             started = self._clock.monotonic()
             try:
-                completion = await self._send(
+                reply = await self._send(
                     RequestAttempts(request, reserve, partial(self._requested, request.model)), form
                 )
                 break
@@ -137,43 +138,38 @@ class OpenAIJudge:
             # The form is remembered only after an answer. Had every form been refused, the form would not be the cause.
             self._forms[request.model] = form
             logger.info("%s takes requests to %s only in this form: %s", self._host, request.model, form)
-        if completion.declined is not None:
-            refused = completion.declined == "refusal"
+        if reply.declined is not None:
+            refused = reply.declined == "refusal"
             what = "the model declined to answer" if refused else f"{self._host} filtered the answer to"
-            raise NoAnswer(completion.declined, f"{what} {request.name}")
-        return JudgeReply(
-            text=completion.text,
-            model=completion.model or request.model,
-            temperature=request.temperature if form.temperature else None,
-            input_tokens=completion.input_tokens,
-            output_tokens=completion.output_tokens,
-            seconds=self._clock.monotonic() - started,
-        )
+            raise NoAnswer(reply.declined, f"{what} {request.name}")
+        temperature = request.temperature if form.temperature else None
+        return replace(reply, temperature=temperature, seconds=self._clock.monotonic() - started)
 
-    async def _send(self, attempts: RequestAttempts, form: Form) -> ReadCompletion:
+    async def _send(self, attempts: RequestAttempts, form: Form) -> JudgeReply:
         """Send the request in this form, and settle the attempt that was answered by its usage.
 
-        Broken JSON gives a completion without a text.
+        Broken JSON gives a reply without a text.
         """
-        sent = parameters(attempts.request, form, sent_model(attempts.request.model, self._host))
+        asked_model = attempts.request.model
+        sent = parameters(attempts.request, form, sent_model(asked_model, self._host))
         token = current_attempts.set(attempts)
-        completion: ReadCompletion | None = None
+        reply: JudgeReply | None = None
         try:
             with _uninstrumented():
-                completion = read(await self._client.chat.completions.create(**sent))
+                reply = read(await self._client.chat.completions.create(**sent), asked_model)
         except openai.APIConnectionError as error:
             raise self._beneath(error) from error
         except (ValueError, RecursionError):
-            completion = ReadCompletion()
+            reply = JudgeReply(model=asked_model)
         finally:
             current_attempts.reset(token)
             if attempts.settle is not None:
-                attempts.settle(_used(completion))
-                attempts.ended(None if completion else "no_completion")
-        if completion is None:
+                attempts.settle(_used(reply))
+                attempts.ended(None if reply else "no_completion")
+        if reply is None:
             message = f"{self._host} answers with something else than a chat completion; check judge.base_url"
             raise JudgeUnavailable("no_completion", message)
-        return completion
+        return reply
 
     def _beneath(self, error: openai.APIConnectionError) -> Exception:
         """Return the error that is the cause. Older openai clients wrap the errors of their HTTP client."""
@@ -182,11 +178,11 @@ class OpenAIJudge:
         return unreachable(self._host, error.__cause__ or error)
 
 
-def _used(completion: ReadCompletion | None) -> Spend | None:
-    """Return what an answer used. Return None where the answer does not say."""
-    if completion is None or completion.input_tokens is None or completion.output_tokens is None:
+def _used(reply: JudgeReply | None) -> Spend | None:
+    """Return what a reply used. Return None where it does not say."""
+    if reply is None or reply.input_tokens is None or reply.output_tokens is None:
         return None
-    return Spend(requests=1, input_tokens=completion.input_tokens, output_tokens=completion.output_tokens)
+    return Spend(requests=1, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
 
 
 def _names(listed: Any) -> list[str]:

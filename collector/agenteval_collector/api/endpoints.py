@@ -21,43 +21,41 @@ _PAGED: Final = ("limit", "cursor")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint that reads; `parameters` are those of its query string."""
+    """An endpoint; `call` makes the document that is answered."""
 
     path: str
     summary: str
-    read: Callable[[Queries, Parameters], object]
-    parameters: Sequence[str] = ()
-    required: Sequence[str] = ()
+    call: Callable[..., object]
 
     @property
     def answer(self) -> Any:
         """The type of the document that is answered."""
-        return get_type_hints(self.read)["return"]
+        return get_type_hints(self.call)["return"]
 
 
 @dataclass(frozen=True, slots=True)
-class WriteEndpoint:
-    """An endpoint that takes a JSON body by POST."""
+class ReadEndpoint(Endpoint):
+    """An endpoint that reads, by a function of the queries and the parameters; `parameters` are those of its query."""
 
-    path: str
-    summary: str
-    write: Callable[..., object]
-    """A function of the queries, the reports, the body, and the parameters in the path by name."""
+    parameters: Sequence[str] = ()
+    required: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteEndpoint(Endpoint):
+    """An endpoint that takes a JSON body by POST, by a function of the queries, the reports, the body, and the
+    parameters in the path by name."""
+
     scope: Scope = Scope.LABEL
     """The scope that a caller needs."""
 
     @property
     def body(self) -> Any:
         """The type of the body."""
-        return get_type_hints(self.write)["body"]
-
-    @property
-    def answer(self) -> Any:
-        """The type of the document that is answered."""
-        return get_type_hints(self.write)["return"]
+        return get_type_hints(self.call)["body"]
 
 
-ENDPOINTS: Final[list[Endpoint]] = []
+ENDPOINTS: Final[list[ReadEndpoint]] = []
 """The endpoints that read. The order matters: the first pattern that fits an address answers, and a session id may hold
 anything."""
 
@@ -68,7 +66,7 @@ def _get(path: str, summary: str, *parameters: str, required: Sequence[str] = ()
     """Make a function an endpoint below `/api/v1/`, with these parameters and the `required` ones."""
 
     def registered(read: Read) -> Read:
-        ENDPOINTS.append(Endpoint(f"/api/v1/{path}", summary, read, (*required, *parameters), required))
+        ENDPOINTS.append(ReadEndpoint(f"/api/v1/{path}", summary, read, (*required, *parameters), required))
         return read
 
     return registered

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import TypeAdapter
 
 from agenteval_collector.api.answers import ErrorDocument
-from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, Endpoint, WriteEndpoint
+from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, Endpoint, ReadEndpoint, WriteEndpoint
 from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
 from agenteval_collector.api.write_guard import TokenDocument
 
@@ -23,7 +23,7 @@ ParameterList: TypeAlias = list[dict[str, Any]]
 @cache
 def description() -> dict[str, Any]:
     """Return the whole description. It is made once: it takes pydantic a while."""
-    endpoints: list[Endpoint | WriteEndpoint] = [*ENDPOINTS, *WRITE_ENDPOINTS]
+    endpoints: list[Endpoint] = [*ENDPOINTS, *WRITE_ENDPOINTS]
     answers = [*(endpoint.answer for endpoint in endpoints), TokenDocument, ErrorDocument]
     bodies = [endpoint.body for endpoint in WRITE_ENDPOINTS]
     found, shared = TypeAdapter.json_schemas(
@@ -68,12 +68,12 @@ def _write_operation(endpoint: WriteEndpoint, schemas: Schemas) -> dict[str, Any
     return _operation(endpoint.summary, parameters, endpoint.answer, schemas, requestBody=body)
 
 
-def _asked(endpoint: Endpoint) -> ParameterList:
+def _asked(endpoint: ReadEndpoint) -> ParameterList:
     in_query = (_parameter(name, "query", name in endpoint.required) for name in endpoint.parameters)
     return [*_in_path(endpoint), *in_query]
 
 
-def _in_path(endpoint: Endpoint | WriteEndpoint) -> ParameterList:
+def _in_path(endpoint: Endpoint) -> ParameterList:
     return [_parameter(name, "path", True) for name in re.findall(r"{(\w+)}", endpoint.path)]
 
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, Endpoint, WriteEndpoint
+from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, ReadEndpoint, WriteEndpoint
 from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
@@ -45,11 +45,11 @@ def api_routes(queries: Queries, reads: BoundedThreads) -> list[Route]:
     return [*(_route(endpoint, queries, reads) for endpoint in ENDPOINTS), Route(DESCRIPTION_PATH, described)]
 
 
-def _route(endpoint: Endpoint, queries: Queries, reads: BoundedThreads) -> Route:
+def _route(endpoint: ReadEndpoint, queries: Queries, reads: BoundedThreads) -> Route:
     async def answer(request: Request) -> Response:
         _check_names(request, endpoint.parameters)
         asked = {**request.query_params, **request.path_params}
-        return json_response(await reads.run(lambda: encode(endpoint.read(queries, asked))))
+        return json_response(await reads.run(lambda: encode(endpoint.call(queries, asked))))
 
     path = endpoint.path.replace("{session_id}", "{session_id:anytext}").replace("{agent}", "{agent:anytext}")
     return Route(path, answer)
@@ -68,7 +68,7 @@ def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: 
             guard.check(request.headers, request.headers.get(TOKEN_HEADER, ""))
             body = parsed(kind, await read_body(request, "application/json"))
             in_path = request.path_params
-            return json_response(await writes.run(lambda: encode(endpoint.write(queries, reports, body, **in_path))))
+            return json_response(await writes.run(lambda: encode(endpoint.call(queries, reports, body, **in_path))))
 
         return Route(endpoint.path, answer, methods=["POST"])
 

@@ -173,36 +173,36 @@ def test_the_address_with_most_connections_loses_the_one_that_waits_longest() ->
 def test_bodies_under_way_share_one_bound() -> None:
     bodies = Bodies(100, ManualClock())
     with bodies.one("shop") as first:
-        first.add(b"x" * 60)
+        bodies.add(first, b"x" * 60)
         with bodies.one("shop") as second:
-            second.add(b"x" * 15)
+            bodies.add(second, b"x" * 15)
             with pytest.raises(Overloaded):
-                second.add(b"x")
+                bodies.add(second, b"x")
             with bodies.one("bank") as third:
-                third.add(b"x" * 18)
+                bodies.add(third, b"x" * 18)
                 with pytest.raises(Overloaded):
-                    third.add(b"x")
-        first.add(b"x" * 15)
+                    bodies.add(third, b"x")
+        bodies.add(first, b"x" * 15)
     with bodies.one("shop") as fourth:
-        fourth.add(b"x" * 100)
+        bodies.add(fourth, b"x" * 100)
 
 
 def test_a_body_that_takes_long_gives_its_memory_to_others() -> None:
     clock = ManualClock()
     bodies = Bodies(100, clock)
     with bodies.one("bank") as complete, bodies.one("shop") as slow:
-        complete.add(b"x" * 40)
-        complete.is_complete()
-        slow.add(b"x" * 60)
+        bodies.add(complete, b"x" * 40)
+        bodies.complete(complete)
+        bodies.add(slow, b"x" * 60)
         clock.advance(11)
         with bodies.one("shop") as quick:
-            quick.add(b"x" * 60)
-            quick.is_complete()
-            for going_on in (slow.is_complete, lambda: slow.add(b"")):
+            bodies.add(quick, b"x" * 60)
+            bodies.complete(quick)
+            for going_on in (lambda: bodies.complete(slow), lambda: bodies.add(slow, b"")):
                 with pytest.raises(Overloaded, match="took more than 10 s"):
                     going_on()
             with bodies.one("shop") as another, pytest.raises(Overloaded, match="too much memory"):
-                another.add(b"x")
+                bodies.add(another, b"x")
         assert (len(complete.content), len(slow.content)) == (40, 0)
 
 

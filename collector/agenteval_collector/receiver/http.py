@@ -8,6 +8,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 from google.protobuf import json_format
@@ -51,24 +52,13 @@ PRESSED_SECONDS: Final = 10.0
 """The same while other bodies need its memory."""
 
 
+@dataclass(slots=True, eq=False)
 class Body:
     """The part of a body that has come, decompressed."""
 
-    def __init__(self, bodies: "Bodies", who: str, since: float) -> None:
-        self.content = bytearray()
-        self.who = who
-        self.since = since
-        self._bodies = bodies
-
-    def add(self, piece: bytes) -> None:
-        """Add a piece. Raises Overloaded where there is no memory for it, or where the body had to give up its own."""
-        self._bodies.take(self, len(piece))
-        self.content += piece
-
-    def is_complete(self) -> None:
-        """Note that all of it has come: it keeps its memory from now on. Raises Overloaded where it had to give it
-        up."""
-        self._bodies.complete(self)
+    who: str
+    since: float
+    content: bytearray = field(default_factory=bytearray)
 
 
 class Bodies:
@@ -83,7 +73,7 @@ class Bodies:
     @contextmanager
     def one(self, who: str) -> Iterator[Body]:
         """Give a body that counts for the caller `who` until the end of the `with`."""
-        body = Body(self, who, self._clock.monotonic())
+        body = Body(who, self._clock.monotonic())
         self._coming[body] = None
         try:
             yield body
@@ -91,20 +81,22 @@ class Bodies:
             self._coming.pop(body, None)
             self._bytes.give_back(who, len(body.content))
 
-    def take(self, body: Body, size: int) -> None:
-        """Count `size` bytes more of a body. Where they do not fit, a body that has taken too long gives up its
-        memory."""
+    def add(self, body: Body, piece: bytes) -> None:
+        """Add a piece to a body. Where it does not fit, a body that has taken too long gives up its memory. Raises
+        Overloaded where there is none, or where the body had to give up its own."""
         self._must_be_coming(body)
-        while not self._bytes.take(body.who, size):
+        while not self._bytes.take(body.who, len(piece)):
             oldest = next(iter(self._coming))
             if oldest is body or self._clock.monotonic() - oldest.since <= PRESSED_SECONDS:
                 raise errors.Overloaded("the requests under way take too much memory; send it again later")
             del self._coming[oldest]
             self._bytes.give_back(oldest.who, len(oldest.content))
             oldest.content = bytearray()
+        body.content += piece
 
     def complete(self, body: Body) -> None:
-        """Let a body keep its memory from now on."""
+        """Note that all of a body has come: it keeps its memory from now on. Raises Overloaded where it had to give it
+        up."""
         self._must_be_coming(body)
         del self._coming[body]
 
@@ -134,8 +126,8 @@ async def _export(ingest: Ingest, bodies: Bodies, signal: Signal, request: Reque
         if media not in (PROTOBUF, JSON):
             raise errors.UnsupportedMedia(f"content-type {media!r} is not read: send {PROTOBUF} or {JSON}")
         with bodies.one(SHARER.get()) as body:
-            await _fill(body, request, ingest.limits.request)
-            body.is_complete()
+            await _fill(bodies, body, request, ingest.limits.request)
+            bodies.complete(body)
             checked = await run_in_threadpool(_take, ingest, signal, body, media)
     except errors.CollectorError as error:
         ingest.refused(error)
@@ -150,7 +142,7 @@ def _take(ingest: Ingest, signal: Signal, body: Body, media: str) -> Checked:
     return ingest.take_json(signal, content) if media == JSON else ingest.take(signal, content)
 
 
-async def _fill(body: Body, request: Request, limit: int) -> None:
+async def _fill(bodies: Bodies, body: Body, request: Request, limit: int) -> None:
     """Read the body, decompressed. At most `limit` bytes of it are in memory, whatever its headers say."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", ""):
@@ -162,7 +154,7 @@ async def _fill(body: Body, request: Request, limit: int) -> None:
                 for piece in _inflated(gunzip, chunk) if gunzip else (chunk,):
                     if len(body.content) + len(piece) > limit:
                         raise errors.RequestTooLarge(f"the request has more than {limit} bytes: send smaller batches")
-                    body.add(piece)
+                    bodies.add(body, piece)
     except TimeoutError as error:
         raise errors.Unavailable(f"the body did not come within {BODY_SECONDS:g} s; send it again") from error
     if gunzip and not gunzip.eof:

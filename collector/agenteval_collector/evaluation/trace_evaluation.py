@@ -9,17 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
+from agenteval_collector.evaluation import ports
 from agenteval_collector.evaluation.observation import TraceObservation, searchable, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
-from agenteval_collector.evaluation.ports import (
-    ConversationFinder,
-    EarlierTraces,
-    EvaluationStore,
-    OwnSessions,
-    Reader,
-    SessionAggregation,
-    TurnFinder,
-)
 from agenteval_collector.evaluation.reading import why_partial
 from agenteval_collector.evaluation.unchanged_revisions import LastReadings
 from agenteval_collector.evaluators import EvaluationContext
@@ -70,19 +62,19 @@ class TraceEvaluation:
     """
 
     outcomes: TraceOutcomes
-    sessions: SessionAggregation
-    store: EvaluationStore
+    sessions: ports.SessionAggregation
+    store: ports.EvaluationStore
     embed: Embed
     clock: Clock
-    read: Reader
+    read: ports.Reader
     telemetry: Telemetry
     run_trace: Callable[[Trace, str], RunTrace | None]
     cost: Callable[[ModelCall], float | None]
     observation: TraceObservation
-    conversations: ConversationFinder
-    turns: TurnFinder
-    earlier: EarlierTraces
-    own_sessions: OwnSessions
+    conversations: ports.ConversationFinder
+    turns: ports.TurnFinder
+    earlier: ports.EarlierTraces
+    own_sessions: ports.OwnSessions
     readings: LastReadings = field(init=False, default_factory=LastReadings)
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> StoredPlace | None:

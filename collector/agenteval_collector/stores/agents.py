@@ -19,7 +19,16 @@ from agenteval_collector.stores.access import TenantConnection, Values, delete_o
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.rows import effort_from
-from agenteval_collector.stores.schema import agent_hours, agent_times, findings, outcomes, own, sessions, traces
+from agenteval_collector.stores.schema import (
+    agent_hours,
+    agent_times,
+    findings,
+    matching,
+    outcomes,
+    own,
+    sessions,
+    traces,
+)
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import Clusters
 from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
@@ -136,7 +145,7 @@ _TRACES: Final = select(
 ).where(*_OF_TRACES)
 _JUDGED: Final = (
     select(*_PLACE, outcomes.c.name, outcomes.c.success)
-    .join(outcomes, (outcomes.c.tenant == traces.c.tenant) & (outcomes.c.subject_id == traces.c.trace_id))
+    .join(outcomes, matching(outcomes, traces, "subject_id", "trace_id"))
     .where(
         *_OF_TRACES,
         outcomes.c.subject == SubjectKind.TRACE,

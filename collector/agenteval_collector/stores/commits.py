@@ -7,7 +7,7 @@ It also decides which outcomes the instruments count: each once, whatever its re
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, literal_column, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, literal_column, select, update
 
 from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
 from agenteval_collector.model.judge_jobs import waits_for_judge
@@ -23,7 +23,7 @@ from agenteval_collector.stores.pipeline_reads import write_sums
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import counts_at_once, evaluation_of, outcome_row, session_row, to_json, trace_row
 from agenteval_collector.stores.runs import write_run_traces
-from agenteval_collector.stores.schema import outcomes, own, sessions, trace_views, traces
+from agenteval_collector.stores.schema import matching, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import revision_json, view_row
 from otel_agenteval.outcome import Evaluation, Method, Status, SubjectKind
 
@@ -182,7 +182,7 @@ def with_counts(evaluations: Sequence[Evaluation], known: set[tuple[str, ...]]) 
 _OF_SESSION = own(outcomes), outcomes.c.subject == literal_column(f"'{SubjectKind.SESSION}'")
 _UNCOUNTED_SESSIONS = (
     select(outcomes)
-    .join(sessions, and_(sessions.c.tenant == outcomes.c.tenant, sessions.c.session_id == outcomes.c.subject_id))
+    .join(sessions, matching(sessions, outcomes, "session_id", "subject_id"))
     .where(*_OF_SESSION, among(outcomes.c.subject_id, "ids"), ~outcomes.c.counted, sessions.c.finalized_at.is_not(None))
 )
 _COUNT_SESSION = (

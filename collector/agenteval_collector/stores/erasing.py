@@ -25,6 +25,7 @@ from agenteval_collector.stores.schema import (
     judge_answers,
     judge_exchanges,
     labels,
+    matching,
     metadata,
     outcomes,
     own,
@@ -172,10 +173,7 @@ def _wordless(value: Any, key: str = "") -> Any:
 _SESSIONS_OF: Final = sa.select(traces.c.session_id).where(own(traces), among(traces.c.trace_id, "ids"))
 _LIVE_FINDINGS: Final = sa.select(findings.c.trace_id).where(own(findings), among(findings.c.session_id, "ids"))
 _MEMBERS: Final = (
-    sa.select(sa.func.count())
-    .select_from(traces)
-    .where(traces.c.tenant == sessions.c.tenant, traces.c.session_id == sessions.c.session_id)
-    .scalar_subquery()
+    sa.select(sa.func.count()).select_from(traces).where(matching(traces, sessions, "session_id")).scalar_subquery()
 )
 _COUNT_TRACES: Final = (
     sa.update(sessions).where(own(sessions), among(sessions.c.session_id, "ids")).values(trace_count=_MEMBERS)
@@ -184,7 +182,7 @@ _COUNT_TRACES: Final = (
 EMPTY: Final = sa.select(sessions.c.session_id).where(
     own(sessions),
     sessions.c.last_seen_at < sa.bindparam("before"),
-    ~sa.exists().where(traces.c.tenant == sessions.c.tenant, traces.c.session_id == sessions.c.session_id),
+    ~sa.exists().where(matching(traces, sessions, "session_id")),
 )
 OLDEST_CONTENT: Final = (
     sa.select(traces.c.trace_id, traces.c.session_id, traces.c.scored_at)

@@ -12,18 +12,14 @@ from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import evaluation_of, session_record
-from agenteval_collector.stores.schema import CAME, JUDGED_FAILED, outcomes, own, sessions, traces
+from agenteval_collector.stores.schema import CAME, JUDGED_FAILED, matching, outcomes, own, sessions, traces
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Status, SubjectKind
 
 _Conditions: TypeAlias = Sequence[ColumnElement[bool] | TextClause]
 
 _OF_JUDGE = (own(outcomes), outcomes.c.subject == SubjectKind.TRACE, outcomes.c.method == Method.LLM)
-_NEWEST = and_(
-    traces.c.tenant == outcomes.c.tenant,
-    traces.c.trace_id == outcomes.c.subject_id,
-    traces.c.revision == outcomes.c.revision,
-)
-_OF_SESSION = and_(sessions.c.tenant == outcomes.c.tenant, sessions.c.session_id == outcomes.c.subject_id)
+_NEWEST = and_(matching(traces, outcomes, "trace_id", "subject_id"), traces.c.revision == outcomes.c.revision)
+_OF_SESSION = matching(sessions, outcomes, "session_id", "subject_id")
 _NEWEST_SESSION = and_(_OF_SESSION, sessions.c.revision == outcomes.c.revision)
 _GOAL = and_(_OF_SESSION, outcomes.c.subject == SubjectKind.SESSION, outcomes.c.name == GOAL_SUCCESS)
 _NEWEST_GOAL = and_(_GOAL, outcomes.c.revision == sessions.c.revision)

@@ -13,7 +13,16 @@ from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import effort_from, evaluation_of, session_record
-from agenteval_collector.stores.schema import outcomes, own, progress, session_sums, sessions, trace_views, traces
+from agenteval_collector.stores.schema import (
+    matching,
+    outcomes,
+    own,
+    progress,
+    session_sums,
+    sessions,
+    trace_views,
+    traces,
+)
 from agenteval_collector.stores.trace_json import finished_turns, says_the_same
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Status, SubjectKind
@@ -46,7 +55,7 @@ _OF_SESSION: Final = select(*_PLACE).where(own(traces), traces.c.session_id == b
 _GIVEN: Final = tuple_(bindparam("started_at"), bindparam("trace_id"))
 _EARLIER: Final = _OF_SESSION.where(tuple_(*_PLACE) < _GIVEN).order_by(*_BACKWARDS).limit(bindparam("most"))
 _LATER: Final = _OF_SESSION.where(tuple_(*_PLACE) >= _GIVEN).order_by(*_PLACE).limit(bindparam("most"))
-_SUMS_OF: Final = (session_sums.c.tenant == sessions.c.tenant) & (session_sums.c.session_id == sessions.c.session_id)
+_SUMS_OF: Final = matching(session_sums, sessions, "session_id")
 _SESSION: Final = (
     select(sessions, session_sums.c.sums, session_sums.c.risks)
     .outerjoin(session_sums, _SUMS_OF)

@@ -1,11 +1,11 @@
 """Read the sessions of each agent's versions that are over, with what was judged and found in them."""
 
-from sqlalchemy import ColumnElement, FromClause, Integer, and_, cast, func, select
+from sqlalchemy import ColumnElement, FromClause, Integer, cast, func, select
 
 from agenteval_collector.model.regressions import JudgedBy, SeenVersion, VersionTrials
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.schema import findings, outcomes, own, sessions, traces
+from agenteval_collector.stores.schema import findings, matching, outcomes, own, sessions, traces
 from otel_agenteval.finding import Severity
 from otel_agenteval.outcome import JudgedPart, Method
 
@@ -36,7 +36,7 @@ class VersionQueries:
         began = func.min(traces.c.started_at)
         query = (
             select(traces.c.session_id)
-            .join(sessions, and_(sessions.c.tenant == traces.c.tenant, sessions.c.session_id == traces.c.session_id))
+            .join(sessions, matching(sessions, traces, "session_id"))
             .where(*_is_of(traces, version), sessions.c.finalized_at.is_not(None))
             .group_by(traces.c.session_id)
             .order_by(began if until is None else began.desc(), traces.c.session_id)
@@ -70,7 +70,7 @@ class VersionQueries:
         version."""
         query = (
             select(findings.c.kind, func.count(findings.c.session_id.distinct()).label("count_"))
-            .join(traces, and_(traces.c.tenant == findings.c.tenant, traces.c.trace_id == findings.c.trace_id))
+            .join(traces, matching(traces, findings, "trace_id"))
             .where(
                 *_is_of(traces, version),
                 own(findings),

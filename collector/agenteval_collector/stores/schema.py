@@ -45,6 +45,12 @@ def own(table: sa.FromClause) -> sa.ColumnElement[bool]:
     return table.c.tenant == sa.bindparam("own")
 
 
+def matching(one: sa.FromClause, other: sa.FromClause, key: str, its: str | None = None) -> sa.ColumnElement[bool]:
+    """Make the condition that two rows are of one tenant, and that `key` of the one is `its` of the other; by default,
+    both have the same key."""
+    return (one.c.tenant == other.c.tenant) & (one.c[key] == other.c[its or key])
+
+
 def data_columns(table: sa.Table) -> list[sa.Column[Any]]:
     """Return the columns of a table except the tenant."""
     return [column for column in table.columns if column.name != "tenant"]
@@ -141,7 +147,7 @@ trace_views = _table(
     sa.Column("view", Text, nullable=False, comment="JSON: the trace without outcomes and findings"),
 )
 
-OF_TRACE = (trace_views.c.tenant == traces.c.tenant) & (trace_views.c.trace_id == traces.c.trace_id)
+OF_TRACE = matching(trace_views, traces, "trace_id")
 """The condition that joins a trace with its view."""
 
 # A later revision replaces the row. The same revision twice is one row.

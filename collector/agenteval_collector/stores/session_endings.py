@@ -8,7 +8,7 @@ from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.sessions import SessionEnding
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.schema import labels, outcomes, own, run_reports, run_traces, sessions, traces
+from agenteval_collector.stores.schema import labels, matching, outcomes, own, run_reports, run_traces, sessions, traces
 from otel_agenteval.outcome import JudgedPart, Method, Status, SubjectKind
 
 COMPLETED: Final = "task_completion"
@@ -31,7 +31,7 @@ _JUDGED: Final = (
 )
 _LABELLED: Final = (
     select(traces.c.session_id, func.min(labels.c.value))
-    .join(labels, and_(labels.c.tenant == traces.c.tenant, labels.c.trace_id == traces.c.trace_id))
+    .join(labels, matching(labels, traces, "trace_id"))
     .where(
         own(traces),
         among(traces.c.session_id, "ids"),
@@ -45,9 +45,7 @@ _OF_RUN: Final = [
 ]
 _RUNS: Final = (
     select(*_OF_RUN, (func.min(cast(run_traces.c.success, Integer)) == 1).label("spoken"))
-    .join_from(
-        traces, run_traces, and_(run_traces.c.tenant == traces.c.tenant, run_traces.c.trace_id == traces.c.trace_id)
-    )
+    .join_from(traces, run_traces, matching(run_traces, traces, "trace_id"))
     .where(own(traces), among(traces.c.session_id, "ids"))
     .group_by(*_OF_RUN)
     .subquery()

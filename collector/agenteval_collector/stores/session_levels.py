@@ -8,7 +8,7 @@ from sqlalchemy import and_, func, or_, select
 from agenteval_collector.model.sessions import PastSession, SessionLevel
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.judged_outcomes import gone_on
-from agenteval_collector.stores.schema import outcomes, own, sessions
+from agenteval_collector.stores.schema import matching, outcomes, own, sessions
 from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
 
 _LIVE = (own(sessions), or_(sessions.c.finalized_at.is_(None), sessions.c.session_id.in_(gone_on())))
@@ -60,7 +60,7 @@ def read_past(connection: TenantConnection, limit: int) -> list[PastSession]:
     last = over.order_by(sessions.c.finalized_at.desc()).limit(limit).subquery()
     query = (
         select(outcomes.c.agent, outcomes.c.service, outcomes.c.name, outcomes.c.success)
-        .join(last, and_(outcomes.c.tenant == last.c.tenant, outcomes.c.subject_id == last.c.session_id))
+        .join(last, matching(outcomes, last, "subject_id", "session_id"))
         .where(outcomes.c.subject == SubjectKind.SESSION, outcomes.c.part == JudgedPart.RANDOM, outcomes.c.counted)
         .order_by(last.c.finalized_at)
     )

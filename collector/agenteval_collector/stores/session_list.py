@@ -14,7 +14,7 @@ from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.json_lists import listed
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.rows import session_record
-from agenteval_collector.stores.schema import SAID_INDEX, findings, outcomes, own, sessions, traces
+from agenteval_collector.stores.schema import SAID_INDEX, findings, matching, outcomes, own, sessions, traces
 from otel_agenteval.internal.text import storable
 
 FEW: Final = 10_000
@@ -61,8 +61,7 @@ def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator
 
 def _has(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """Make the condition that the session has such a row of `table`."""
-    is_of_session = table.c.tenant == sessions.c.tenant, table.c.session_id == sessions.c.session_id
-    return exists(select(literal(1)).where(*is_of_session, *conditions))
+    return exists(select(literal(1)).where(matching(table, sessions, "session_id"), *conditions))
 
 
 def has_text(connection: TenantConnection, said: str, *, few: int = FEW) -> ColumnElement[bool]:

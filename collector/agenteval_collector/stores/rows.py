@@ -11,21 +11,12 @@ from sqlalchemy import ColumnElement, Table
 
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.evaluations import evaluation_from
 from agenteval_collector.model.runs import RunKey
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.stores.schema import outcomes, sessions, traces
 from otel_agenteval.internal.text import storable
-from otel_agenteval.outcome import (
-    Evaluation,
-    Failure,
-    JudgedPart,
-    Method,
-    Outcome,
-    Score,
-    Status,
-    SubjectKind,
-    Unscored,
-)
+from otel_agenteval.outcome import Evaluation, Failure, Outcome, Score, Status, SubjectKind, Unscored
 
 
 class FieldMap:
@@ -110,13 +101,7 @@ def counts_at_once(evaluation: Evaluation) -> bool:
 
 def evaluation_of(row: Mapping[Any, Any]) -> Evaluation:
     """Return the evaluation that a row of `outcomes` was made from."""
-    decoded = {
-        "method": Method(row["method"]),
-        "subject": SubjectKind(row["subject"]),
-        "part": row["part"] and JudgedPart(row["part"]),
-        "outcome": _outcome(row),
-    }
-    return Evaluation(**_EVALUATION.fields_in(row) | decoded)
+    return evaluation_from(_EVALUATION.fields_in(row), _outcome(row))
 
 
 def _outcome(row: Mapping[Any, Any]) -> Outcome:

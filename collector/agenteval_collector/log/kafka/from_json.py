@@ -2,20 +2,11 @@
 
 from typing import Any
 
+from agenteval_collector.model.evaluations import evaluation_from
 from agenteval_collector.model.news import CommittedEvaluation
 from agenteval_collector.model.running_traces import SpanStart, StartsReport
 from otel_agenteval.finding import Finding, Mode, Severity
-from otel_agenteval.outcome import (
-    Evaluation,
-    Failure,
-    JudgedPart,
-    Method,
-    Outcome,
-    Score,
-    Status,
-    SubjectKind,
-    Unscored,
-)
+from otel_agenteval.outcome import Evaluation, Failure, Outcome, Score, Status, Unscored
 
 
 def finding_from(told: dict[str, Any]) -> Finding:
@@ -27,18 +18,12 @@ def finding_from(told: dict[str, Any]) -> Finding:
 
 def committed_from(told: dict[str, Any]) -> CommittedEvaluation:
     """Return a committed evaluation from its fields."""
-    return CommittedEvaluation(evaluation=evaluation_from(told["evaluation"]), first=told["first"], final=told["final"])
+    return CommittedEvaluation(evaluation=sent_evaluation(told["evaluation"]), first=told["first"], final=told["final"])
 
 
-def evaluation_from(told: dict[str, Any]) -> Evaluation:
+def sent_evaluation(told: dict[str, Any]) -> Evaluation:
     """Return an evaluation from its fields."""
-    known = dict(told)
-    known |= {"method": Method(known["method"]), "subject": SubjectKind(known["subject"])}
-    known |= {
-        "part": None if known["part"] is None else JudgedPart(known["part"]),
-        "outcome": _outcome(known["outcome"]),
-    }
-    return Evaluation(**known)
+    return evaluation_from(told, _outcome(told["outcome"]))
 
 
 def _outcome(told: dict[str, Any]) -> Outcome:

@@ -13,7 +13,7 @@ from confluent_kafka import Message
 
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
-from agenteval_collector.log.kafka.from_json import evaluation_from
+from agenteval_collector.log.kafka.from_json import sent_evaluation
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.ports import EvaluationIntake
 from agenteval_collector.log.kafka.producer import KafkaProducer
@@ -81,7 +81,7 @@ class TraceMessageHandler:
             told = json.loads(body)
             self._evaluation.end_session(told["session_id"], marked=told["marked"])
         elif kind == AGAIN:
-            self._evaluation.judge_again([[evaluation_from(each) for each in of] for of in json.loads(body)])
+            self._evaluation.judge_again([[sent_evaluation(each) for each in of] for of in json.loads(body)])
         else:
             return from_bytes(body)
         return None

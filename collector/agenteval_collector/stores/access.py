@@ -49,7 +49,7 @@ class TenantConnection:
     def upsert(self, table: Table, rows: Iterable[Values]) -> None:
         """Insert `rows`, or update those with the same key. Each has every column of the table by its name; the tenant
         is added."""
-        if kept := [{**self._column, **row} for row in rows]:
+        if kept := [{**row, **self._column} for row in rows]:
             self.database.upsert(self._connection, table, kept)
 
     def delete(self, table: Table, keys: Iterable[Values]) -> None:

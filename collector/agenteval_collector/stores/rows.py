@@ -80,9 +80,11 @@ def trace_row(trace: TraceRecord) -> dict[str, Any]:
 
 def outcome_row(evaluation: Evaluation) -> dict[str, Any]:
     outcome = evaluation.outcome
-    return {
-        **_EVALUATION.columns_of(evaluation),
-        "status": outcome.status,
+    return _EVALUATION.columns_of(evaluation) | {
+        # Plain texts: the driver looks for an adapter for anything else.
+        "subject": str(evaluation.subject),
+        "method": str(evaluation.method),
+        "status": str(outcome.status),
         "score": outcome.value if isinstance(outcome, Score) else None,
         "success": evaluation.success,
         "reason": storable(outcome.reason),

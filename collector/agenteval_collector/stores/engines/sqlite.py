@@ -1,8 +1,8 @@
 """A SQLite file with the rows of a tenant. It needs no other program."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -19,6 +19,8 @@ from agenteval_collector.stores.schema import upsert_of
 
 MAX_ROWS: Final = 64
 """The most rows that one statement writes: a power of two."""
+STATEMENTS: Final = 512
+"""The most statements that are kept, those that were used last. A connection keeps as many."""
 
 
 class SqliteFile:
@@ -49,15 +51,18 @@ class SqliteFile:
 
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         driver: Any = connection.connection.driver_connection
-        values_of = itemgetter(*table.columns.keys())
+        columns = [*zip(*map(itemgetter(*table.columns.keys()), rows), strict=True)]
+        # The driver looks for an adapter for each None, which takes longer than to write the column. Most columns that
+        # have one have nothing else.
+        empty = frozenset(place for place, values in enumerate(columns) if values.count(None) == len(rows))
+        lines = [*zip(*(values for place, values in enumerate(columns) if place not in empty), strict=True)]
         done = 0
-        while left := len(rows) - done:
+        while left := len(lines) - done:
             # The largest power of two of rows that fits, which needs few statements: with each one the interpreter
             # changes threads.
             count = min(MAX_ROWS, 1 << left.bit_length() - 1)
-            values = [*chain.from_iterable(map(values_of, rows[done : done + count]))]
             # Straight by the driver: these rows need no conversion, and SQLAlchemy would look at each value for one.
-            driver.execute(_upsert_sql(table, count), values)
+            driver.execute(_upsert_sql(table, count, empty), [*chain.from_iterable(lines[done : done + count])])
             done += count
 
     def drop_old(self, connection: Connection, table: Table, before: int) -> bool:
@@ -81,11 +86,13 @@ class SqliteFile:
         """Do nothing: nothing is open beside the engines."""
 
 
-@cache
-def _upsert_sql(table: Table, count: int) -> str:
-    """Return the SQL that writes `count` rows. It has a parameter for each column of each row, in the table's order."""
+@lru_cache(STATEMENTS)
+def _upsert_sql(table: Table, count: int, empty: Collection[int]) -> str:
+    """Return the SQL that writes `count` rows. It has a parameter for each column of each row, in the table's order,
+    except for the columns at the places in `empty`, which become NULL."""
     row = f"({', '.join('?' for _ in table.columns)})"
-    return _upsert_one(table).replace(row, ", ".join(count * [row]), 1)
+    written = f"({', '.join('NULL' if place in empty else '?' for place in range(len(table.columns)))})"
+    return _upsert_one(table).replace(row, ", ".join(count * [written]), 1)
 
 
 @cache

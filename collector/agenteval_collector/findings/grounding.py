@@ -116,7 +116,8 @@ def _forms(word: str) -> tuple[frozenset[str], frozenset[Decimal]]:
         if digits := _DIGITS.findall(token):
             parts = _PART.findall(token)
             tokens.update(parts, ("".join(parts),), (run for run in digits if len(run) >= LONG_ENOUGH))
-            numbers.update(_numbers(token))
+            # Without separators, the numbers are the digits. Each once: a checksum has the same few again and again.
+            numbers.update(map(Decimal, set(digits)) if len(parts) == 1 else _numbers(token))
     return frozenset(tokens), frozenset(numbers)
 
 

@@ -13,7 +13,9 @@ import tracemalloc
 from collections.abc import Iterator
 
 from benchmarks.harness import arguments, report
-from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 
 AGENTS = ("planner", "writer", "critic")
 TOOLS = tuple(f"tool_{number}" for number in range(20))

@@ -29,7 +29,7 @@ from benchmarks.workload.plan import AGENT
 from benchmarks.workload.replay import SCOPE
 from otel_agenteval.conventions.spans import SpanRecord, span_record
 from otel_agenteval.conventions.trace_reader import read_trace
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.metrics.wilson import wilson
 from otel_agenteval.model import Trace

@@ -25,7 +25,8 @@ from benchmarks.harness import arguments, report
 from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
 from otel_agenteval.conventions.identity import BY_CONVENTION
-from otel_agenteval.detectors import Mode, RuleBook
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.finding import Mode
 from otel_agenteval.model import Trace
 
 SPANS_PER_REQUEST = 64

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.model import Json
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.workload.conversation import Conversation, Turn
-from otel_agenteval.detectors import Step, StepKind
+from otel_agenteval.detectors.steps import Step, StepKind
 
 SECOND = 1_000_000_000
 

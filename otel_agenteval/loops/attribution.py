@@ -10,7 +10,7 @@ from opentelemetry.trace import format_span_id
 from otel_agenteval.context import SpanIdentity
 from otel_agenteval.conventions.agents import agent_of, is_run
 from otel_agenteval.conventions.dialect import Attributes
-from otel_agenteval.detectors import StepKind
+from otel_agenteval.detectors.steps import StepKind
 from otel_agenteval.loops.light_reader import kind_of
 from otel_agenteval.model import AgentRun
 

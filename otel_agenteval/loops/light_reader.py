@@ -17,7 +17,7 @@ from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, are_part
 from otel_agenteval.conventions.model_questions import newest_of, question_of, sent_of
 from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.conventions.span_errors import result_error
-from otel_agenteval.detectors import Step, StepKind
+from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import only_hands_over, receiver_in
 from otel_agenteval.model import AgentRun, Json
 

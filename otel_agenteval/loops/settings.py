@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, TypeVar
 
-from otel_agenteval.detectors import BudgetRule, Mode, RuleBook, Rules
+from otel_agenteval.detectors.rules import BudgetRule, RuleBook, Rules
+from otel_agenteval.finding import Mode
 from otel_agenteval.loops.setting_values import AGENTS, merge, nested, seconds
 
 AGENTEVAL_LOOPS: Final = "AGENTEVAL_LOOPS"

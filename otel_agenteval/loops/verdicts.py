@@ -13,7 +13,7 @@ from typing import Final
 from opentelemetry import trace as trace_api
 
 from otel_agenteval.context import identity_in
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.sending.background import OwnThread
 from otel_agenteval.sending.throttle import ThrottledLog

@@ -15,7 +15,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
 
 from otel_agenteval.context import SpanIdentity
-from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 from otel_agenteval.finding import Finding
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.loops.attribution import StartedSpan, agent_named, owner_of

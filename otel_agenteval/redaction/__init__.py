@@ -10,20 +10,8 @@ In: a text or JSON. Out: the same with placeholders. Values are found in four wa
 `finder` looks for all of these in a text, `redactor` walks through JSON and writes the placeholders.
 """
 
-from otel_agenteval.redaction.encoded import merged
 from otel_agenteval.redaction.finder import OwnPatterns, find
-from otel_agenteval.redaction.kinds import PERSONAL, SECRETS, DataKind, Match
-from otel_agenteval.redaction.redactor import RedactionBudget, Redactor, canonical
+from otel_agenteval.redaction.kinds import DataKind, Match
+from otel_agenteval.redaction.redactor import Redactor
 
-__all__ = [
-    "PERSONAL",
-    "SECRETS",
-    "DataKind",
-    "Match",
-    "OwnPatterns",
-    "RedactionBudget",
-    "Redactor",
-    "canonical",
-    "find",
-    "merged",
-]
+__all__ = ["DataKind", "Match", "OwnPatterns", "Redactor", "find"]

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from otel_agenteval.detectors import LoopKind, StepKind, StepStarted
+from otel_agenteval.detectors.rules import LoopKind
+from otel_agenteval.detectors.steps import StepKind, StepStarted
 from otel_agenteval.finding import Finding
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 

@@ -7,7 +7,8 @@ from typing import Any, Final, cast
 
 from otel_agenteval import semconv
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import RedactionBudget, Redactor
+from otel_agenteval.redaction import Redactor
+from otel_agenteval.redaction.redactor import RedactionBudget
 
 AGENTEVAL_REDACTION_KEY: Final = "AGENTEVAL_REDACTION_KEY"
 """The key that makes the placeholders. Give it where several processes are to write the same ones; without it, each

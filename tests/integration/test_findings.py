@@ -15,7 +15,7 @@ from agenteval_collector.model.assembled_trace import Death
 from agenteval_collector.model.running_traces import UnendedSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from otel_agenteval.detectors import RuleBook
+from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.finding import Finding, Mode, Seen, Visibility
 from otel_agenteval.model import ModelCall, ToolCall, Trace, Turn
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

@@ -19,7 +19,7 @@ from agenteval_collector.stores.schema import traces
 from agenteval_collector.stores.store import Store
 from sqlalchemy import func, select
 
-from otel_agenteval.detectors import LoopKind
+from otel_agenteval.detectors.rules import LoopKind
 from otel_agenteval.finding import Finding, Mode, Severity
 from tests.support.agent_history import HOUR, NOW, error_in, judged, session_of, trace_of
 from tests.support.clock import ManualClock

@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from otel_agenteval.detectors import Detectors, Step, StepKind, StepStarted
-from otel_agenteval.detectors.steps import not_recorded
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step, StepKind, StepStarted, not_recorded
 from otel_agenteval.model import AgentRun
 from tests.support.recordings import DATA
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import Finding, Mode, Severity, severity_of
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"

@@ -39,7 +39,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from otel_agenteval.conventions.identity import BY_CONVENTION
-from otel_agenteval.detectors import RuleBook
+from otel_agenteval.detectors.rules import RuleBook
 from tests.support.assembling import Counting
 from tests.support.judge_stage import World, job
 from tests.support.looping import tool_span

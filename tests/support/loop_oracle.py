@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from otel_agenteval.detectors import LoopKind, Step, StepKind
 from otel_agenteval.detectors.fingerprints import error_fingerprint, fingerprint, is_speech
 from otel_agenteval.detectors.repeated_steps import MAX_PERIOD, NEAR
+from otel_agenteval.detectors.rules import LoopKind
+from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import tool_name
 from otel_agenteval.detectors.tool_results import Lack, is_content, lack_in
 

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerPro
 from opentelemetry.trace import Tracer
 
 from otel_agenteval.context import SpanIdentity
-from otel_agenteval.detectors import RuleBook
+from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.finding import Finding
 from otel_agenteval.loops.watch import Watch
 from otel_agenteval.sending.announcements import Announcements

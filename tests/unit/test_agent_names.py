@@ -12,7 +12,8 @@ from otel_agenteval.conventions.agents import agent_of, is_run
 from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.conventions.spans import SpanRecord
-from otel_agenteval.detectors import Mode, RepetitionRule, RuleBook, Rules
+from otel_agenteval.detectors.rules import RepetitionRule, RuleBook, Rules
+from otel_agenteval.finding import Mode
 from otel_agenteval.loops.attribution import StartedSpan, agent_named, owner_of
 from otel_agenteval.model import AgentRun, ModelCall, ToolCall
 from tests.support.agent_spans import call

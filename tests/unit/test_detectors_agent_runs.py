@@ -12,8 +12,11 @@ from opentelemetry.sdk.trace import ReadableSpan
 from otel_agenteval.conventions.identity import BY_CONVENTION
 from otel_agenteval.conventions.spans import span_record
 from otel_agenteval.conventions.trace_reader import read_trace
-from otel_agenteval.detectors import BudgetRule, Detectors, Mode, RuleBook, Rules, Step, StepKind, steps_of
 from otel_agenteval.detectors.agent_runs import MAX_RUNS
+from otel_agenteval.detectors.rules import BudgetRule, RuleBook, Rules
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step, StepKind, steps_of
+from otel_agenteval.finding import Mode
 from otel_agenteval.model import AgentRun
 from tests.support.agent_runs import Message, Stage
 from tests.support.clock import ManualClock

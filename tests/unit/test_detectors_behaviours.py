@@ -2,7 +2,8 @@
 
 import pytest
 
-from otel_agenteval.detectors import Detectors, RuleBook
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import Detectors
 from tests.support.behaviours import BEHAVIOURS, Behaviour, behaviours, told
 
 LOOPING = [*behaviours(BEHAVIOURS / "looping.txt"), *behaviours(BEHAVIOURS / "agents_looping.txt")]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted
 from otel_agenteval.detectors.agent_runs import MAX_RUNS
-from otel_agenteval.detectors.running_trace import MAX_OPEN
-from otel_agenteval.detectors.steps import not_recorded
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import MAX_OPEN, Detectors
+from otel_agenteval.detectors.steps import Step, StepKind, StepStarted, not_recorded
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Json
 from tests.support.behaviours import BEHAVIOURS, Behaviour, behaviours

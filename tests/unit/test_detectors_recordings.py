@@ -9,7 +9,9 @@ import pytest
 
 from benchmarks.workload import taubench
 from benchmarks.workload.steps import steps
-from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step, steps_of
 from otel_agenteval.model import Trace
 from tests.support.recordings import name_of, recorded_traces, recordings
 

@@ -5,18 +5,10 @@ from pathlib import Path
 import pytest
 from agenteval_collector.config.sources import ConfigError, load
 
-from otel_agenteval.detectors import (
-    BudgetRule,
-    Detectors,
-    HungSpanRule,
-    Mode,
-    RepetitionRule,
-    RuleBook,
-    Rules,
-    Step,
-    StepKind,
-    StepStarted,
-)
+from otel_agenteval.detectors.rules import BudgetRule, HungSpanRule, RepetitionRule, RuleBook, Rules
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
+from otel_agenteval.finding import Mode
 
 SECOND = 1_000_000_000
 

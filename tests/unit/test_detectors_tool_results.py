@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import tool_name
 from otel_agenteval.detectors.tool_results import is_content, lack_in, reports_failure
 from otel_agenteval.model import Json

@@ -9,8 +9,10 @@ import pytest
 
 from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.spans import SpanRecord
-from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, steps_of
 from otel_agenteval.detectors.fingerprints import fingerprint
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step, StepKind, steps_of
 from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.loops.light_reader import (
     MAX_CONTENT,

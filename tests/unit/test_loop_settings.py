@@ -9,8 +9,8 @@ from agenteval_collector.config.sources import ConfigError, load
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.detectors import Mode, RuleBook
-from otel_agenteval.detectors.rules import LoopKind
+from otel_agenteval.detectors.rules import LoopKind, RuleBook
+from otel_agenteval.finding import Mode
 from otel_agenteval.loops.settings import LoopSettings, client_rules, loop_settings
 
 

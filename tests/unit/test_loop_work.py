@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from agenteval_collector.model.agent_work import LoopWork, loop_work_of
 
-from otel_agenteval.detectors import Detectors, RuleBook, steps_of
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import steps_of
 from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.model import ModelCall, ModelQuestion, ToolCall, Trace, Turn
 from tests.support.findings import loop_found

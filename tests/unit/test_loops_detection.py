@@ -18,7 +18,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otel_agenteval.conventions.identity import BY_CONVENTION
 from otel_agenteval.conventions.spans import span_record
 from otel_agenteval.conventions.trace_reader import read_trace
-from otel_agenteval.detectors import Detectors, RuleBook, steps_of
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import steps_of
 from otel_agenteval.finding import Finding
 from tests.support.assembling import Counting
 from tests.support.clock import ManualClock

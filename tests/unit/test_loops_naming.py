@@ -9,7 +9,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.conventions.identity import BY_CONVENTION
-from otel_agenteval.detectors import RuleBook, Rules
+from otel_agenteval.detectors.rules import RuleBook, Rules
 from otel_agenteval.finding import Finding
 from tests.support.clock import ManualClock
 from tests.support.looping import found_live, tool_span

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import PERSONAL, DataKind, OwnPatterns, RedactionBudget, Redactor, find
-from otel_agenteval.redaction.redactor import MAX_DEPTH, TOO_DEEP
+from otel_agenteval.redaction import DataKind, OwnPatterns, Redactor, find
+from otel_agenteval.redaction.kinds import PERSONAL
+from otel_agenteval.redaction.redactor import MAX_DEPTH, TOO_DEEP, RedactionBudget
 
 FRAGMENTS = st.sampled_from(
     [

@@ -6,7 +6,7 @@ from queue import Queue
 
 import pytest
 
-from otel_agenteval.detectors import StepKind, StepStarted
+from otel_agenteval.detectors.steps import StepKind, StepStarted
 from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.loops.verdicts import MAX_ALARMS, REMEMBER, Verdicts
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import format_span_id, set_span_in_context
 
 from otel_agenteval.context import SpanIdentity
-from otel_agenteval.detectors import HungSpanRule, RepetitionRule, RuleBook, Rules
+from otel_agenteval.detectors.rules import HungSpanRule, RepetitionRule, RuleBook, Rules
 from otel_agenteval.finding import Finding
 from otel_agenteval.loops.watch import MAX_EVENTS, MAX_TRACES, Watch
 from otel_agenteval.sending.announcements import Announcements

@@ -14,7 +14,7 @@ from agenteval_collector.web.site import Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import FindingKind
 from otel_agenteval.internal.text import storable
 from tests.support.assembled import assembled

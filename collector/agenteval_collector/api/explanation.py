@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agenteval_collector.api import trace_documents
 from agenteval_collector.model.judge_jobs import FAILED_TURN, GOAL, GOAL_SUCCESS, PROBABILITY
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import Mode, Visibility
 from otel_agenteval.outcome import JudgedPart, Status
 

@@ -8,7 +8,7 @@ from agenteval_collector.api.wire import choice, time_of
 from agenteval_collector.model.session_filter import Below, Order, SessionFilter
 from agenteval_collector.problems.problem import ProblemFilter, ProblemState
 from agenteval_collector.runtime.errors import InvalidRequest
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.internal.text import storable
 

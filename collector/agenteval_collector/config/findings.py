@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import ConfigDict, Field, model_validator
 
 from agenteval_collector.config.values import OffIsFalse, Section
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
 from otel_agenteval.loops.setting_values import merge
 

@@ -14,7 +14,7 @@ from agenteval_collector.emit.instruments import score_label
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.news import Event, News
 from otel_agenteval import semconv
-from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.internal.text import storable
 from otel_agenteval.outcome import Evaluation, Failure, Score, Status

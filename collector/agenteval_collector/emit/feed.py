@@ -15,7 +15,7 @@ from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError, Unavailable
-from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.outcome import Evaluation, Method, SubjectKind

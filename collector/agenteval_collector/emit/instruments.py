@@ -16,7 +16,7 @@ from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.problems.problem import ProblemCount, ProblemState
 from otel_agenteval import semconv
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import Finding
 from otel_agenteval.metrics import low_limit
 from otel_agenteval.outcome import Evaluation, Score, SubjectKind

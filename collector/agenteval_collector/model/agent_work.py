@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from otel_agenteval.detectors import LOOP_KINDS, Step, StepKind, steps_of
+from otel_agenteval.detectors.rules import LOOP_KINDS
+from otel_agenteval.detectors.steps import Step, StepKind, steps_of
 from otel_agenteval.finding import Finding, FindingKind
 from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import Json, ModelCall, Trace

@@ -10,7 +10,7 @@ from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import SessionUpdate
 from agenteval_collector.model.trace_view import TraceView
-from otel_agenteval.detectors import LoopKind
+from otel_agenteval.detectors.rules import LoopKind
 from otel_agenteval.finding import Finding, FindingKind
 from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import RunIdentity

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from otel_agenteval.detectors import LoopKind
+from otel_agenteval.detectors.rules import LoopKind
 from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.model import Json
 

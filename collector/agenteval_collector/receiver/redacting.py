@@ -16,7 +16,8 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions.identity import SESSION_KEYS, USER_KEYS
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import RedactionBudget, merged
+from otel_agenteval.redaction.encoded import merged
+from otel_agenteval.redaction.redactor import RedactionBudget
 
 TRACES: Final = 10_000
 """Traces whose budgets are remembered."""

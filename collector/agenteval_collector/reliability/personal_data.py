@@ -14,7 +14,9 @@ from typing import Final
 
 from agenteval_collector.model.runs import Violation
 from otel_agenteval.model import Json, Trace
-from otel_agenteval.redaction import PERSONAL, DataKind, canonical, find
+from otel_agenteval.redaction import DataKind, find
+from otel_agenteval.redaction.kinds import PERSONAL
+from otel_agenteval.redaction.redactor import canonical
 
 NO_PII_EXPOSURE: Final = "no_pii_exposure"
 

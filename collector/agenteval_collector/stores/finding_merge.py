@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from agenteval_collector.model.commit import CROSS_TRACE_KINDS, RevisedTurn, TraceRecord
 from agenteval_collector.stores.rows import FieldMap, to_json
 from agenteval_collector.stores.schema import findings
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
 from otel_agenteval.internal.text import storable
 

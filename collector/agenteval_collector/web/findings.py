@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agenteval_collector.api.trace_documents import FindingDocument, FoundDocument, TraceDocument
-from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 
 _WORST_FIRST = {str(severity): rank for rank, severity in enumerate(Severity)}

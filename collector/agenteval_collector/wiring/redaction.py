@@ -10,7 +10,8 @@ from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.receiver.redacting import RequestRedaction
 from agenteval_collector.runtime.files import sync
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import RedactionBudget, Redactor
+from otel_agenteval.redaction import Redactor
+from otel_agenteval.redaction.redactor import RedactionBudget
 
 KEY_BYTES = 32
 REDACTION_KEY = "redaction.key"

@@ -21,7 +21,8 @@ from otel_agenteval.conventions.decoding import known_text
 from otel_agenteval.conventions.identity import SessionNaming, environment_of
 from otel_agenteval.conventions.identity import session_id as named_session
 from otel_agenteval.conventions.spans import STATUS_ERROR, attributes
-from otel_agenteval.detectors import RuleBook, Step, StepKind
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.finding import Finding
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.loops.light_reader import kind_of, step_of

@@ -2,7 +2,9 @@
 
 from typing import Final, NamedTuple
 
-from otel_agenteval.detectors import Detectors, RuleBook, Step
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step
 from otel_agenteval.finding import Finding
 from otel_agenteval.internal.lru import LruMap
 

@@ -19,8 +19,9 @@ from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.decoding import known_text
 from otel_agenteval.conventions.identity import environment_of
 from otel_agenteval.conventions.spans import attributes
-from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
-from otel_agenteval.detectors.rules import loop
+from otel_agenteval.detectors.rules import RuleBook, loop
+from otel_agenteval.detectors.running_trace import Detectors
+from otel_agenteval.detectors.steps import Step, steps_of
 from otel_agenteval.finding import Finding, FindingKind, Mode
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Evaluation

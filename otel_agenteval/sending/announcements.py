@@ -29,6 +29,8 @@ LINGER: Final = 0.05
 ALIVE: Final = 5.0
 """Seconds after which a process announces its open spans again."""
 
+_SAID: Final = ("kind", "severity", "mode", "session_id", "trace_id", "span_id", "agent", "tool", "reason")
+"""The fields of a loop that are announced as they are."""
 _FOREVER: Final = 1e9
 
 
@@ -98,21 +100,9 @@ class Announcements:
         """Note that a call hangs, and its span may never end."""
         if len(self._loops) == MAX_LOOPS:
             self.dropped += 1
-        self._loops.append(
-            pb.Finding(
-                kind=loop.kind,
-                severity=loop.severity,
-                mode=loop.mode,
-                session_id=loop.session_id,
-                trace_id=loop.trace_id,
-                span_id=loop.span_id,
-                agent=loop.agent,
-                tool=loop.tool,
-                reason=loop.reason,
-                found_at_unix_nano=self._now(),
-                metadata_json=json.dumps(loop.metadata).encode(),
-            )
-        )
+        said = {name: getattr(loop, name) for name in _SAID}
+        metadata = json.dumps(loop.metadata).encode()
+        self._loops.append(pb.Finding(**said, found_at_unix_nano=self._now(), metadata_json=metadata))
         if loop.kind == LoopKind.HUNG_SPAN and loop.span_id not in self._open:
             self._begin(self._hanging(loop))
         self._hurry()

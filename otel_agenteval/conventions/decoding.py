@@ -159,8 +159,8 @@ def decode_text(value: Json) -> Json:
             return value
         if isinstance(inner, str):
             return known_text(inner)
-        return blocks if (blocks := _text_of_blocks(inner)) is not None else value
-    blocks = _text_of_blocks(value)
+        return blocks if (blocks := text_of_blocks(inner)) is not None else value
+    blocks = text_of_blocks(value)
     return blocks if blocks is not None else decode_structure(value)
 
 
@@ -176,7 +176,8 @@ def called_with(wrapper: dict[str, Json]) -> Json:
     return wrapper
 
 
-def _text_of_blocks(value: Json) -> str | None:
+def text_of_blocks(value: Json) -> str | None:
+    """Return the texts of a list of text blocks, which is how tools of MCP give a result; None for anything else."""
     if not isinstance(value, list) or not value:
         return None
     texts = []

@@ -13,6 +13,7 @@ from otel_agenteval.conventions.dialect import Attributes
 from otel_agenteval.detectors.steps import StepKind
 from otel_agenteval.loops.light_reader import kind_of
 from otel_agenteval.model import AgentRun
+from otel_agenteval.sending.buffer import attributes_of
 
 MAX_DEPTH: Final = 32
 """Spans around a span that are looked at, from the inside out."""
@@ -82,8 +83,7 @@ def agent_named(span: ReadableSpan, attributes: Attributes) -> str | None:
 
 def _inside(around: StartedSpan, outer: Owner, spans: Mapping[int, StartedSpan]) -> Owner:
     span = around.span
-    attributes = span.attributes
-    said = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
+    said = attributes_of(span)
     named = agent_named(span, said)
     agent = named or outer.agent
     if kind_of(span.name, said) is StepKind.TOOL:

@@ -4,25 +4,23 @@ It knows the spans of every dialect, but it decodes no conversation: what stands
 Arguments, results and replies are read without wrapping that differs from call to call. Nothing here raises.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import response, usage, usage_in
-from otel_agenteval.conventions.decoding import called_with
+from otel_agenteval.conventions.decoding import called_with, text_of_blocks
 from otel_agenteval.conventions.dialect import Attributes, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, are_parts, joined_chunks, read_message
 from otel_agenteval.conventions.model_questions import newest_of, question_of, sent_of
 from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.conventions.span_errors import result_error
+from otel_agenteval.detectors.fingerprints import MAX_DECODED
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import only_hands_over, receiver_in
+from otel_agenteval.detectors.tool_results import decoded_json
 from otel_agenteval.model import AgentRun, Json
-
-MAX_CONTENT: Final = 64 * 1024
-"""Characters of arguments, of a result or of a reply that are decoded. Longer ones are compared as text."""
 
 MAX_WRAPPED: Final = 8
 """Wrappings inside one another that are taken off."""
@@ -30,8 +28,6 @@ MAX_WRAPPED: Final = 8
 # An object with one of these keys is a message, not a part of one.
 _ENVELOPES: Final = frozenset(("role", "data", "kwargs"))
 _NOT_RECORDED: Final = frozenset(("", "null", "__REDACTED__", "[REDACTED]", "REDACTED"))
-# Faster than `json.loads`, which searches for white space at both ends.
-_decode: Final = json.JSONDecoder().raw_decode
 
 
 def arguments_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
@@ -59,7 +55,7 @@ def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
             return result_in(inner["content"], depth - 1)
         if "blocks" in decoded and "tool_name" in decoded:
             return result_in(decoded["blocks"], depth - 1)
-    elif isinstance(decoded, list) and (text := _text_of_blocks(decoded)) is not None:
+    elif isinstance(decoded, list) and (text := text_of_blocks(decoded)) is not None:
         return text
     elif isinstance(decoded, str):
         return decoded if _is_recorded(decoded) else None
@@ -68,7 +64,7 @@ def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
 
 def error_in(result: Json, tool: str) -> str | None:
     """Return the error that a result of `tool` reports, in words or by its fields; None where it reports none."""
-    is_long = isinstance(result, str) and len(result) > MAX_CONTENT and result.startswith("{")
+    is_long = isinstance(result, str) and len(result) > MAX_DECODED and result.startswith("{")
     return None if is_long else result_error(result, tool)
 
 
@@ -80,30 +76,6 @@ def speech_in(value: Json) -> str | None:
     items = joined_chunks(response(decoded)) if isinstance(decoded, dict | list) else []
     messages = (item if isinstance(item, ChatMessage) else read_message(item) for item in items)
     return "\n".join(text for message in messages if message for text in message.texts) or None
-
-
-def _text_of_blocks(blocks: list[Any]) -> str | None:
-    texts = [text for block in blocks if isinstance(block, dict) and isinstance(text := block.get("text"), str)]
-    return "\n".join(texts) if texts and len(texts) == len(blocks) else None
-
-
-def decoded_json(value: Any) -> Any:
-    """Return the value of JSON text, decoded at most twice. Text that is no JSON, or is too long, is returned as it
-    is."""
-    for _ in range(2):
-        if not isinstance(value, str) or len(value) > MAX_CONTENT:
-            break
-        text = value.strip()
-        if not text.startswith(("{", "[", '"')):
-            break
-        try:
-            decoded, end = _decode(text)
-        except (ValueError, RecursionError):
-            break
-        if end < len(text):
-            break
-        value = decoded
-    return value
 
 
 def _is_recorded(value: Any) -> bool:

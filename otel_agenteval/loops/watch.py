@@ -25,7 +25,7 @@ from otel_agenteval.loops.light_reader import kind_of, name_of, session_of, step
 from otel_agenteval.semconv import SERVICE_NAME
 from otel_agenteval.sending.announcements import Announcements
 from otel_agenteval.sending.background import OwnThread, suppressing_instrumentation
-from otel_agenteval.sending.buffer import EndedSpan
+from otel_agenteval.sending.buffer import EndedSpan, attributes_of
 from otel_agenteval.sending.throttle import ThrottledLog
 
 MAX_EVENTS: Final = 8192
@@ -229,7 +229,7 @@ class Watch:
             trace.open[context.span_id] = event
         if not matters:
             return
-        attributes = _attributes(span)
+        attributes = attributes_of(span)
         self._name(trace, event.identity, attributes)
         start = StepStarted(
             kind=(kind := kind_of(span.name, attributes)),
@@ -302,12 +302,6 @@ class Watch:
     def _fault(self, error: Exception) -> None:
         self.faults += 1
         self._log.warning("watch", "agenteval failed on a span while looking for loops", exc_info=error)
-
-
-def _attributes(span: ReadableSpan) -> Mapping[str, Any]:
-    # A plain dict, because the SDK's mapping runs Python code for each item.
-    attributes = span.attributes
-    return attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
 
 
 def _events(ended: EndedSpan) -> Iterator[tuple[str, Mapping[str, Any]]]:

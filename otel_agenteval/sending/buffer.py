@@ -38,8 +38,7 @@ class EndedSpan:
 def ended_span(span: ReadableSpan, identity: SpanIdentity | None = None) -> EndedSpan:
     """Return the needed parts of a span, each read once. The SDK copies them at each access, or runs code for each
     item."""
-    attributes = span.attributes
-    copied: dict[str, Any] = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
+    copied = attributes_of(span)
     events, links = span.events, span.links
     size = _SPAN_OVERHEAD + getsizeof(copied) + _sizes(copied.values())
     for event in events:
@@ -47,6 +46,12 @@ def ended_span(span: ReadableSpan, identity: SpanIdentity | None = None) -> Ende
     for link in links:
         size += _SPAN_OVERHEAD + _sizes((link.attributes or {}).values())
     return EndedSpan(span, identity, copied, events, links, size)
+
+
+def attributes_of(span: ReadableSpan) -> dict[str, Any]:
+    """Return the attributes of a span as a plain dict, because the SDK's mapping runs Python code for each item."""
+    attributes = span.attributes
+    return attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
 
 
 def _sizes(values: Collection[Any]) -> int:

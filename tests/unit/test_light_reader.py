@@ -9,13 +9,12 @@ import pytest
 
 from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.spans import SpanRecord
-from otel_agenteval.detectors.fingerprints import fingerprint
+from otel_agenteval.detectors.fingerprints import MAX_DECODED, fingerprint
 from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.detectors.running_trace import Detectors
 from otel_agenteval.detectors.steps import Step, StepKind, steps_of
 from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.loops.light_reader import (
-    MAX_CONTENT,
     MAX_WRAPPED,
     arguments_in,
     kind_of,
@@ -146,7 +145,7 @@ def tool(**attributes: Any) -> Step:
 
 @pytest.mark.parametrize(
     "content",
-    ["[" * 100_000, '"' * 9, '{"a":' * 5000, "\ud800", 7, [None, {"a": [1]}], "x" * (2 * MAX_CONTENT), {"kwargs": 3}],
+    ["[" * 100_000, '"' * 9, '{"a":' * 5000, "\ud800", 7, [None, {"a": [1]}], "x" * (2 * MAX_DECODED), {"kwargs": 3}],
     ids=["deep", "quotes", "cut", "half a surrogate", "a number", "decoded", "long", "a wrapper of nothing"],
 )
 def test_hostile_content_is_compared_and_raises_nothing(content: Any) -> None:

@@ -14,8 +14,8 @@ from agenteval_collector.reliability.regressions import MOST_SESSIONS, OF_EVALUA
 from scipy.special import ndtri
 
 from benchmarks.harness import arguments, report
-from otel_agenteval.metrics import Run, compare_reliability, regression_evidence
-from otel_agenteval.metrics.regression import LEVEL
+from otel_agenteval.metrics import Run, compare_reliability
+from otel_agenteval.metrics.regression import LEVEL, regression_evidence
 from otel_agenteval.metrics.runs import Bools, Floats
 
 ALARM = 1 / LEVEL

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from benchmarks.harness import arguments, report
-from otel_agenteval.metrics import JudgedTrace, pass_rate
+from otel_agenteval.metrics.pass_rate import JudgedTrace, pass_rate
 from otel_agenteval.metrics.wilson import wilson
 
 LABELS = (20, 49, 50, 100, 500)

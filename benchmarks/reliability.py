@@ -13,7 +13,8 @@ import tracemalloc
 from collections.abc import Sequence
 
 from benchmarks.harness import MIB, arguments, report
-from otel_agenteval.metrics import CONDITIONS, RESOURCES, Run, reliability_report
+from otel_agenteval.metrics import RESOURCES, Run, reliability_report
+from otel_agenteval.model import CONDITIONS
 
 TOOLS = tuple(f"tool_{number}" for number in range(20))
 SEED = 1

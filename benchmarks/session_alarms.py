@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.harness import arguments, report
-from otel_agenteval.metrics import low_limit
+from otel_agenteval.metrics.chance import low_limit
 
 ACTIVE = 20
 """Minutes that a session is active: five, and `session.idle`."""

@@ -19,7 +19,7 @@ from benchmarks.workload import taubench
 from benchmarks.workload.conversation import Conversation
 from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import spans
-from otel_agenteval.metrics import loop_score
+from otel_agenteval.metrics.loops import loop_score
 
 QUANTILES = 20
 

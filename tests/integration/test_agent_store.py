@@ -13,7 +13,7 @@ from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores.store import Store
 
 from otel_agenteval.finding import Severity
-from otel_agenteval.metrics import clustered_interval
+from otel_agenteval.metrics.wilson import clustered_interval
 from otel_agenteval.outcome import JudgedPart
 from tests.support.agent_history import HOUR, NOW, error_in, judged, session_of, trace_of
 from tests.support.clock import ManualClock

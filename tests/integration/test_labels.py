@@ -9,7 +9,7 @@ import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.labels import Label
 
-from otel_agenteval.metrics import AGREEMENT_METRICS
+from otel_agenteval.metrics.agreement import AGREEMENT_METRICS
 from otel_agenteval.outcome import Failure, Method, Score, SubjectKind
 from tests.support.evaluations import evaluation
 from tests.support.otlp import trace_id, turn

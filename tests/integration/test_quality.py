@@ -15,7 +15,7 @@ from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.stores import pass_rates
 from agenteval_collector.web.formats import rate_notes
 
-from otel_agenteval.metrics import JudgedTrace, pass_rate
+from otel_agenteval.metrics.pass_rate import JudgedTrace, pass_rate
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, SubjectKind, Unscored
 from tests.integration.test_cli_read import agenteval
 from tests.support import asking

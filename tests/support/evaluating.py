@@ -7,7 +7,7 @@ from typing import Any
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 
-from otel_agenteval.metrics import LoopText
+from otel_agenteval.metrics.loops import LoopText
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 from otel_agenteval.outcome import Outcome, Score, Status
 

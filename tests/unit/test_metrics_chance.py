@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import betabinom
 
 from benchmarks.session_alarms import false_alarms
-from otel_agenteval.metrics import low_limit
-from otel_agenteval.metrics.chance import LEVEL
+from otel_agenteval.metrics.chance import LEVEL, low_limit
 
 
 @pytest.mark.parametrize(("past", "past_low"), [(0, 0), (20, 2), (1000, 0), (1000, 100), (1000, 1000)])

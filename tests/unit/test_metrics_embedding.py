@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.metrics import LoopText, coherence, loop_detection, loop_score
+from otel_agenteval.metrics import coherence, loop_detection
+from otel_agenteval.metrics.loops import LoopText, loop_score
 
 EAST, NORTH, WEST = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]
 NORTH_EAST = [1.0, 1.0]

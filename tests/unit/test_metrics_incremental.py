@@ -10,14 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from otel_agenteval.metrics import (
-    DEFAULT_WEIGHTS,
-    SIGNAL_NAMES,
-    MetricResult,
-    SessionScores,
-    agent_consistency,
-    agent_reliability,
-)
+from otel_agenteval.metrics import DEFAULT_WEIGHTS, MetricResult, agent_consistency, agent_reliability
+from otel_agenteval.metrics.session import SessionScores
+from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from tests.support.inputs import inputs
 
 PER_TRACE = {"risks", "flagged", "uncertainties"}

@@ -10,15 +10,14 @@ import pytest
 from otel_agenteval.metrics import (
     DEFAULT_WEIGHTS,
     MetricResult,
-    SessionScores,
-    TokenSets,
     agent_consistency,
     agent_reliability,
     coherence,
     jaccard_similarity,
     loop_detection,
 )
-from otel_agenteval.metrics.similarity import STOP_WORDS
+from otel_agenteval.metrics.session import SessionScores
+from otel_agenteval.metrics.similarity import STOP_WORDS, TokenSets
 from otel_agenteval.metrics.tail import tail_size
 from otel_agenteval.metrics.vectors import cosine_similarity, unit_vector
 

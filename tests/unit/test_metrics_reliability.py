@@ -12,18 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.metrics import (
-    CONDITIONS,
-    RELIABILITY_METRICS,
-    SEVERITY_WEIGHTS,
-    ReliabilityReport,
-    Run,
-    reliability_report,
-)
+from otel_agenteval.metrics import RELIABILITY_METRICS, SEVERITY_WEIGHTS, ReliabilityReport, Run, reliability_report
 from otel_agenteval.metrics.consistency import Variant
 from otel_agenteval.metrics.figures import PARTS, Figures
 from otel_agenteval.metrics.resampling import interval, resamples
 from otel_agenteval.metrics.runs import RunTable
+from otel_agenteval.model import CONDITIONS
 from tests.support import reliability_oracle as oracle
 
 VARIANTS: list[Variant] = ["page", "2026-06"]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.metrics import DEFAULT_WEIGHTS, SIGNAL_NAMES, agent_consistency, agent_reliability
+from otel_agenteval.metrics import DEFAULT_WEIGHTS, agent_consistency, agent_reliability
+from otel_agenteval.metrics.signals import SIGNAL_NAMES
 
 PERFECT = dict.fromkeys(SIGNAL_NAMES, 1.0)
 CATASTROPHE = dict.fromkeys(SIGNAL_NAMES, 0.0)

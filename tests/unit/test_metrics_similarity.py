@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.metrics import TokenSets, jaccard_similarity
-from otel_agenteval.metrics.similarity import STOP_WORDS
+from otel_agenteval.metrics import jaccard_similarity
+from otel_agenteval.metrics.similarity import STOP_WORDS, TokenSets
 
 texts = st.text(max_size=80)
 phrases = st.lists(

@@ -7,7 +7,8 @@ from agenteval_collector.sessions.window import AnswerWindow
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.metrics import DEFAULT_WEIGHTS, SessionScores
+from otel_agenteval.metrics import DEFAULT_WEIGHTS
+from otel_agenteval.metrics.session import SessionScores
 from otel_agenteval.outcome import Evaluation, Failure, JudgedPart, Method, Outcome, Score, Status, Unscored
 from tests.support.evaluations import evaluation
 

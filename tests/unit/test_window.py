@@ -5,7 +5,7 @@ from agenteval_collector.sessions.window import KEPT, TURNS, AnswerWindow
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.metrics import LoopText
+from otel_agenteval.metrics.loops import LoopText
 
 ANSWER = LoopText.of("an answer", [1.0])
 

@@ -19,8 +19,10 @@ from agenteval_collector.reliability.version_reports import VersionComparison, V
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval import metrics
 from otel_agenteval.finding import Severity
+from otel_agenteval.metrics.agreement import Half, agreement
 from otel_agenteval.metrics.conversation_correctness import DEFAULT_THRESHOLD
 from otel_agenteval.metrics.pass_k import Estimator
+from otel_agenteval.metrics.wilson import Clusters, clustered_interval
 from otel_agenteval.outcome import Status, SubjectKind
 
 NEWEST: Final = 500
@@ -71,7 +73,7 @@ def hit_rate_document(found: HitRate) -> trace_documents.HitRateDocument:
 
 def agreement_document(evaluator: LabelledEvaluator) -> figure_documents.AgreementDocument:
     """Return the agreement of an evaluator's scores with labels."""
-    found = metrics.agreement(evaluator.scores)
+    found = agreement(evaluator.scores)
     older, newer = map(_half, found.halves or (None, None))
     return document(
         figure_documents.AgreementDocument,
@@ -88,7 +90,7 @@ def agreement_document(evaluator: LabelledEvaluator) -> figure_documents.Agreeme
     )
 
 
-def _half(half: metrics.Half | None) -> figure_documents.HalfDocument | None:
+def _half(half: Half | None) -> figure_documents.HalfDocument | None:
     if half is None:
         return None
     return document(
@@ -265,8 +267,8 @@ def _figures(found: AgentFigures) -> figure_documents.FiguresDocument:
     }
 
 
-def _rate(sums: metrics.Clusters, together: float) -> figure_documents.RateDocument:
-    interval = metrics.clustered_interval(sums, together)
+def _rate(sums: Clusters, together: float) -> figure_documents.RateDocument:
+    interval = clustered_interval(sums, together)
     return {
         "traces": sums.trials,
         "count": sums.hits,

@@ -25,7 +25,8 @@ from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.problems.problem import EVERY_PROBLEM, ProblemCount, ProblemFilter
 from agenteval_collector.reliability.version_reports import ReliabilityReports
 from agenteval_collector.runtime.clock import Clock
-from otel_agenteval.metrics import SIGNAL_NAMES, session_trend
+from otel_agenteval.metrics import session_trend
+from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.outcome import SubjectKind
 
 COMPLETED: Final = "task_completion"

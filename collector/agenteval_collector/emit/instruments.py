@@ -18,7 +18,7 @@ from agenteval_collector.problems.problem import ProblemCount, ProblemState
 from otel_agenteval import semconv
 from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import Finding
-from otel_agenteval.metrics import low_limit
+from otel_agenteval.metrics.chance import low_limit
 from otel_agenteval.outcome import Evaluation, Score, SubjectKind
 
 SCORE_BOUNDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -9,7 +9,7 @@ from agenteval_collector.model.pass_rates import VersionRate
 from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.runs import VersionFigures
 from otel_agenteval import semconv
-from otel_agenteval.metrics import PassRate
+from otel_agenteval.metrics.pass_rate import PassRate
 
 Version = TypeVar("Version", VersionFigures, Regression)
 

@@ -29,7 +29,7 @@ from agenteval_collector.model.trace_view import TraceView, view_of
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.finding import Finding, Seen
-from otel_agenteval.metrics import SIGNAL_NAMES
+from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.model import ModelCall, Trace
 from otel_agenteval.outcome import Evaluation, Failure, Method, SubjectKind
 

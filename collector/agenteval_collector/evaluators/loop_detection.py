@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from agenteval_collector.evaluators.ports import EvaluationContext, not_applicable, unanswered
-from otel_agenteval.metrics import LoopText, MetricResult, loop_score
+from otel_agenteval.metrics import MetricResult
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW as WINDOW
+from otel_agenteval.metrics.loops import LoopText, loop_score
 from otel_agenteval.outcome import Method, Outcome, Score
 
 

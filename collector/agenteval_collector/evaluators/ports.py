@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from otel_agenteval.conventions.registry import content_switch
-from otel_agenteval.metrics import LoopText
+from otel_agenteval.metrics.loops import LoopText
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Method, Outcome, Status, Unscored
 

@@ -19,7 +19,7 @@ from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.internal.lru import LruMap
-from otel_agenteval.metrics import JudgedTrace, PassRate, pass_rate
+from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, pass_rate
 from otel_agenteval.outcome import SubjectKind
 
 LIVE_VERSIONS: Final = 3

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from otel_agenteval.metrics import Clusters
+from otel_agenteval.metrics.wilson import Clusters
 
 HOUR: Final = 3600 * 1_000_000_000
 """Nanoseconds."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from otel_agenteval.metrics import LabelledScore
+from otel_agenteval.metrics.agreement import LabelledScore
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from otel_agenteval.metrics import PassRate
+from otel_agenteval.metrics.pass_rate import PassRate
 from otel_agenteval.outcome import SubjectKind
 
 

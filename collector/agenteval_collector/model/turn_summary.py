@@ -7,7 +7,7 @@ from typing import Final
 from agenteval_collector.model.trace_view import TurnView
 from otel_agenteval.detectors.fingerprints import is_speech
 from otel_agenteval.internal.checked import dataclass
-from otel_agenteval.metrics import LoopText
+from otel_agenteval.metrics.loops import LoopText
 from otel_agenteval.model import Json, Turn
 
 MAX_READ: Final = 20_000

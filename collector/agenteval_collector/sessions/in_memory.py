@@ -18,8 +18,8 @@ from agenteval_collector.sessions.upper_bound import BoundedScores
 from agenteval_collector.sessions.window import AnswerWindow, Place
 from otel_agenteval.finding import Seen
 from otel_agenteval.internal.lru import LruMap
-from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
-from otel_agenteval.metrics.signals import merge_weights
+from otel_agenteval.metrics.loops import LoopText
+from otel_agenteval.metrics.signals import SIGNAL_NAMES, merge_weights
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation
 

@@ -12,7 +12,7 @@ from typing import Final
 from agenteval_collector.model.judge_jobs import PENDING_TRACES
 from agenteval_collector.sessions.session import Session
 from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores
-from otel_agenteval.metrics import SIGNAL_NAMES
+from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import (
     Evaluation,

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from agenteval_collector.model.sessions import Signals
 from otel_agenteval.internal.checked import dataclass
-from otel_agenteval.metrics import SIGNAL_NAMES, MetricResult, SavedScores, SessionScores
+from otel_agenteval.metrics import MetricResult
+from otel_agenteval.metrics.session import SavedScores, SessionScores
+from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.outcome import Score, Status
 
 UNJUDGED: Final = (Status.PENDING, Status.OVER_BUDGET, Status.FAILED)

@@ -30,7 +30,7 @@ from agenteval_collector.stores.schema import (
     traces,
 )
 from otel_agenteval.finding import Severity
-from otel_agenteval.metrics import Clusters
+from otel_agenteval.metrics.wilson import Clusters
 from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
 
 ALL: Final = ""

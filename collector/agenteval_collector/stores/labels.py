@@ -12,7 +12,7 @@ from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import FieldMap
 from agenteval_collector.stores.schema import labels, outcomes, own, sessions, traces
-from otel_agenteval.metrics import LabelledScore
+from otel_agenteval.metrics.agreement import LabelledScore
 from otel_agenteval.outcome import Status, SubjectKind
 
 NEWEST = 2000

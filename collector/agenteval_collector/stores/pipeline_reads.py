@@ -24,7 +24,7 @@ from agenteval_collector.stores.schema import (
     traces,
 )
 from agenteval_collector.stores.trace_json import finished_turns, says_the_same
-from otel_agenteval.metrics import SIGNAL_NAMES
+from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Status, SubjectKind
 
 NEWEST: Final = 8

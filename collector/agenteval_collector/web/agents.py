@@ -11,7 +11,7 @@ from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.runtime.errors import NotFound
 from agenteval_collector.web.charts import Spark, Unit, charts_of, evaluators, main_evaluator, spark
 from agenteval_collector.web.site import SLOW_REFRESH_SECONDS, Site, page_links
-from otel_agenteval.metrics import difference_interval
+from otel_agenteval.metrics.wilson import difference_interval
 
 SHOWN: Final = 5
 """Problems and sessions of an agent that its page shows."""

@@ -40,7 +40,7 @@ from agenteval_collector.wiring.ports import ExpectedTools
 from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.run_attributes import RunNaming
-from otel_agenteval.metrics import SIGNAL_NAMES
+from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.model import Trace
 
 EVALUATED_WITHIN = 1.0

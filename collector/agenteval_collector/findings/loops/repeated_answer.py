@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from agenteval_collector.model.turn_summary import TurnSummary
-from otel_agenteval.metrics import loop_score
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW as WINDOW
+from otel_agenteval.metrics.loops import loop_score
 
 THRESHOLD: Final = 0.5
 """The `loop_detection` score below which an answer restates another one."""

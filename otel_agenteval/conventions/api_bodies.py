@@ -6,26 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import (
-    decode_arguments,
     decode_messages,
     decode_structure,
-    decode_text,
     is_cut,
     known_text,
     object_in,
     objects_in,
-    texts_of,
 )
 from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.messages import (
     ASSISTANT,
     SYSTEM,
-    TOOL,
     USER,
     ChatMessage,
     Item,
-    ToolRequest,
-    ToolResponse,
     read_message,
 )
 from otel_agenteval.model import Json, Usage
@@ -114,25 +108,6 @@ def _reply(body: Json) -> list[Item]:
 
 def _said(value: Json, role: str) -> list[Item]:
     if isinstance(value, list | dict):
-        return [_item(each) for each in (value if isinstance(value, list) else [value])]
+        return [*value] if isinstance(value, list) else [value]
     text = known_text(value)
     return [ChatMessage(role=role, texts=[text])] if text else []
-
-
-def _item(value: Json) -> Item:
-    """Return an item of the Responses API as a message. Other values stay as they are."""
-    if not isinstance(value, dict) or "role" in value:
-        return value
-    call_id = known_text(value.get("call_id"))
-    match value.get("type"):
-        case "function_call" if name := known_text(value.get("name")):
-            asked = ToolRequest(name=name, arguments=decode_arguments(value.get("arguments")), call_id=call_id)
-            return ChatMessage(role=ASSISTANT, requests=[asked])
-        case "function_call_output":
-            told = ToolResponse(result=decode_text(value.get("output")), call_id=call_id)
-            return ChatMessage(role=TOOL, responses=[told])
-        case "reasoning":
-            return ChatMessage(
-                role=ASSISTANT, reasoning=texts_of(value.get("summary")) or texts_of(value.get("content"))
-            )
-    return value

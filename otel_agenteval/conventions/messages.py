@@ -1,7 +1,8 @@
 """Messages between user, model and tools, in the terms of the GenAI conventions. Every dialect reads content into them.
 
 The forms that are read: the GenAI message JSON (`role`, `parts`), that of the chat APIs (`content`, `tool_calls`),
-LangChain's serialisations of either, Haystack's objects, and the typeless parts of Bedrock's and Gemini's APIs.
+items of the Responses API, LangChain's serialisations of either, Haystack's objects, and the typeless parts of
+Bedrock's and Gemini's APIs.
 """
 
 import re
@@ -15,6 +16,7 @@ from otel_agenteval.conventions.decoding import (
     decode_text,
     first_text,
     known_text,
+    texts_of,
 )
 from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import Json
@@ -37,6 +39,8 @@ _ROLES = {
     "function": TOOL,
     "developer": SYSTEM,
 }
+# Items of the Responses API that are calls, results and thoughts, and so have no role.
+_ITEMS = {"function_call": ASSISTANT, "function_call_output": TOOL, "reasoning": ASSISTANT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,10 @@ def read_message(value: Json) -> ChatMessage | None:
     role = fields.get("role") or fields.get("type")
     if not isinstance(role, str):
         return None
+    if role in _ITEMS:
+        message = ChatMessage(role=_ITEMS[role])
+        _read_part(message, fields)
+        return message
     message = ChatMessage(role=_ROLES.get(role, role), finish_reason=known_text(fields.get("finish_reason")))
     for key in ("parts", "content"):
         if (parts := fields.get(key)) is not None:
@@ -187,12 +195,14 @@ def _read_part(message: ChatMessage, part: Mapping[str, Json]) -> None:
             else:
                 message.has_more = True
         case "reasoning" | "thinking":
-            message.reasoning += filter(None, [first_text(part, "content", "thinking", "text")])
+            text = first_text(part, "content", "thinking", "text")
+            message.reasoning += [text] if text else texts_of(part.get("summary")) or texts_of(part.get("content"))
         case "tool_call" | "tool_use" | "function_call":
             _read_request(message, part)
-        case "tool_call_response" | "tool_result":
-            result = next((part[key] for key in ("response", "result", "content") if key in part), None)
-            _add_response(message, result, first_text(part, "id", "tool_use_id"), part.get("is_error") is True)
+        case "tool_call_response" | "tool_result" | "function_call_output":
+            result = next((part[key] for key in ("response", "result", "content", "output") if key in part), None)
+            call_id = first_text(part, "call_id", "id", "tool_use_id")
+            _add_response(message, result, call_id, part.get("is_error") is True)
         case _:
             message.has_more = True
 

@@ -6,7 +6,6 @@ It speaks the GenAI conventions, but records a reply without text as a text part
 from collections.abc import Sequence
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.api_bodies import response
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, read_message
@@ -58,8 +57,6 @@ def _object(text: str) -> ChatMessage | None:
     """Return the message that a `repr` describes, or the item of the Responses API as a message; None for anything
     else."""
     try:
-        value = decode_repr(text)
+        return read_message(decode_repr(text))
     except ValueError:
         return None
-    item = next(iter(response(value)), None)
-    return item if isinstance(item, ChatMessage) else read_message(item)

@@ -1,8 +1,8 @@
 """Messages between user, model and tools, in the terms of the GenAI conventions. Every dialect reads content into them.
 
 The forms that are read: the GenAI message JSON (`role`, `parts`), that of the chat APIs (`content`, `tool_calls`),
-items of the Responses API, LangChain's serialisations of either, Haystack's objects, and the typeless parts of
-Bedrock's and Gemini's APIs.
+items of the Responses API, LangChain's serialisations of either, Haystack's objects, the parts of Vercel's AI SDK, and
+the typeless parts of Bedrock's and Gemini's APIs.
 """
 
 import re
@@ -27,7 +27,7 @@ _STRUCTURE = re.compile(r'[\s"]*(?:\[\s*\{|\{)')
 _CALLS = ("toolUse", "function_call", "functionCall")
 _RESULTS = ("toolResult", "function_response", "functionResponse")
 _REASONING = "reasoningContent"
-_CALL_IDS = ("call_id", "id", "toolUseId")
+_CALL_IDS = ("call_id", "id", "toolUseId", "toolCallId")
 _ITEM_OF_CALL = "fc_call_"
 _TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, "thought"))
 _KINDS = _TYPELESS | {"type", "text", "content"}
@@ -197,14 +197,22 @@ def _read_part(message: ChatMessage, part: Mapping[str, Json]) -> None:
         case "reasoning" | "thinking":
             text = first_text(part, "content", "thinking", "text")
             message.reasoning += [text] if text else texts_of(part.get("summary")) or texts_of(part.get("content"))
-        case "tool_call" | "tool_use" | "function_call":
+        case "tool_call" | "tool_use" | "function_call" | "tool-call":
             _read_request(message, part)
-        case "tool_call_response" | "tool_result" | "function_call_output":
-            result = next((part[key] for key in ("response", "result", "content", "output") if key in part), None)
-            call_id = first_text(part, "call_id", "id", "tool_use_id")
-            _add_response(message, result, call_id, part.get("is_error") is True)
+        case "tool_call_response" | "tool_result" | "function_call_output" | "tool-result":
+            result, failed = _told_by(part)
+            _add_response(message, result, first_text(part, "call_id", "id", "tool_use_id", "toolCallId"), failed)
         case _:
             message.has_more = True
+
+
+def _told_by(part: Mapping[str, Json]) -> tuple[Json, bool]:
+    """Return the result in a part, and whether it is marked as an error."""
+    result = next((part[key] for key in ("response", "result", "content", "output") if key in part), None)
+    if part["type"] == "tool-result" and isinstance(result, dict) and {"type", "value"} <= result.keys():
+        # Vercel's AI SDK says beside the value what it is: a text, JSON, or an error in one of these forms.
+        return result["value"], str(result["type"]).startswith("error")
+    return result, part.get("is_error") is True
 
 
 def _read_typeless(message: ChatMessage, part: Mapping[str, Json]) -> None:
@@ -232,7 +240,7 @@ def _add_response(message: ChatMessage, result: Json, call_id: str | None, faile
 def _read_request(message: ChatMessage, request: Mapping[str, Json]) -> None:
     function = request.get("function")
     source = function if isinstance(function, dict) else request
-    if name := known_text(source.get("name")):
+    if name := first_text(source, "name", "toolName"):
         arguments = next((source[key] for key in ("arguments", "input", "args") if key in source), None)
         call_id = first_text(request, *_CALL_IDS)
         # Traceloop records the id of the item in the Responses API. Gateways make it of the call's own id, and results

@@ -118,38 +118,14 @@ def _sent(recorded: Json) -> Sequence[Item]:
     """Decode `{"system", "prompt"}`, `{"system", "messages"}` or a list of messages."""
     value = api_bodies.decoded(recorded)
     if not isinstance(value, dict):
-        return [_message(item) for item in value] if isinstance(value, list) else []
+        return value if isinstance(value, list) else []
     said: list[Item] = []
     if system := known_text(value.get("system")):
         said.append(ChatMessage(role=SYSTEM, texts=[system]))
     if prompt := known_text(value.get("prompt")):
         said.append(ChatMessage(role=USER, texts=[prompt]))
     messages = value.get("messages", value.get("prompt"))
-    return said + [_message(item) for item in (messages if isinstance(messages, list) else ())]
-
-
-def _message(item: Json) -> Item:
-    """Return a message with its parts in the terms of the GenAI conventions."""
-    if not isinstance(item, dict) or not isinstance(parts := item.get("content"), list):
-        return item
-    return {**item, "content": [_part(part) for part in parts]}
-
-
-def _part(part: Json) -> Json:
-    if not isinstance(part, dict):
-        return part
-    call = {"id": part.get("toolCallId"), "name": part.get("toolName")}
-    match part.get("type"):
-        case "tool-call":
-            return {"type": "tool_call", **call, "arguments": part.get("input", part.get("args"))}
-        case "tool-result":
-            output = part.get("output", part.get("result"))
-            failed = False
-            if isinstance(output, dict) and {"type", "value"} <= output.keys():
-                failed = str(output["type"]).startswith("error")
-                output = output["value"]
-            return {"type": "tool_call_response", **call, "response": output, "is_error": failed}
-    return part
+    return said + (messages if isinstance(messages, list) else [])
 
 
 def _said(attributes: Mapping[str, Json]) -> Json:
@@ -160,7 +136,7 @@ def _said(attributes: Mapping[str, Json]) -> Json:
 def _reply(attributes: Mapping[str, Json]) -> Item:
     calls = api_bodies.decoded(attributes.get(_CALLS))
     # An empty list says that no tool was requested. None says that it is not known.
-    parts = [_part({**call, "type": "tool-call"}) for call in objects_in(calls)] if isinstance(calls, list) else None
+    parts: Json = [{**call, "type": "tool-call"} for call in objects_in(calls)] if isinstance(calls, list) else None
     reasoning = _reasoning(attributes.get(_REASONING))
     return read_message(
         {"role": ASSISTANT, "content": _said(attributes), "parts": parts, "reasoning_content": reasoning}

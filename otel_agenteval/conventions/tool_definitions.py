@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
-from otel_agenteval.conventions.decoding import decode_remains, decode_structure, is_cut, known_text
+from otel_agenteval.conventions.decoding import decode_remains, decode_structure, is_cut, known_text, object_in
 from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.messages import ToolRequest
 from otel_agenteval.conventions.steering import is_steering
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import Json, Tool, ToolCall
+
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
 
 
 def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agents: Sequence[str]) -> tuple[Tool, ...]:
@@ -65,12 +67,9 @@ def _defined(recorded: Json) -> list[Tool]:
     definitions = value if isinstance(value, list) else [value]
     tools = []
     for definition in definitions[: len(definitions) - is_cut(recorded)]:
-        schema = decode_structure(definition)
-        if not isinstance(schema, dict):
-            continue
-        function = schema.get("function")
-        fields = function if isinstance(function, dict) else schema
+        schema = object_in(decode_structure(definition))
+        fields = object_in(schema.get("function")) or schema
         if name := known_text(fields.get("name")):
-            parameters = decode_structure(fields.get("parameters", fields.get("input_schema")))
+            parameters = next((decode_structure(fields[key]) for key in _SCHEMAS if key in fields), None)
             tools.append(Tool(name=name, description=known_text(fields.get("description")), parameters=parameters))
     return tools

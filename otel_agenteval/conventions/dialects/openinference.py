@@ -298,14 +298,7 @@ def _plain(item: Json) -> Json:
 def _function_result(recorded: Json) -> Json:
     """Return the message part for a function's result, which AutoGen records beside its message."""
     result = object_in(decode_structure(recorded))
-    if "content" not in result:
-        return None
-    return {
-        "type": "tool_call_response",
-        "id": result.get("call_id"),
-        "response": result["content"],
-        "is_error": result.get("is_error"),
-    }
+    return {**result, "type": "tool_call_response"} if "content" in result else None
 
 
 def _said(attributes: Mapping[str, Json], key: str) -> Content | None:

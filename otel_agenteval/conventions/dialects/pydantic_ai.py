@@ -85,7 +85,7 @@ def _read_model(attributes: Mapping[str, Json]) -> SpanFacts:
         return facts
     offered, answering = (objects_in(parameters.get(key)) for key in ("function_tools", "output_tools"))
     if semconv.GEN_AI_TOOL_DEFINITIONS not in attributes:
-        facts.tool_definitions = [{**tool, "parameters": tool.get("parameters_json_schema")} for tool in offered]
+        facts.tool_definitions = [*offered]
     facts.answer_tools = tuple(name for tool in answering if (name := known_text(tool.get("name"))))
     return facts
 

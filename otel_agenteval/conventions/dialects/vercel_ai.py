@@ -94,7 +94,7 @@ def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     if any(attributes.get(key) is not None for key in (_TEXT, _OBJECT, _CALLS, _REASONING)):
         facts.output = Content(lambda: [_reply(attributes)])
         facts.cut = is_cut(attributes.get(_CALLS))
-    facts.tool_definitions = _definitions(attributes.get(_TOOLS))
+    facts.tool_definitions = attributes.get(_TOOLS)
     facts.model = first_text(attributes, *_MODEL_NAMES)
     facts.response_id = known_text(attributes.get(_RESPONSE_ID))
     facts.finish_reason = known_text(attributes.get(_FINISH_REASON))
@@ -149,16 +149,3 @@ def _reasoning(value: Json) -> str | None:
     if not isinstance(parts, list):
         return known_text(value)
     return "\n".join(texts_of(parts)) or None
-
-
-def _definitions(recorded: Json) -> Json:
-    """Return the definitions of tools, with their schemas under the usual name."""
-    if not isinstance(recorded, list):
-        return None
-    definitions: list[Json] = []
-    for each in recorded:
-        tool = decode_structure(each)
-        definitions.append(
-            {"parameters": tool["inputSchema"], **tool} if isinstance(tool, dict) and "inputSchema" in tool else tool
-        )
-    return definitions

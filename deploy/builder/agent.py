@@ -6,7 +6,19 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 from deploy.builder.frame import AGENT as UID
 from deploy.builder.frame import Row, choice, environments, framed, problems_of, sessions_of, tenants
 from deploy.builder.panels import DATA, ORANGE, Column, Query, stat, table, trend
-from deploy.builder.promql import AGENT, CHOSEN, EVALUATOR, VERSION, Series, fact, grown, label, quantile, rate, share
+from deploy.builder.promql import (
+    AGENT,
+    CHOSEN,
+    EVALUATOR,
+    VERSION,
+    Series,
+    grown,
+    label,
+    quantile,
+    rate,
+    share,
+    shared_gauge,
+)
 from deploy.builder.shared import NORMAL, OPEN, burnt, coverage, error_share, errors_now, errors_over_time, evidence
 
 _ENVIRONMENT = 'deployment_environment_name=~"$environment"'
@@ -56,14 +68,14 @@ def _wrong() -> Row:
             "Open problems",
             "Failures of severity error that recur and are neither resolved nor muted, of all versions and "
             "environments.",
-            f"sum({fact(_series_of_agent('agenteval_problems', *OPEN), 'agenteval_problem_state')})",
+            f"sum({shared_gauge(_series_of_agent('agenteval_problems', *OPEN), 'agenteval_problem_state')})",
             steps=((1, ORANGE),),
             links=_PAGES,
         ),
         stat(
             "Active sessions",
             "Sessions that may still get traces, of all versions and environments.",
-            f"sum({fact(_sessions('active'), 'service_name')})",
+            f"sum({shared_gauge(_sessions('active'), 'service_name')})",
             links=_PAGES,
         ),
         stat(
@@ -121,7 +133,7 @@ def _versions() -> Row:
             labels={VERSION: "Version"},
         ),
         evidence(
-            fact(_by_version("agenteval_regression"), VERSION, EVALUATOR, "agenteval_finding_kind"),
+            shared_gauge(_by_version("agenteval_regression"), VERSION, EVALUATOR, "agenteval_finding_kind"),
             _BY_VERSION,
             _PAGES,
         ),
@@ -129,7 +141,7 @@ def _versions() -> Row:
             "Reliability over repeated runs",
             "R and its four parts, from 0 to 1. Needs runs with a task id.",
             Query(
-                fact(
+                shared_gauge(
                     _by_version("agenteval_reliability", 'agenteval_reliability_metric=~"R|R_con|R_pred|R_rob|R_saf"'),
                     VERSION,
                     "agenteval_reliability_metric",
@@ -149,9 +161,9 @@ def _quality() -> Row:
             "Rate of passing, with its interval",
             "By evaluator and version. low and high bound the 95 % interval, which takes 20 labels by people. Without "
             "it the rate is the judge's own word.",
-            Query(fact(_by_version("agenteval_pass_rate"), *told_apart), legend),
-            Query(fact(_by_version("agenteval_pass_rate_low"), *told_apart), f"{legend}, low"),
-            Query(fact(_by_version("agenteval_pass_rate_high"), *told_apart), f"{legend}, high"),
+            Query(shared_gauge(_by_version("agenteval_pass_rate"), *told_apart), legend),
+            Query(shared_gauge(_by_version("agenteval_pass_rate_low"), *told_apart), f"{legend}, low"),
+            Query(shared_gauge(_by_version("agenteval_pass_rate_high"), *told_apart), f"{legend}, high"),
             unit="percentunit",
             largest=1,
             links=_PAGES,
@@ -174,8 +186,8 @@ def _quality() -> Row:
             "Low sessions",
             "Active sessions, drawn at random for the judge, that are below the threshold of a session score, and how "
             "many of them chance explains. The alert AgentSessionsLow fires above that.",
-            Query(fact(_sessions("low"), EVALUATOR, "service_name"), label(EVALUATOR)),
-            Query(fact(_sessions("low_limit"), EVALUATOR, "service_name"), f"{label(EVALUATOR)}: by chance"),
+            Query(shared_gauge(_sessions("low"), EVALUATOR, "service_name"), label(EVALUATOR)),
+            Query(shared_gauge(_sessions("low_limit"), EVALUATOR, "service_name"), f"{label(EVALUATOR)}: by chance"),
             links=_PAGES,
             width=8,
         ),

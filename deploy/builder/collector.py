@@ -4,7 +4,7 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 from deploy.builder.frame import COLLECTOR, Row, choice, framed, tenants
 from deploy.builder.panels import ORANGE, RED, Query, stat, trend
-from deploy.builder.promql import CHOSEN, EVALUATOR, TENANT, Series, fact, grown, label, quantile, rate, share
+from deploy.builder.promql import CHOSEN, EVALUATOR, TENANT, Series, grown, label, quantile, rate, share, shared_gauge
 
 _own = Series('instance=~"$instance"', CHOSEN)
 _MODEL = "gen_ai_request_model"
@@ -58,7 +58,7 @@ def _running() -> Row:
         stat(
             "Judge has drifted",
             "Evaluators whose judge says something else than before of the same traces.",
-            f"sum({fact(_own('agenteval_judge_drift'), EVALUATOR)})",
+            f"sum({shared_gauge(_own('agenteval_judge_drift'), EVALUATOR)})",
             nothing="not known",
             steps=((1, ORANGE),),
         ),

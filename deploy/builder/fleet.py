@@ -4,7 +4,19 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 from deploy.builder.frame import FLEET, Row, dashboard_of, environments, framed, problems_of, sessions_of, tenants
 from deploy.builder.panels import ORANGE, Column, Query, stat, table, trend
-from deploy.builder.promql import AGENT, CHOSEN, EVALUATOR, TENANT, VERSION, Series, fact, grown, label, quantile, rate
+from deploy.builder.promql import (
+    AGENT,
+    CHOSEN,
+    EVALUATOR,
+    TENANT,
+    VERSION,
+    Series,
+    grown,
+    label,
+    quantile,
+    rate,
+    shared_gauge,
+)
 from deploy.builder.shared import NORMAL, OPEN, burnt, coverage, error_share, errors_now, errors_over_time, evidence
 
 _chosen = Series(CHOSEN)
@@ -16,7 +28,7 @@ _TRACES = _named("agenteval_traces_total")
 _LOOPS = _named("agenteval_loops_total")
 _TURNS = _named("agenteval_agent_turn_duration_seconds_bucket")
 _ALERTS = _chosen("ALERTS", 'alertstate="firing"', f'{AGENT}!=""')
-_OPEN = fact(_chosen("agenteval_problems", *OPEN), AGENT, "agenteval_problem_state")
+_OPEN = shared_gauge(_chosen("agenteval_problems", *OPEN), AGENT, "agenteval_problem_state")
 _LINE = (
     dashboard_of(f"__field.labels.{AGENT}", f"__field.labels.{TENANT}"),
     problems_of(f"__field.labels.{AGENT}"),
@@ -112,7 +124,7 @@ def _agents() -> Row:
 def _versions() -> Row:
     return "Since which version?", (
         evidence(
-            fact(_chosen("agenteval_regression"), AGENT, VERSION, EVALUATOR, "agenteval_finding_kind"),
+            shared_gauge(_chosen("agenteval_regression"), AGENT, VERSION, EVALUATOR, "agenteval_finding_kind"),
             label(AGENT, VERSION),
             _LINE,
         ),

@@ -39,9 +39,9 @@ def rate(selector: str, *by: str) -> str:
     return _summed(f"rate({selector}[$__rate_interval])", by)
 
 
-def fact(selector: str, *by: str) -> str:
-    """Return a gauge of what is so for all processes that share the work: one of them shows it, and for a moment
-    two, where another one takes over. `by` are the labels that tell facts apart."""
+def shared_gauge(selector: str, *by: str) -> str:
+    """Return a gauge that is the same for all processes that share the work: one of them shows it, and for a moment
+    two, where another one takes over. `by` are the labels that tell such gauges apart."""
     return f"max by ({', '.join((*by, TENANT))}) ({selector})"
 
 

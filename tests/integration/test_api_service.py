@@ -38,7 +38,7 @@ THREADS = 4
 
 @contextmanager
 def serve(service: EvaluationService) -> Iterator[EvaluationServiceStub]:
-    server = grpc.server(futures.ThreadPoolExecutor(THREADS), interceptors=[door(SCOPES, places=THREADS)])
+    server = grpc.server(futures.ThreadPoolExecutor(THREADS), interceptors=[door(SCOPES, slots=THREADS)])
     add_EvaluationServiceServicer_to_server(service, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

@@ -85,7 +85,7 @@ def test_without_keys_everybody_is_anonymous(said: Held) -> None:
 
 
 def test_where_all_places_are_taken_calls_are_told_to_come_back_and_health_is_answered(said: Held) -> None:
-    with served(door(SCOPES, places=3), said) as channel:
+    with served(door(SCOPES, slots=3), said) as channel:
         under_way = [asked(channel), asked(channel)]
         eventually(lambda: said.calls == 2)
         refused = asked(channel)
@@ -110,7 +110,7 @@ def test_a_call_whose_request_does_not_come_gives_its_place_to_the_next(
 
     said.set()
     # Labelling is in the audit log, which shows that the call has its place.
-    with served(door({METHOD: (Scope.LABEL,)}, places=1, clock=clock), said) as channel:
+    with served(door({METHOD: (Scope.LABEL,)}, slots=1, clock=clock), said) as channel:
         silent = channel.stream_unary(METHOD).future(nothing(), timeout=60)
         eventually(lambda: '"allowed"' in caplog.text)
         assert code(asked(channel)) is grpc.StatusCode.RESOURCE_EXHAUSTED

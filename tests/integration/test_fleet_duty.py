@@ -1,4 +1,5 @@
-"""What one of several processes does for all: it shows facts, pushes events, deletes; and who may use its schema."""
+"""What one of several processes does for all: it shows shared gauges, pushes events, deletes; and who may use its
+schema."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ from tests.support.running_collector import RunningCollector
 
 pytestmark = pytest.mark.distributed
 
-FACTS = ("agenteval_sessions_active", "agenteval_problems", "agenteval_agent_pass_rate", "agenteval_reliability")
+SHARED = ("agenteval_sessions_active", "agenteval_problems", "agenteval_agent_pass_rate", "agenteval_reliability")
 TRACES = 24
 
 
@@ -39,7 +39,7 @@ def test_counters_add_up_and_facts_are_shown_once(start_role: Start) -> None:
     eventually(lambda: active(server) == 8, within=30)
     for each in (receiver, *evaluators):
         shown = each.get("/metrics")
-        assert not [fact for fact in FACTS if fact in shown]
+        assert not [gauge for gauge in SHARED if gauge in shown]
 
 
 def test_the_lag_of_each_partition_is_shown_where_it_is_read(start_role: Start) -> None:

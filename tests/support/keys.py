@@ -22,9 +22,9 @@ def ring_of(*keys: str | dict[str, Any]) -> KeyRing:
 
 
 def door(
-    scopes: Scopes, *keys: str | dict[str, Any], places: int = 8, health: str | None = None, clock: Clock | None = None
+    scopes: Scopes, *keys: str | dict[str, Any], slots: int = 8, health: str | None = None, clock: Clock | None = None
 ) -> Door:
     """The door of a gRPC server for the holders of these keys; for everybody where there are none."""
     clock = clock or ManualClock()
-    messages = GrpcMessages(places, MIB, clock)
-    return Door(ring_of(*keys), scopes, Audit(clock), places=Shares(places), messages=messages, health=lambda: health)
+    messages = GrpcMessages(slots, MIB, clock)
+    return Door(ring_of(*keys), scopes, Audit(clock), slots=Shares(slots), messages=messages, health=lambda: health)

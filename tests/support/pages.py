@@ -43,7 +43,7 @@ def app_of(
     )
     audit = Audit(clock or SystemClock())
     made = app.make_app(
-        of_tenant, health=health, threads=threads, ring=ring, audit=audit, places=Shares(100), loopback=loopback
+        of_tenant, health=health, threads=threads, ring=ring, audit=audit, slots=Shares(100), loopback=loopback
     )
     made.state.threads, made.state.routes = threads, [*made.routes, *of_tenant.routes]
     return made

@@ -59,14 +59,14 @@ class AccessControl:
 
     The key comes as `Authorization: Bearer KEY`, or as the password of Basic authentication with any user name: that is
     how a browser can ask its user for it. Without a key, the client certificate decides. `needs` maps a request's
-    method to a scope. Paths in `open_paths` need no key and have no caller. Callers share the `places` for requests
+    method to a scope. Paths in `open_paths` need no key and have no caller. Callers share the `slots` for requests
     under way.
     """
 
     app: ASGIApp
     ring: KeyRing
     audit: Audit
-    places: Shares
+    slots: Shares
     needs: Callable[[str], Scope] = scope_of
     open_paths: Sequence[str] = ()
 
@@ -87,7 +87,7 @@ class AccessControl:
             message = f"the key {caller.name!r} does not have the scope {needed}"
             self.audit.refused(caller, action, peer, message)
             await error_response(403, "forbidden", message)(scope, receive, send)
-        elif not self.places.take(who := sharer_of(caller, host)):
+        elif not self.slots.take(who := sharer_of(caller, host)):
             message = "as many of your requests are under way as may be; try again in a second"
             self.audit.refused(caller, action, peer, message)
             await error_response(429, "overloaded", message, {"Retry-After": "1"})(scope, receive, send)
@@ -98,7 +98,7 @@ class AccessControl:
                 scope.setdefault("state", {})["caller"] = caller
                 await self.app(scope, receive, send)
             finally:
-                self.places.give_back(who)
+                self.slots.give_back(who)
 
     def _caller(self, scope: ASGIScope) -> Caller | None:
         key = _credential(Headers(scope=scope).get("authorization", ""))

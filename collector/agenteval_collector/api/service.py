@@ -94,8 +94,8 @@ def _listing(
 class EvaluationService(EvaluationServiceServicer):
     """The servicer for a synchronous `grpc.server`.
 
-    A watcher occupies a thread of the server's pool and a place of `watchers` for as long as it watches. Without a free
-    place for its caller it gets RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
+    A watcher occupies a thread of the server's pool and a slot of `watchers` for as long as it watches. Without a free
+    slot for its caller it gets RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
     """
 
     def __init__(self, queries: Queries, reports: Reports, feed: Feed, watchers: Shares) -> None:

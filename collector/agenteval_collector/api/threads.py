@@ -16,8 +16,8 @@ ANSWER_WITHIN = 5.0
 class BoundedThreads:
     """Runs calls in `threads` threads. At most `waiting` further calls wait; others are refused.
 
-    Callers share these places. A call that takes longer than `timeout` seconds is answered with an error. Its thread
-    cannot be stopped and keeps its place until it returns, so abandoned calls never add up to more threads. `refused`
+    Callers share these slots. A call that takes longer than `timeout` seconds is answered with an error. Its thread
+    cannot be stopped and keeps its slot until it returns, so abandoned calls never add up to more threads. `refused`
     and `timed_out` count both cases.
     """
 
@@ -25,22 +25,22 @@ class BoundedThreads:
         self.refused = 0
         self.timed_out = 0
         self._timeout = timeout
-        self._places = Shares(threads + waiting)
+        self._slots = Shares(threads + waiting)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return what `call()` returns. Raises Overloaded, Unavailable after the timeout, or what `call` raises."""
         who = SHARER.get()
-        if not self._places.take(who):
+        if not self._slots.take(who):
             self.refused += 1
             raise Overloaded("too many requests are waiting; ask again in a second")
         try:
             future = self._pool.submit(call)
         except RuntimeError as error:
-            self._places.give_back(who)
+            self._slots.give_back(who)
             raise Unavailable("the collector is stopping") from error
-        # Give the place back when the call returns, not when its caller gives up: until then the thread is occupied.
-        future.add_done_callback(lambda _: self._places.give_back(who))
+        # Give the slot back when the call returns, not when its caller gives up: until then the thread is occupied.
+        future.add_done_callback(lambda _: self._slots.give_back(who))
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)
         except TimeoutError as error:

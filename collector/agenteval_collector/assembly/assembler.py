@@ -30,7 +30,14 @@ from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.logged_requests import ARRIVAL_BYTES, DECODED, Arrival, LoggedRequest, LogLag, place_of
+from agenteval_collector.model.logged_requests import (
+    ARRIVAL_BYTES,
+    DECODED,
+    Arrival,
+    LoggedRequest,
+    LogLag,
+    split_offset,
+)
 from agenteval_collector.runtime.clock import Clock
 
 GOES_ON_AGAIN = 1.0
@@ -106,7 +113,7 @@ class Assembler:
                         self._telemetry.count(Counted.LATE)
                     if isinstance(item, Span):
                         arrivals.append(Arrival(item, origin))
-            self._next[place_of(request.offset)[0]] = request.offset + 1
+            self._next[split_offset(request.offset)[0]] = request.offset + 1
             self._newest_received = max(self._newest_received, request.received_at)
         if known:
             self._closed.trim()
@@ -194,7 +201,7 @@ class Assembler:
 
     def begin_at(self, checkpoint: int) -> None:
         """Begin at offset `checkpoint`: an earlier process has scored everything below it."""
-        self._next[place_of(checkpoint)[0]] = checkpoint
+        self._next[split_offset(checkpoint)[0]] = checkpoint
 
     @property
     def last_offset(self) -> int:
@@ -208,7 +215,7 @@ class Assembler:
     def forget_partition(self, partition: int) -> None:
         """Forget all traces that came in a partition of the log: another process assembles them now."""
         self._next.pop(partition, None)
-        of_partition = (each for each in self._pending() if place_of(each.unscored_from.offset)[0] == partition)
+        of_partition = (each for each in self._pending() if split_offset(each.unscored_from.offset)[0] == partition)
         self.forget([each.trace_id.hex() for each in of_partition])
         self._closed.trim(0)
 
@@ -381,7 +388,7 @@ class Assembler:
         request."""
         below = dict(self._next)
         for position in unscored:
-            partition, _ = place_of(position.offset)
+            partition, _ = split_offset(position.offset)
             below[partition] = min(below.get(partition, position.offset), position.offset)
         return below
 

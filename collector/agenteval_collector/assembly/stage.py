@@ -9,7 +9,7 @@ from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.ports import AssemblyStore, Memory, ReplayableLog, ReportedSpans, TraceTaker
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.logged_requests import LoggedRequest, place_of
+from agenteval_collector.model.logged_requests import LoggedRequest, split_offset
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand, without_errands
@@ -100,7 +100,7 @@ class AssemblyStage(Component):
         """Start: first assemble the log again from the checkpoint on, then the requests that it hands over. Call this
         before the log starts."""
         checkpoint = self._store.checkpoint()
-        self._checkpoints[place_of(checkpoint)[0]] = checkpoint
+        self._checkpoints[split_offset(checkpoint)[0]] = checkpoint
         self._assembler.begin_at(checkpoint)
         # The log hands over everything behind this offset.
         self._replay_to = self._log.last_offset()

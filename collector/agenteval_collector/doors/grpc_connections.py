@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 LOOK_EVERY: Final = 0.2
 """Seconds between two looks."""
 ONE_SHARE: Final = 3 / 4
-"""Share of all connections that one address may have, as one caller may have of the places."""
+"""Share of all connections that one address may have, as one caller may have of the slots."""
 KNOWN: Final = 16_384
 """Connections of callers that are remembered, the newest."""
 _FOLDER: Final = "/proc/self/fd"
@@ -46,7 +46,7 @@ class KnownPeers:
         """Remember a connection by gRPC's name for its other end: `ipv4:10.0.0.1:4711`, `ipv6:%5B::1%5D:4711`."""
         self._known.put(peer, True)
 
-    def places(self) -> set[PeerAddress]:
+    def peers(self) -> set[PeerAddress]:
         """Return the other ends of all remembered connections."""
         named = (unquote(peer).partition(":")[2].rpartition(":") for peer, _ in self._known.items())
         return {PeerAddress(address.strip("[]"), int(port)) for address, _, port in named if port.isdecimal()}
@@ -83,15 +83,15 @@ class GrpcConnections(Poller):
         """End the connections that are too many; return their number."""
         ended = 0
         if self._peers is not None and self._is_short():
-            known = self._peers.places()
-            for descriptor, place in self._connections():
-                if place not in known:
-                    ended += self._end(descriptor, place.address, "strangers' connections end while memory is short")
+            known = self._peers.peers()
+            for descriptor, peer in self._connections():
+                if peer not in known:
+                    ended += self._end(descriptor, peer.address, "strangers' connections end while memory is short")
         # A process with few descriptors has few connections: then none has to be looked at.
         if len(os.listdir(_FOLDER)) > self._most:
             by_address: dict[str, list[int]] = defaultdict(list)
-            for descriptor, place in self._connections():
-                by_address[place.address].append(descriptor)
+            for descriptor, peer in self._connections():
+                by_address[peer.address].append(descriptor)
             for address, descriptors in by_address.items():
                 for descriptor in sorted(descriptors)[self._most :]:
                     ended += self._end(descriptor, address, f"one address has {self._most} connections at most")
@@ -101,10 +101,10 @@ class GrpcConnections(Poller):
         """Yield the descriptor and the other end of each connection to the port."""
         for name in os.listdir(_FOLDER):
             with suppress(OSError):  # It is closed by now, or is no socket.
-                if os.readlink(f"{_FOLDER}/{name}").startswith("socket:") and (place := self._place(int(name))):
-                    yield int(name), place
+                if os.readlink(f"{_FOLDER}/{name}").startswith("socket:") and (peer := self._peer(int(name))):
+                    yield int(name), peer
 
-    def _place(self, descriptor: int) -> PeerAddress | None:
+    def _peer(self, descriptor: int) -> PeerAddress | None:
         with socket.socket(fileno=os.dup(descriptor)) as connection:
             if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.getsockname()[1] != self._port:
                 return None
@@ -115,7 +115,7 @@ class GrpcConnections(Poller):
         """End a connection, and return 1. Return 0 where it has ended by itself: its descriptor may be reused by
         then."""
         with suppress(OSError):
-            if self._place(descriptor) is not None:
+            if self._peer(descriptor) is not None:
                 with socket.socket(fileno=os.dup(descriptor)) as connection:
                     connection.shutdown(socket.SHUT_RDWR)
                 if not self._told.get(address):

@@ -1,4 +1,4 @@
-"""The door of the gRPC port: finds the caller of each call before a place is given, or anything of its request is read.
+"""The door of the gRPC port: finds the caller of each call before a slot is given, or anything of its request is read.
 
 The methods take one request. gRPC would read it before it calls the method, in a thread, however long that takes. So
 each method is served as one that takes a stream, which reads when it is told to.
@@ -45,15 +45,15 @@ def caller_of(context: grpc.ServicerContext) -> Caller:
 class Door(grpc.ServerInterceptor):
     """Lets in calls that carry `authorization: Bearer KEY` or come with a client certificate, and have the scope.
 
-    At most `places` calls are under way. Callers share these, and the memory of their `messages`. `health` says why the
-    collector cannot do its work, None where it can. grpc.health.v1 is answered to everybody, also while all places are
+    At most `slots` calls are under way. Callers share these, and the memory of their `messages`. `health` says why the
+    collector cannot do its work, None where it can. grpc.health.v1 is answered to everybody, also while all slots are
     taken.
     """
 
     ring: KeyRing
     scopes: Scopes
     audit: Audit
-    places: Shares
+    slots: Shares
     messages: GrpcMessages
     health: Callable[[], str | None]
     peers: KnownPeers = field(default_factory=KnownPeers, init=False)
@@ -77,11 +77,11 @@ class Door(grpc.ServerInterceptor):
                 return self._refusing(caller, method, refusal)
         if (handler := continuation(handler_call_details)) is None:
             return None
-        place = _CallPlace(self.places, _UNKNOWN if caller in (None, ANONYMOUS) else caller.name)
-        if not place.is_taken:
+        slot = _CallSlot(self.slots, _UNKNOWN if caller in (None, ANONYMOUS) else caller.name)
+        if not slot.is_taken:
             self.messages.make_room()
             return self._refusing(caller, method, _full())
-        return self._guarded(handler, caller, method, place)
+        return self._guarded(handler, caller, method, slot)
 
     def _refusal(self, caller: Caller | None, method: str) -> CollectorError | None:
         """Return why a caller may not call a method; None: it may."""
@@ -95,23 +95,23 @@ class Door(grpc.ServerInterceptor):
     def _scopes_of(self, method: str) -> tuple[Scope, ...]:
         return self.scopes.get(method, (Scope.ADMIN,))
 
-    def _guarded(self, handler: Handler, known: Caller | None, method: str, place: "_CallPlace") -> Handler:
+    def _guarded(self, handler: Handler, known: Caller | None, method: str, slot: "_CallSlot") -> Handler:
         streams = handler.response_streaming
         answer: Any = handler.unary_stream if streams else handler.unary_unary
 
         def called(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:
             # False: the call has ended already, so that the callback would never run.
-            if not context.add_callback(place.give_back):
-                place.give_back()
+            if not context.add_callback(slot.give_back):
+                slot.give_back()
             caller = known or self.ring.by_certificate(_common_name(context))
             refusal = self._refusal(caller, method)
             who = sharer_of(caller, context.peer().rpartition(":")[0]) if caller else _UNKNOWN
-            if refusal is None and not place.pass_on(who):
+            if refusal is None and not slot.pass_on(who):
                 self.messages.make_room()
                 refusal = _full()
             if refusal is not None:
-                # Now, as a client that does not read the refusal must not keep the place.
-                place.give_back()
+                # Now, as a client that does not read the refusal must not keep the slot.
+                slot.give_back()
                 self._refuse(context, caller, method, refusal)
             assert caller is not None
             self.peers.hear(context.peer())
@@ -136,35 +136,35 @@ class Door(grpc.ServerInterceptor):
         return _SERVING if self.health() is None else _NOT_SERVING
 
 
-class _CallPlace:
-    """The place of a call, if there was one left. It counts for `who` at first, and for the call's caller once that one
+class _CallSlot:
+    """The slot of a call, if there was one left. It counts for `who` at first, and for the call's caller once that one
     is known. From any thread."""
 
-    def __init__(self, places: Shares, who: str) -> None:
-        self._places = places
+    def __init__(self, slots: Shares, who: str) -> None:
+        self._slots = slots
         self._who = who
         self._lock = threading.Lock()
-        self.is_taken = places.take(who)
+        self.is_taken = slots.take(who)
 
     def pass_on(self, who: str) -> bool:
-        """Let the place count for another caller from now on. Returns False where that one may have no more; then it is
+        """Let the slot count for another caller from now on. Returns False where that one may have no more; then it is
         given back."""
         with self._lock:
             if self.is_taken and who != self._who:
-                self._places.give_back(self._who)
-                self._who, self.is_taken = who, self._places.take(who)
+                self._slots.give_back(self._who)
+                self._who, self.is_taken = who, self._slots.take(who)
             return self.is_taken
 
     def give_back(self) -> None:
-        """Give the place back, if it is taken."""
+        """Give the slot back, if it is taken."""
         with self._lock:
             if self.is_taken:
                 self.is_taken = False
-                self._places.give_back(self._who)
+                self._slots.give_back(self._who)
 
 
 class _AtOnce(ThreadPoolExecutor):
-    """Runs a call in the thread that submits it. An answer that needs no request takes neither a thread nor a place
+    """Runs a call in the thread that submits it. An answer that needs no request takes neither a thread nor a slot
     so."""
 
     def submit(self, call: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:

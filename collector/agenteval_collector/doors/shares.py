@@ -1,4 +1,4 @@
-"""Share places, threads and memory between callers, so that none of them can take all."""
+"""Share slots, threads and memory between callers, so that none of them can take all."""
 
 import threading
 from collections import Counter

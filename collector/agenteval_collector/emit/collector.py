@@ -131,9 +131,9 @@ class CollectorTelemetry:
         self._show("memory.limit", "By", about, lambda: memory.limit)
 
     def observe_duty(self, is_on_duty: Callable[[], bool]) -> None:
-        """Show whether this process is on duty: of several, one shows facts about all of them."""
+        """Show whether this process is on duty: of several, one shows the shared gauges."""
         about = (
-            "1 where this process shows facts about all processes, pushes events and deletes, else 0: of several "
+            "1 where this process shows the gauges of all processes, pushes events and deletes, else 0: of several "
             "processes one does."
         )
         self._show("on.duty", "", about, lambda: float(is_on_duty()))

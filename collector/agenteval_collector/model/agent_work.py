@@ -43,20 +43,20 @@ def loop_work_of(trace: Trace, findings: Iterable[Finding], usd: Callable[[Model
 
 def _repeated(loop: Finding, steps: Sequence[Step]) -> Sequence[Step]:
     """Return the steps of the agent from the end of the loop's first round to the end of its last one."""
-    places = {step.span_id: place for place, step in enumerate(steps)}
-    told = places.get(loop.span_id or "")
+    positions = {step.span_id: position for position, step in enumerate(steps)}
+    told = positions.get(loop.span_id or "")
     if told is None:
         return ()
     tools = _tools(loop.metadata.get("tools") or loop.metadata.get("tool"))
-    of_loop = [place for place, step in enumerate(steps) if _is_of(step, tools)]
-    first = _first_round(loop, tools, [place for place in of_loop if place <= told], places)
-    others = (place for place, step in enumerate(steps) if place > told and step.kind is StepKind.TOOL)
-    broken = next((place for place in others if not _is_of(steps[place], tools)), len(steps))
-    last = max((place for place in of_loop if place < broken), default=told)
+    of_loop = [position for position, step in enumerate(steps) if _is_of(step, tools)]
+    first = _first_round(loop, tools, [position for position in of_loop if position <= told], positions)
+    others = (position for position, step in enumerate(steps) if position > told and step.kind is StepKind.TOOL)
+    broken = next((position for position in others if not _is_of(steps[position], tools)), len(steps))
+    last = max((position for position in of_loop if position < broken), default=told)
     return [] if first is None else steps[first + 1 : last + 1]
 
 
-def _first_round(loop: Finding, tools: frozenset[str], before: Sequence[int], places: dict[str, int]) -> int | None:
+def _first_round(loop: Finding, tools: frozenset[str], before: Sequence[int], positions: dict[str, int]) -> int | None:
     """Return the position of the last step of the first round; None where it is unknown."""
     rounds, spans = loop.metadata.get("repetitions"), loop.metadata.get("span_ids")
     if not isinstance(rounds, int) or not isinstance(spans, list) or not spans:
@@ -65,7 +65,7 @@ def _first_round(loop: Finding, tools: frozenset[str], before: Sequence[int], pl
         # A cycle's finding names the spans of its last round only.
         steps = len(spans) * (rounds - 1) + 1
         return before[-steps] if len(before) >= steps else None
-    return places.get(str(spans[0]))
+    return positions.get(str(spans[0]))
 
 
 def _tools(named: Json) -> frozenset[str]:

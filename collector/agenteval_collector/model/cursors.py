@@ -1,4 +1,4 @@
-"""Cursors of listings: the place where a page ended, as opaque text."""
+"""Cursors of listings: the position where a page ended, as opaque text."""
 
 import base64
 import binascii
@@ -28,41 +28,41 @@ class Page(Generic[Item]):
         return Page(items=[of(item) for item in self.items], next_cursor=self.next_cursor)
 
 
-def encode_cursor(place: Sequence[str | int | None]) -> str:
-    """Return the place as text that a URL can hold."""
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+def encode_cursor(position: Sequence[str | int | None]) -> str:
+    """Return the position as text that a URL can hold."""
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
 
 
 def decode_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
-    """Return the place that `encode_cursor` was given. Raises InvalidRequest where the values are of other kinds, and
-    for integers that no store can compare with."""
-    place = _decoded(cursor)
-    if [type(each) for each in place] != [*kinds]:
+    """Return the position that `encode_cursor` was given. Raises InvalidRequest where the values are of other kinds,
+    and for integers that no store can compare with."""
+    position = _decoded(cursor)
+    if [type(each) for each in position] != [*kinds]:
         raise foreign_cursor(cursor)
-    if any(abs(each) > MAX_INTEGER for each in place if isinstance(each, int)):
+    if any(abs(each) > MAX_INTEGER for each in position if isinstance(each, int)):
         raise foreign_cursor(cursor)
-    return place
+    return position
 
 
-def behind(items: Sequence[Item], cursor: str | None, place_of: Callable[[Item], tuple[Any, ...]]) -> Sequence[Item]:
+def behind(items: Sequence[Item], cursor: str | None, position_of: Callable[[Item], tuple[Any, ...]]) -> Sequence[Item]:
     """Return the items after the cursor's; all without a cursor. Raises InvalidRequest where the cursor is of none of
     them."""
     if cursor is None:
         return items
-    places, place = [place_of(each) for each in items], _decoded(cursor)
-    if place not in places:
+    positions, position = [position_of(each) for each in items], _decoded(cursor)
+    if position not in positions:
         raise foreign_cursor(cursor)
-    return items[places.index(place) + 1 :]
+    return items[positions.index(position) + 1 :]
 
 
 def _decoded(cursor: str) -> tuple[Any, ...]:
     try:
-        place = json.loads(base64.urlsafe_b64decode(cursor))
+        position = json.loads(base64.urlsafe_b64decode(cursor))
     except (ValueError, binascii.Error, RecursionError):
-        place = None
-    if not isinstance(place, list):
+        position = None
+    if not isinstance(position, list):
         raise foreign_cursor(cursor)
-    return tuple(place)
+    return tuple(position)
 
 
 def foreign_cursor(cursor: str) -> InvalidRequest:

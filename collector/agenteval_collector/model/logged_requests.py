@@ -48,13 +48,13 @@ def offset_in(partition: int, number: int) -> int:
     return partition << _OFFSET_BITS | number
 
 
-def place_of(offset: int) -> tuple[int, int]:
+def split_offset(offset: int) -> tuple[int, int]:
     """Return the partition of an offset, and the number of the request there."""
     return offset >> _OFFSET_BITS, offset & ((1 << _OFFSET_BITS) - 1)
 
 
 class LoggedRequest(NamedTuple):
-    """A request with its place in the log. `body` is a serialized OTLP export request."""
+    """A request with its offset in the log. `body` is a serialized OTLP export request."""
 
     offset: int
     tenant: str

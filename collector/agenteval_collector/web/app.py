@@ -59,14 +59,14 @@ def make_app(
     threads: WebThreads,
     ring: KeyRing,
     audit: Audit,
-    places: Shares,
+    slots: Shares,
     loopback: bool,
 ) -> Starlette:
     """Return the ASGI application of the web port. It finds out who calls, and then hands the request to `app`.
 
     `health` returns the reason why the collector cannot do its work now, or None where it can. Where the `ring` is not
     open, all paths but /healthz and /readyz need one of its keys. `audit` records what is written and what is refused.
-    Callers share the `places` for requests under way. `loopback` is True where the port is bound to a loopback address:
+    Callers share the `slots` for requests under way. `loopback` is True where the port is bound to a loopback address:
     requests with any other Host are then refused. `threads` are closed when the application ends.
     """
 
@@ -77,7 +77,7 @@ def make_app(
 
     middleware = [Middleware(SecurityHeaders), *([Middleware(LoopbackHost)] if loopback else [])]
     middleware.append(
-        Middleware(AccessControl, ring=ring, audit=audit, places=places, open_paths=("/healthz", "/readyz"))
+        Middleware(AccessControl, ring=ring, audit=audit, slots=slots, open_paths=("/healthz", "/readyz"))
     )
     port = Starlette(routes=_health_routes(health), middleware=middleware, lifespan=lifespan)
     # Not as a mount: the pattern of a mount does not match every id.

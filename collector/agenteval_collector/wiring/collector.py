@@ -76,7 +76,7 @@ class Collector:
             self._ring,
             {**OTLP_SCOPES, **SERVICE_SCOPES},
             self._audit,
-            places=Shares(servers.CALLS),
+            slots=Shares(servers.CALLS),
             messages=GrpcMessages(
                 servers.messages_at_once(config, memory.limit), servers.under_way_bytes(config), self._clock
             ),
@@ -122,10 +122,8 @@ class Collector:
         """Make the application of OTLP/HTTP: for callers with a key, not for pages of other sites."""
         bodies = Bodies(servers.under_way_bytes(self._config), self._clock)
         tenants = TenantApps(self.pipelines, lambda pipeline: otlp_app(pipeline.ingest, bodies))
-        places = Shares(servers.http_connections())
-        app = AccessControl(
-            tenants, ring=self._ring, audit=self._audit, places=places, needs=lambda _method: Scope.WRITE
-        )
+        slots = Shares(servers.http_connections())
+        app = AccessControl(tenants, ring=self._ring, audit=self._audit, slots=slots, needs=lambda _method: Scope.WRITE)
         # A page in a browser on this machine must not be able to feed us through a name of its own.
         return LoopbackHost(app) if is_loopback(servers.split_address(self._config.http_address)[0]) else app
 
@@ -150,7 +148,7 @@ class Collector:
             threads=threads,
             ring=self._ring,
             audit=self._audit,
-            places=Shares(servers.http_connections()),
+            slots=Shares(servers.http_connections()),
             loopback=is_loopback(servers.split_address(self._config.web_address)[0]),
         )
 

@@ -86,7 +86,7 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
 
 
 def _always() -> bool:
-    """Return True: this process is the only one, so it shows facts, pushes events and deletes."""
+    """Return True: this process is the only one, so it shows the shared gauges, pushes events and deletes."""
     return True
 
 

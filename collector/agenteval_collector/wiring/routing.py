@@ -44,7 +44,7 @@ class TenantApps:
 class TenantServices:
     """A gRPC servicer whose methods call the service of the caller's tenant.
 
-    All tenants share the places in `watchers`, because the threads are the server's.
+    All tenants share the slots in `watchers`, because the threads are the server's.
     """
 
     def __init__(self, pipelines: Pipelines, watchers: Shares) -> None:

@@ -68,8 +68,8 @@ T = TypeVar("T")
 class Foundation:
     """The things that every stage of a tenant's pipeline needs.
 
-    `is_on_duty` says whether this process is the one of several that shows facts, pushes events and deletes. Safe from
-    any thread.
+    `is_on_duty` says whether this process is the one of several that shows the shared gauges, pushes events and
+    deletes. Safe from any thread.
     """
 
     settings: Settings
@@ -88,8 +88,8 @@ class Foundation:
         return self.output.collector
 
     def on_duty(self, read: Callable[[], Iterable[T]]) -> Callable[[], Sequence[T]]:
-        """Make a reader of facts that returns nothing while another process shows them: shown twice, they would count
-        twice."""
+        """Make a reader of shared gauges that returns nothing while another process shows them: shown twice, they would
+        count twice."""
         return lambda: [*read()] if self.is_on_duty() else []
 
 
@@ -307,7 +307,7 @@ def show_levels(
     levels: Callable[[], Iterable[SessionLevel]],
     past: PastSessionCounts,
 ) -> None:
-    """Register the gauges: of this process, and of facts. `levels` and `past` are those of sessions."""
+    """Register the gauges: of this process, and the shared ones. `levels` and `past` are those of sessions."""
     output, on_duty = base.output, base.on_duty
     output.collector.observe_duty(base.is_on_duty)
     output.collector.observe_assembly(assembler)

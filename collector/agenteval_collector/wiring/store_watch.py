@@ -43,4 +43,4 @@ class StoreWatch(Poller):
         self._duty_until = until if has_duty else _NEVER
         if has_duty is not was_on_duty:
             who = "this process" if has_duty else "another process"
-            self._logger.info("%s shows facts, pushes events and deletes", who)
+            self._logger.info("%s shows the shared gauges, pushes events and deletes", who)

@@ -160,11 +160,11 @@ class PartitionEnds:
         self._admin = admin
         self._asked: dict[TopicPartition, tuple[Future[Any], Future[Any]]] = {}
 
-    def ask(self, places: Iterable[TopicPartition]) -> None:
+    def ask(self, positions: Iterable[TopicPartition]) -> None:
         """Ask about these partitions; `answers` has the answers a moment later. Earlier questions are dropped. Raises
         KafkaException."""
         self._asked = {}
-        asked = [TopicPartition(each.topic, each.partition) for each in places]
+        asked = [TopicPartition(each.topic, each.partition) for each in positions]
         if asked:
             first, end = (
                 self._admin.list_offsets(dict.fromkeys(asked, of), request_timeout=ENDS_WITHIN)
@@ -176,9 +176,9 @@ class PartitionEnds:
         """Return partition, first offset and end of each partition that was answered since the last call."""
         answered = {each: of for each, of in self._asked.items() if of[0].done() and of[1].done()}
         found = []
-        for place, (first, end) in answered.items():
-            del self._asked[place]
+        for position, (first, end) in answered.items():
+            del self._asked[position]
             # An unanswered question is asked again; `/readyz` shows whether the brokers answer at all.
             with suppress(KafkaException):
-                found.append((place.partition, first.result().offset, end.result().offset))
+                found.append((position.partition, first.result().offset, end.result().offset))
         return found

@@ -112,11 +112,11 @@ class NewsReader(Poller):
 
     def begin(self) -> None:
         """Read the news that come from now on, once it runs. Raises Unavailable where the brokers do not answer."""
-        place = TopicPartition(self._topic, 0)
+        position = TopicPartition(self._topic, 0)
         try:
             # On the connection that has just looked for the topics: it is open already.
-            asked = self._admin.list_offsets({place: OffsetSpec.latest()}, request_timeout=WITHIN)  # type: ignore[no-untyped-call]
-            self._consumer.assign([TopicPartition(self._topic, 0, asked[place].result().offset)])
+            asked = self._admin.list_offsets({position: OffsetSpec.latest()}, request_timeout=WITHIN)  # type: ignore[no-untyped-call]
+            self._consumer.assign([TopicPartition(self._topic, 0, asked[position].result().offset)])
         except KafkaException as error:
             raise Unavailable(f"{self._topic} cannot be read: {said(error.args[0])}") from error
 

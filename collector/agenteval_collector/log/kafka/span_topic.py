@@ -17,7 +17,7 @@ from agenteval_collector.log.kafka.ports import Assembly
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.topic_reader import LARGEST_ANSWER
 from agenteval_collector.log.request_traces import trace_of
-from agenteval_collector.model.logged_requests import LoggedRequest, Signal, offset_in, place_of
+from agenteval_collector.model.logged_requests import LoggedRequest, Signal, offset_in, split_offset
 from agenteval_collector.model.senders import HabitMemory
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from otel_agenteval.proto.v1.frame_pb2 import Frame, ScopeFrame
@@ -129,9 +129,9 @@ class KafkaLog:
 
     def get(self, offsets: Sequence[int]) -> Iterator[LoggedRequest]:
         """Yield the requests at these offsets that are still kept, in order. Raises Unavailable."""
-        for partition, wanted in groupby(sorted(offsets), lambda offset: place_of(offset)[0]):
+        for partition, wanted in groupby(sorted(offsets), lambda offset: split_offset(offset)[0]):
             with self._lock:
-                yield from self._look_up(partition, [place_of(offset)[1] for offset in wanted])
+                yield from self._look_up(partition, [split_offset(offset)[1] for offset in wanted])
 
     def shutdown(self) -> None:
         self._consumer.close()
@@ -168,7 +168,7 @@ class SpanProgress:
         return 0
 
     def save_checkpoint(self, offset: int) -> None:
-        self._offsets.note(*place_of(offset))
+        self._offsets.note(*split_offset(offset))
 
 
 def request_of(message: Message, tenant: str, partition: int, number: int) -> LoggedRequest:

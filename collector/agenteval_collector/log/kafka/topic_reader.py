@@ -124,15 +124,15 @@ class TopicReader(Poller):
         try:
             self._save(self._offsets.unsaved())
             assigned = self._consumer.assignment()
-            places = self._consumer.committed(assigned, timeout=ANSWERED_WITHIN) if assigned else []
-            if known := [place for place in places if place.offset >= 0]:
+            positions = self._consumer.committed(assigned, timeout=ANSWERED_WITHIN) if assigned else []
+            if known := [position for position in positions if position.offset >= 0]:
                 # Changes nothing, and fails where this process is no member of the group any more.
                 self._consumer.commit(offsets=known, asynchronous=False)
             self._offsets.is_stale = False
-            self._handler.assigned({place.partition for place in places})
-            for place in places:
-                begin = place.offset if place.offset >= 0 else OFFSET_BEGINNING
-                self._consumer.seek(TopicPartition(place.topic, place.partition, begin))
+            self._handler.assigned({position.partition for position in positions})
+            for position in positions:
+                begin = position.offset if position.offset >= 0 else OFFSET_BEGINNING
+                self._consumer.seek(TopicPartition(position.topic, position.partition, begin))
         except KafkaException as error:
             self._offsets.is_stale = True
             logger.warning("%s cannot read again what others may have done: %s", self.name, said(error.args[0]))
@@ -191,7 +191,7 @@ class TopicReader(Poller):
     def _commit(self) -> None:
         if changed := self._offsets.unsaved():
             try:
-                self._consumer.commit(offsets=self._places(changed), asynchronous=True)
+                self._consumer.commit(offsets=self._positions(changed), asynchronous=True)
             except KafkaException as error:
                 self.refused(error)
             else:
@@ -199,14 +199,14 @@ class TopicReader(Poller):
 
     def _save(self, changed: Mapping[int, int]) -> None:
         if changed:
-            self._consumer.commit(offsets=self._places(changed), asynchronous=False)
+            self._consumer.commit(offsets=self._positions(changed), asynchronous=False)
             self._offsets.saved(changed)
 
     def _look_at_ends(self) -> None:
         """Ask where the partitions end."""
-        places = [TopicPartition(self._topic, each) for each in sorted(self._offsets.partitions)]
+        positions = [TopicPartition(self._topic, each) for each in sorted(self._offsets.partitions)]
         try:
-            known = self._consumer.committed(places, timeout=LOOKED_WITHIN) if places else []
+            known = self._consumer.committed(positions, timeout=LOOKED_WITHIN) if positions else []
             self._ends.ask(known)
             self._begins = {each.partition: each.offset for each in known}
         except KafkaException as error:
@@ -217,5 +217,5 @@ class TopicReader(Poller):
         for partition, first, end in self._ends.answers():
             self._offsets.saw(partition, max(first, self._begins[partition]), end)
 
-    def _places(self, numbers: Mapping[int, int]) -> list[TopicPartition]:
+    def _positions(self, numbers: Mapping[int, int]) -> list[TopicPartition]:
         return [TopicPartition(self._topic, partition, number) for partition, number in numbers.items()]

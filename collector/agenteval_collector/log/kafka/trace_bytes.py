@@ -41,20 +41,22 @@ def _cut(trace: AssembledTrace, most: int) -> AssembledTrace:
 
 def _ends(items: _Items, most: int) -> _Items:
     """Return the first and the last items, as many as fit into `most` bytes together with their origins."""
-    places = (place for pair in zip(range(len(items)), reversed(range(len(items))), strict=True) for place in pair)
+    positions = (
+        position for pair in zip(range(len(items)), reversed(range(len(items))), strict=True) for position in pair
+    )
     kept: set[int] = set()
     known: set[Origin] = set()
-    for place in places:
-        raw, origin = items[place]
+    for position in positions:
+        raw, origin = items[position]
         most -= len(raw) + _AROUND
         if origin not in known:
             known.add(origin)
             # Twice, as the process and the service are stored beside the resource that has them.
             most -= 2 * len(origin.resource) + len(origin.scope.encode()) + _AROUND
-        if most < 0 or place in kept:
+        if most < 0 or position in kept:
             break
-        kept.add(place)
-    return [items[place] for place in sorted(kept)]
+        kept.add(position)
+    return [items[position] for position in sorted(kept)]
 
 
 def _written(trace: AssembledTrace) -> bytes:

@@ -44,7 +44,7 @@ class TraceMessageHandler:
         # By partition: the number of the next message.
         self._next: dict[int, int] = {}
         # By trace id and revision: partition and number of its messages.
-        self._places: dict[tuple[str, int], set[tuple[int, int]]] = {}
+        self._messages_of: dict[tuple[str, int], set[tuple[int, int]]] = {}
         # Guards all three: the reader's thread adds, the evaluation's takes away.
         self._lock = threading.Lock()
         # A trace enters the evaluation's inbox before the errand that forgets it: behind it, it would be stored.
@@ -89,7 +89,7 @@ class TraceMessageHandler:
     def take_scored(self, trace_id: str, revision: int) -> None:
         """Note that a revision is stored."""
         with self._lock:
-            for partition, number in self._places.pop((trace_id, revision), ()):
+            for partition, number in self._messages_of.pop((trace_id, revision), ()):
                 if partition in self._taken:
                     self._taken[partition].pop(number, None)
                     self._offsets.note(partition, self._done_below(partition))
@@ -113,7 +113,7 @@ class TraceMessageHandler:
     def waits_for(self, trace: AssembledTrace) -> bool:
         """Return whether the trace, in a message of a partition of this process, is still to be stored. From any
         thread."""
-        return (trace.trace_id, trace.revision) in self._places
+        return (trace.trace_id, trace.revision) in self._messages_of
 
     def _drop(self, partitions: Collection[int]) -> None:
         """Forget all notes on these partitions."""
@@ -122,10 +122,10 @@ class TraceMessageHandler:
                 self._taken.pop(partition, None)
                 self._next.pop(partition, None)
             gone = {*partitions}
-            self._places = {
+            self._messages_of = {
                 key: kept
-                for key, places in self._places.items()
-                if (kept := {each for each in places if each[0] not in gone})
+                for key, messages in self._messages_of.items()
+                if (kept := {each for each in messages if each[0] not in gone})
             }
 
     def _note(self, partition: int, number: int, of_trace: tuple[str, int] | None) -> None:
@@ -135,7 +135,7 @@ class TraceMessageHandler:
                 self._offsets.note(partition, self._done_below(partition))
             else:
                 self._taken.setdefault(partition, {})[number] = of_trace
-                self._places.setdefault(of_trace, set()).add((partition, number))
+                self._messages_of.setdefault(of_trace, set()).add((partition, number))
 
     def _take_back(self, partition: int, number: int, trace: AssembledTrace) -> None:
         """Take back a note, as the message comes again."""
@@ -144,10 +144,10 @@ class TraceMessageHandler:
             self._taken[partition].pop(number, None)
             # Another message may hold the same revision.
             key = trace.trace_id, trace.revision
-            if left := self._places.get(key, set()) - {(partition, number)}:
-                self._places[key] = left
+            if left := self._messages_of.get(key, set()) - {(partition, number)}:
+                self._messages_of[key] = left
             else:
-                self._places.pop(key, None)
+                self._messages_of.pop(key, None)
 
     def _done_below(self, partition: int) -> int:
         return next(iter(self._taken.get(partition, ())), self._next[partition])

@@ -15,6 +15,8 @@ import otel_agenteval
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+BUILT = {"dist/"}
+"""Folders that a command makes."""
 PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "deploy").rglob("*.md")]
 
 
@@ -82,3 +84,13 @@ def test_every_test_that_the_page_on_security_names_exists() -> None:
             file, test = "", file.partition("::")[0]
         assert not file or file in files, named
         assert not test or f"def {test}(" in (files[file] if file else everything), named
+
+
+def test_every_path_of_our_code_that_a_page_names_exists() -> None:
+    """A path may begin in the repository or in a package, with or without the package's own name."""
+    packages = [Path(otel_agenteval.__file__).parent, Path(agenteval_collector.__file__).parent]
+    for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")):
+        for named in re.findall(r"`([\w.…/-]+/(?:\w+\.py)?)`", page.read_text()):
+            path = named.replace("collector/…/", "")
+            is_ours = "NAME" not in path and path not in BUILT
+            assert not is_ours or any((folder / path).exists() for folder in (ROOT, *packages)), f"{page.name}: {named}"

@@ -1,4 +1,4 @@
-"""The limits that CONTRIBUTING.md sets to functions and modules."""
+"""The limits that CONTRIBUTING.md sets to functions, modules and decisions."""
 
 import ast
 from pathlib import Path
@@ -25,6 +25,12 @@ def test_no_function_is_longer_than_50_lines() -> None:
 
 def test_no_module_is_longer_than_500_lines() -> None:
     assert {str(path.relative_to(ROOT)) for path in MODULES if len(path.read_text().splitlines()) > 500} == set()
+
+
+def test_no_decision_is_longer_than_40_lines() -> None:
+    decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert decisions
+    assert [each.name for each in decisions if len(each.read_text().splitlines()) > 40] == []
 
 
 def test_each_class_has_a_name_of_its_own() -> None:

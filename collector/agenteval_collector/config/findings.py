@@ -20,7 +20,7 @@ FindingMode: TypeAlias = Annotated[Literal["off", "record", "observe", "alarm"],
 
 class FindingConfig(Section):
     severity: Severity | None = None
-    """`error`, `warning` or `info`. None: the severity that the kind has by default (docs/metrics.md)."""
+    """`error`, `warning` or `info`. None: the severity that the kind has by default (docs/findings.md)."""
     mode: FindingMode | None = None
     """The mode of such findings. Each mode but `off` includes the modes before it.
 

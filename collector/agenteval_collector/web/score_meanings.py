@@ -15,6 +15,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "plan_quality": "Whether the plan was any good.",
     "coherence": "Whether the answer is about what was asked.",
     "loop_detection": "Whether the answer says something new: low where it repeats an earlier one of the session.",
+    "safety": "Whether the agent kept the constraints that it must not break in a run.",
     "tool_use_correctness": "Whether the calls are those that ground truth expects.",
     "agent_reliability": "How bad the session's worst traces are: the riskiest 15 % of them count most.",
     "agent_consistency": "Whether the agent was as sure of itself in all traces of the session.",

@@ -76,7 +76,7 @@ def main() -> None:
     try:
         from agenteval_collector.cli import main as collector_main  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        _fail(f"`agenteval {command}` needs {error.name}: run pip install 'otel-agenteval[collector]'")
+        _fail(f"`agenteval {command}` needs {error.name}: run pip install '.[collector]' in a clone of otel-agenteval")
     collector_main()
 
 

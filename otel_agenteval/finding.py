@@ -56,7 +56,7 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A fact that was observed.
+    """An observation.
 
     `turn` counts from 0; None if the finding is about the whole trace, or the turn is not known yet. `span_id` is the
     span that shows it, None if there is none. `mode` is None if the finding is only recorded. `metadata` holds the

@@ -43,7 +43,8 @@ def feedback(
         session_id = required_in_report("session_id", session_id)
     request = ReportFeedbackRequest(
         trace_id=trace_id or "",
-        session_id=session_id or "" if trace_id is None else "",
+        # The trace decides: the session is not sent beside it.
+        session_id=(session_id or "") if trace_id is None else "",
         name=required_in_report("name", name),
         value=float(value),
         author=reportable(current.user_id),

@@ -92,7 +92,7 @@ def compare_reliability(
     names = list(dict.fromkeys([primary, *RELIABILITY_METRICS, *passes]))
     reasons = {name: reason for name in names if (reason := _incomparable(name, figures))}
     comparable = [name for name in names if name not in reasons]
-    p_values = exchange.decided(exchange.p_values(runs[0], runs[1], comparable, variant, weights), primary)
+    p_values = exchange.corrected(exchange.p_values(runs[0], runs[1], comparable, variant, weights), primary)
     compared = {name: _compared(name, figures, p_values.get(name), reasons.get(name)) for name in names}
     if len(common) > 1 and primary in p_values:
         compared[primary] = replace(compared[primary], interval=_interval(compared[primary], primary, figures))

@@ -8,9 +8,9 @@ intervals held kappa in 31 to 77 % of the cases.
 
 Traces of a session are alike, so the counts are divided by their design effect. That is the variance of the shares with
 sessions as the unit / the variance of as many independent traces (Kish 1965, "Survey Sampling", section 8.2). If pairs
-were drawn with unequal chances, the pairs with one verdict of the evaluator are worth fewer pairs, drawn with equal
-chances (Kish 1965, section 11.7). They are counted as that number. Each draw from the posterior is then weighted by the
-number that these pairs stand for.
+were drawn with unequal chances, those with one verdict of the evaluator count as the smaller number of equally likely
+pairs that would tell as much (effective sample size; Kish 1965, section 11.7). Each draw from the posterior is then
+weighted by the number that these pairs stand for.
 """
 
 from typing import Final

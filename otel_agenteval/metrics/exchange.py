@@ -55,19 +55,19 @@ def p_values(
     return found
 
 
-def decided(found: Mapping[str, float], primary: str) -> dict[str, float]:
+def corrected(found: Mapping[str, float], primary: str) -> dict[str, float]:
     """Return the corrected p-values: the `primary` one unchanged, the others by Holm and never below the primary one.
 
-    A figure differs if its corrected p-value is below `LEVEL`.
+    The versions differ in a figure if its corrected p-value is below `LEVEL`.
     """
     first = found.get(primary, 1.0)
     others = sorted((value, name) for name, value in found.items() if name != primary)
-    corrected = {primary: first} if primary in found else {}
+    raised = {primary: first} if primary in found else {}
     largest = first
     for at, (value, name) in enumerate(others):
         largest = max(largest, min(1.0, (len(others) - at) * value))
-        corrected[name] = largest
-    return corrected
+        raised[name] = largest
+    return raised
 
 
 def _exchanges(tasks: int) -> Iterator[Bools]:

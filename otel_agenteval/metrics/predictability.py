@@ -57,7 +57,7 @@ def _by_task_and_bin(runs: RunTable, values: Floats) -> Floats:
     """Return the sums of `values` by task and by bin of confidence.
 
     The ten bins are equal and closed on the left, the last one also on the right. As published, their edges are the
-    doubles that `numpy.linspace` gives, where 0.3 lies below the edge at 0.3.
+    doubles that `numpy.linspace` gives, so 0.3 falls into the bin below: the edge is 0.30000000000000004.
     """
     edges = np.linspace(0.0, 1.0, BINS + 1)
     bins = np.clip(np.searchsorted(edges, runs.confidence, side="right") - 1, 0, BINS - 1)

@@ -38,9 +38,7 @@ def test_version_is_that_of_the_installed_distribution() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        pytest.param(
-            ("sessions", "--json"), 2, "pip install 'otel-agenteval[collector]'", id="a command that needs the extras"
-        ),
+        pytest.param(("sessions", "--json"), 2, "pip install '.[collector]'", id="a command that needs the extras"),
         pytest.param(("sesions",), 2, "no command 'sesions'", id="a misspelt command"),
         pytest.param(("run",), 2, "needs a command", id="run without a command"),
         pytest.param(("run", "--endpiont", "x", "--", "true"), 2, "no option '--endpiont'", id="a misspelt option"),

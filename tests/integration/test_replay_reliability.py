@@ -116,6 +116,7 @@ def test_a_gate_that_falls_short_says_by_how_much_and_what_is_undefined(recordin
             "leave out --endpoint",
             id="nothing is evaluated",
         ),
+        pytest.param(("--endpoint", "http://h:1/v1/traces"), "give http://host:port (plain)", id="no gRPC address"),
     ],
 )
 def test_what_cannot_be_done_is_said(recording: Path, arguments: Sequence[str], message: str) -> None:
@@ -130,3 +131,18 @@ def _varint(size: int) -> bytes:
         prefix.append(size & 0x7F | 0x80)
         size >>= 7
     return bytes([*prefix, size])
+
+
+@pytest.mark.parametrize("scheme", ["", "http://"])
+def test_a_recording_is_sent(recording: Path, tmp_path: Path, scheme: str) -> None:
+    with RunningCollector(tmp_path) as collector:
+        sent = agenteval("replay", recording, "--endpoint", f"{scheme}{collector.addresses['grpc']}")
+        assert sent.exit_code == 0, sent.stderr
+        assert eventually(lambda: collector.get("/api/v1/sessions")["items"])
+
+
+def test_an_address_of_https_is_called_with_tls(recording: Path, tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as collector:
+        refused = agenteval("replay", recording, "--endpoint", f"https://{collector.addresses['grpc']}")
+    assert refused.exit_code == 1
+    assert "this port has no TLS: use http:// instead of https://" in " ".join(refused.stderr.split())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from otel_agenteval.metrics import RELIABILITY_METRICS, Run, compare_reliability
-from otel_agenteval.metrics.exchange import LEVEL, decided, p_values
+from otel_agenteval.metrics.exchange import LEVEL, corrected, p_values
 from otel_agenteval.metrics.safety import check_severity_weights
 
 NAMES = (*RELIABILITY_METRICS, "pass^1", "pass^3")
@@ -32,7 +32,7 @@ def version(random: np.random.Generator, rates: list[float], runs: int = 5) -> l
 
 
 def found(before: list[Run], after: list[Run]) -> dict[str, float]:
-    return decided(p_values(before, after, NAMES, "page", WEIGHTS), "pass^1")
+    return corrected(p_values(before, after, NAMES, "page", WEIGHTS), "pass^1")
 
 
 def test_a_version_that_is_clearly_worse_is_told_apart() -> None:
@@ -59,8 +59,8 @@ def test_with_few_tasks_the_p_value_is_the_share_of_all_exchanges() -> None:
 
 def test_others_are_corrected_for_their_number_and_never_decide_without_the_primary_one() -> None:
     given = {"first": 0.03, "a": 0.001, "b": 0.02, "c": 0.4}
-    assert decided(given, "first") == pytest.approx({"first": 0.03, "a": 0.03, "b": 0.04, "c": 0.4})
-    assert min(decided({**given, "first": 0.2}, "first").values()) == 0.2
+    assert corrected(given, "first") == pytest.approx({"first": 0.03, "a": 0.03, "b": 0.04, "c": 0.4})
+    assert min(corrected({**given, "first": 0.2}, "first").values()) == 0.2
 
 
 def test_figures_that_one_version_lacks_have_none() -> None:

@@ -32,7 +32,7 @@ from otel_agenteval.outcome import SubjectKind
 COMPLETED: Final = "task_completion"
 CORRECT: Final = "tool_use_correctness"
 ATTENTION: Final = ("none", "info", "warning", "error")
-"""The worst severity of a session's findings, in ascending order of attention."""
+"""The values of a session's `worst`, the one that needs least attention first."""
 
 
 class Queries:
@@ -108,8 +108,8 @@ class Queries:
     ) -> dict[str, trace_documents.TraceDocument]:
         ids = list(running)
         stored, found = records.traces(ids), records.found_in_traces(ids)
-        # Only stored traces have them. Callers who wait for a trace ask many times before it is stored, so save the
-        # queries.
+        # Only stored traces have outcomes and labels. Callers who wait for a trace ask many times before it is stored,
+        # so save the queries.
         outcomes = self._outcomes(records, SubjectKind.TRACE, list(stored)) if stored else {}
         labels = records.trace_labels(stored) if stored else {}
         shown = {}
@@ -217,7 +217,7 @@ class Queries:
         return None if found is None else document(figure_documents.DrawDocument, found[1], **found[0]._asdict())
 
     def session(self, session_id: str) -> trace_documents.SessionDocument | None:
-        """Return a session by itself; None where it is unknown."""
+        """Return a session with all that its page shows; None where it is unknown."""
         running = trace_rendering.by_session(self._running.traces()).get(session_id, [])
         with self._records.snapshot() as records:
             record = records.session(session_id)

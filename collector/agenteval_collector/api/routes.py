@@ -37,7 +37,8 @@ register_url_convertor("anytext", _AnyText())
 
 
 def api_routes(queries: Queries, reads: BoundedThreads) -> list[Route]:
-    """Return a route for each endpoint that reads, in these threads, and one for the API's description."""
+    """Return a route for each endpoint that reads, and one for the API's description. Endpoints run in the threads
+    `reads`."""
 
     async def described(request: Request) -> Response:
         return json_response(encode(description()))
@@ -56,7 +57,8 @@ def _route(endpoint: ReadEndpoint, queries: Queries, reads: BoundedThreads) -> R
 
 
 def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: BoundedThreads) -> list[Route]:
-    """Return a route for each endpoint that writes, in these threads, and one for the token that they need."""
+    """Return a route for each endpoint that writes, and one for the token that a write carries. Endpoints run in the
+    threads `writes`."""
 
     def route(endpoint: WriteEndpoint) -> Route:
         kind = TypeAdapter(endpoint.body)

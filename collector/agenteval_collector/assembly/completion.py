@@ -11,7 +11,9 @@ from agenteval_collector.model.assembled_trace import ClosedBy, Closing
 from agenteval_collector.model.senders import Awaited, Habit
 
 _EXPECTED_MORE = (ClosedBy.SHORT, ClosedBy.SILENCE, ClosedBy.MAX_AGE, ClosedBy.MEMORY)
+"""Reasons that close a trace although more of it was expected. It is partial then."""
 _LOCAL = (Awaited.PARENT, Awaited.PARENT_OF_FAILED)
+"""Spans of the sender's own process. A remote parent may be a span that nobody sends to us."""
 MAX_DESCRIBED = 5
 """Habits that a closing describes at most."""
 
@@ -88,6 +90,7 @@ class CompletionPolicy:
         usual = {habit: self._senders.usual(habit) for habit in missing}
         # The longest wait comes first.
         told = sorted(sorted(missing), key=lambda habit: _wait(habit, usual[habit], self._waits).seconds, reverse=True)
+        # At the end of telemetry no wait has run out, so the missing parents say whether the trace is whole.
         lacking = by is ClosedBy.END and any(
             habit.what in _LOCAL and not _needless(habit, usual[habit]) for habit in missing
         )
@@ -137,5 +140,6 @@ def _wait(habit: Habit, usual: Usual, waits: AssemblyConfig) -> Wait:
 
 
 def _needless(habit: Habit, usual: Usual) -> bool:
-    """Return whether the thing is not worth a wait. A thing whose habit is unknown is, unless it is a remote parent."""
+    """Return whether nothing has to be waited for: it never comes, or it is a remote parent that was never seen to
+    come. Anything else that is unknown is waited for."""
     return usual is Usual.NEVER or (usual is Usual.UNKNOWN and habit.what is Awaited.REMOTE_PARENT)

@@ -139,7 +139,7 @@ class OpenTrace:
         return 0 if self._counts is None else self._counts.missing(len(self.spans))
 
     def learn(self) -> None:
-        """Teach the habits what has come of the trace and what has not, as it is complete."""
+        """Note in the senders' habits what came and what did not. Call this when the trace is complete."""
         for span_id in self.awaiting.followed_by_logs():
             known = self.spans.get(span_id)
             if known is not None:

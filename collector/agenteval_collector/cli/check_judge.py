@@ -33,7 +33,7 @@ _TAKEN = ("traces", "requests", "tokens in", "tokens out", "cost")
 def check_judge(
     file: Path | None, data_dir: Path | None, *, limit: int, seed: int, confirmed: bool, as_json: bool
 ) -> None:
-    """Carry out the command. End it with exit code 1 where the judge could not be asked everything."""
+    """Carry out `agenteval judge --check`. End with exit code 1 if the judge could not be asked everything."""
     settings = effective(file, {} if data_dir is None else {"data_dir": str(data_dir)})
     with (
         failing_on(ConfigError, CollectorError, OSError),

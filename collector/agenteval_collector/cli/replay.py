@@ -11,7 +11,10 @@ from agenteval_collector.cli.settings import ConfigFile
 def replay(
     files: Annotated[list[Path], typer.Argument(help="X.otlp.pb (with X.logs.otlp.pb beside it) or OTLP/JSON.")],
     endpoint: Annotated[
-        str | None, typer.Option(help="Send to this collector (http://host:port, gRPC) instead.")
+        str | None,
+        typer.Option(
+            help="Send to this collector instead (its gRPC port: http://host:port, with TLS https://host:port)."
+        ),
     ] = None,
     dataset: Annotated[
         Path | None, typer.Option(help="JSON lines with what came of runs: task_id, run_id, success, confidence.")

@@ -18,7 +18,9 @@ from agenteval_collector.web.formats import query
 from agenteval_collector.web.labelling import VALUES, about_rate, labels_worth, rate_of, traces_before
 
 _NEWEST: Final = 64
+"""The most traces of a session that are shown, beside its first one."""
 _VALUES: Final = {word[0]: value for word, value in VALUES.items()}
+"""The value of a label by the key to press, which is the word's first letter."""
 
 
 def review(

@@ -52,7 +52,7 @@ class _Result(TypedDict):
 
 
 def run(*, once: bool, as_json: bool) -> None:
-    """Carry out the command."""
+    """Carry out `agenteval demo`."""
     logging.basicConfig(force=True, stream=sys.stderr, level=logging.WARNING)
     # With --json, stdout has nothing but the JSON.
     out = console(stderr=as_json)

@@ -1,6 +1,7 @@
 """Evaluate recordings and print the results, or send the recordings to a collector."""
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,8 +25,11 @@ from agenteval_collector.offline.replay import replay as evaluate
 from agenteval_collector.receiver.grpc import SERVICES
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest
+from otel_agenteval.config import Destination, Options, resolve
+from otel_agenteval.sending.transport import advice_on, open_channel
 
 SEND_TIMEOUT = 30.0
+"""Seconds that a collector has to answer one request of a recording."""
 
 
 def run(
@@ -37,7 +41,7 @@ def run(
     fail_under: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Carry out the command."""
+    """Carry out `agenteval replay`."""
     with failing_on(InvalidRequest, ConfigError):
         # Read before the recordings, so that a wrong argument is told at once.
         wanted = [read_least(text) for text in fail_under]
@@ -94,19 +98,23 @@ def _shortfall_table(short: Sequence[Shortfall]) -> Table:
 
 
 def _send(files: Sequence[Path], endpoint: str) -> None:
-    # gRPC takes host:port without a scheme.
-    target = endpoint.removeprefix("http://").rstrip("/")
-    with grpc.insecure_channel(target) as channel, Progress(console=Console(stderr=True)) as progress:
+    # An address without a scheme is plain text here; the client would take it for TLS.
+    options = Options(endpoint=endpoint, insecure=None if "://" in endpoint else True)
+    with failing_on(ValueError):
+        destination = resolve(options, os.environ, ())
+    with open_channel(destination) as channel, Progress(console=Console(stderr=True)) as progress:
         sending = progress.add_task("sending", total=len(files))
         for path in files:
             for recorded in read_recording(path):
-                _export(channel, recorded, endpoint)
+                _export(channel, recorded, destination, endpoint)
             progress.advance(sending)
 
 
-def _export(channel: grpc.Channel, recorded: Recorded, endpoint: str) -> None:
+def _export(channel: grpc.Channel, recorded: Recorded, destination: Destination, endpoint: str) -> None:
     export = channel.unary_unary(f"/{SERVICES[recorded.signal]}/Export", bytes, bytes)
     try:
-        export(recorded.body, timeout=SEND_TIMEOUT)
+        export(recorded.body, timeout=SEND_TIMEOUT, metadata=destination.headers)
     except grpc.RpcError as error:
-        fail(f"{endpoint} did not take the recording: {error.code().name}: {error.details()}")
+        details = error.details() or ""
+        advice = f"; {known}" if (known := advice_on(details)) else ""
+        fail(f"{endpoint} did not take the recording: {error.code().name}: {details}{advice}")

@@ -142,8 +142,8 @@ def _series(evaluation: Evaluation) -> Hashable:
 
 
 def _what(evaluation: Evaluation) -> dict[str, str]:
-    """Return the attributes that describe an evaluation. A judged one has its part of the sample: pass rates use the
-    random part alone."""
+    """Return the attributes that describe an evaluation. Those of a judged evaluation include its `part`, because pass
+    rates count only `random`."""
     return {
         semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
         semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
@@ -184,8 +184,8 @@ class FindingInstruments:
         )
 
     def take_news(self, news: News) -> None:
-        """Count findings, complete traces and ended sessions. Of loops, only those in mode alarm are counted as
-        loops."""
+        """Count findings, complete traces and ended sessions. The counter of loops takes only those in mode `alarm`;
+        the counter of findings takes all."""
         self._count_worst(self._traces, news.traces)
         self._count_worst(self._sessions, news.sessions)
         for each in news.counted:

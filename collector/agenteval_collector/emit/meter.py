@@ -202,8 +202,8 @@ _Made = TypeVar("_Made", Counter, Histogram, _Observable)
 class Meter:
     """Makes the instruments of a collector, and reads all of them. Thread-safe.
 
-    `clock` gives nanoseconds since the Unix epoch. All data carries the `resource` and the `scope`, and each series the
-    attributes `whose`.
+    `clock` gives nanoseconds since the Unix epoch. All data carries the `resource` and the `scope`; every series also
+    has the attributes `whose`.
     """
 
     def __init__(

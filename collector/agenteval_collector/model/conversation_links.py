@@ -21,7 +21,11 @@ class LinkLookUp(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationLink:
-    """The place of a trace in its conversation. Its digests include the user, where one is recorded.
+    """How a trace joins a conversation.
+
+    `follows` is the digest of the messages that it was sent. `said`, `reply` and `calls` are digests that a later trace
+    may follow: of the whole exchange, of the reply's id, of the ids of its tool calls. Where a user is recorded, each
+    digest includes the user.
 
     `named` is the session id that the trace itself names. `parent` is the trace that it goes on from; None where it
     begins a conversation, and where both name a session. `answered`: the model replied. Times are in nanoseconds since

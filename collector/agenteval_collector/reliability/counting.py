@@ -95,7 +95,10 @@ class CountedRuns:
 def _counting(
     reader: RunReader, names: Sequence[RunKey], version: AgentVersion
 ) -> list[tuple[RunGroup, list[RunReport]]]:
-    """Return the runs that count among `names`, each with the reports on it in order of time."""
+    """Return the runs of `version` that count, each with its reports, the oldest first.
+
+    A run counts once its success is known, or once all its sessions are over.
+    """
     traces, reports = reader.traces(names), reader.reports(names)
     found: list[tuple[RunGroup, list[RunReport]]] = []
     for name in names:
@@ -138,7 +141,7 @@ def _if_drawn(evaluation: Evaluation) -> Evaluation:
 
 
 def _unmatched(report: RunReport, traces: Sequence[RunTrace]) -> UnmatchedReport | None:
-    """Return the report with the reason why it belongs to no run, and with whose traces it may be about.
+    """Return why the report belongs to no run, with the agent and version whose run in another condition it may mean.
 
     Return None if it belongs to a run.
     """

@@ -4,7 +4,8 @@ import ipaddress
 
 
 def is_address(host: str) -> bool:
-    """Return whether `host`, without port or brackets, is an IP address. No name server can move one."""
+    """Return whether `host`, without port or brackets, is an IP address. Unlike a name, an address cannot be pointed
+    elsewhere by DNS."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

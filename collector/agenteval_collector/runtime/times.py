@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 
 def rfc3339(nanoseconds: int | None) -> str | None:
-    """Write a time (ns since the Unix epoch) as RFC 3339 in UTC, with microseconds. None for no time, and for a time
-    beyond the calendar."""
+    """Write a time (ns since the Unix epoch) as RFC 3339 in UTC, with microseconds. None for None, for 0, and for a
+    time beyond the calendar."""
     if not nanoseconds:
         return None
     seconds, rest = divmod(nanoseconds, 1_000_000_000)

@@ -114,8 +114,9 @@ def _label(row: RowMapping) -> Label:
 
 
 def read_labelled(connection: TenantConnection, name: str | None) -> list[LabelledEvaluator]:
-    """Return the evaluators that have scored something with a label, separately for each source of labels. The label is
-    the mean of what was said. Feedback without a name of its own is about whether the user got what was wanted."""
+    """Return the evaluators that have scored something with a label, separately for each source of labels. Several
+    labels of one subject count as their mean. Feedback without a name is compared with `task_completion` or
+    `goal_success`."""
     key = [*(outcomes.c[column] for column in _EVALUATOR), labels.c.source]
     of_score = [outcomes.c[column] for column in ("score", "threshold", "evaluated_at", "session_id")]
     query = (

@@ -262,7 +262,7 @@ class Store:
 
 
 def _worst_of(row: Row[Any]) -> WorstFinding:
-    """Return a session with its worst finding. It counts for its first service and its newest version."""
+    """Return what a session counts as: its worst severity, its first service, its newest version."""
     counts = {Severity.ERROR: row.errors, Severity.WARNING: row.warnings, Severity.INFO: row.infos}
     services, versions = json.loads(row.services), json.loads(row.versions)
     return WorstFinding(

@@ -78,7 +78,7 @@ class MLflow(Dialect):
 
 
 def _asked(given: Json) -> Content | None:
-    """Return the user's words in the arguments of a function, which are recorded by name."""
+    """Return what the user asked, from a function's arguments, which MLflow records by parameter name."""
     arguments = decode_structure(given)
     if isinstance(arguments, dict) and "messages" not in arguments:
         return asked({"args": [], "kwargs": arguments})

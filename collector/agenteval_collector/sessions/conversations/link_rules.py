@@ -24,7 +24,8 @@ def link_of(trace: Trace) -> ConversationLink:
         # The same first words are another attempt only if the user is named: in an outage many users fail alike.
         follows, said = known.begins, said if answered else known.begins
     elif known == ConversationDigests(reply=known.reply):
-        # A second record, without content: it follows its own reply, which another trace has with the words.
+        # Only the reply's id is known: this records a call once more without content. It joins the trace that has the
+        # same reply with its words.
         follows, answered = known.reply, False
     return ConversationLink(
         trace_id=trace.trace_id,
@@ -47,12 +48,15 @@ def parent_of(link: ConversationLink, enders: Sequence[ConversationLink]) -> Con
     Return None if there is none, or if several end alike, so that none is certain.
     """
     earlier = [each for each in enders if each.place < link.place and _may_be_one(link, each)]
+    # One that names the same session is surer than one that names none.
     same = [each for each in earlier if each.named is not None and each.named == link.named]
     earlier = same or earlier
     whole = [each for each in earlier if not each.is_second_record]
     if link.is_second_record:
+        # It records the same call, so it began before the trace with the words ended.
         earlier = [each for each in whole if link.started_at <= each.ended_at]
     else:
+        # A second record stands for the call only if nothing has the words.
         earlier = whole or earlier
     if earlier and all(each.is_attempt for each in earlier):
         latest = max(earlier, key=lambda each: each.place)

@@ -16,7 +16,8 @@ class LinkStore(Protocol):
         """Return whether any link of the service names no session."""
 
     def ending(self, service: str, key: bytes, named: str | None) -> Sequence[ConversationLink]:
-        """Return the links that end in `key`. Those of session `named` come first, those of another session last."""
+        """Return the links that end in `key`. Those of session `named` come first, then those that name none, those of
+        another session last."""
 
     def following(
         self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int

@@ -1,30 +1,29 @@
 """Findings in the store. Each is kept once, however often and by whichever component it is found."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sqlalchemy import Select, bindparam, case, func, literal_column, select, update
 
 from agenteval_collector.model.commit import RevisedTurn, TraceRecord
-from agenteval_collector.model.news import News, WorstFinding
-from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.agents import AgentSums
-from agenteval_collector.stores.finding_merge import (
+from agenteval_collector.model.kept_findings import (
+    KeptFinding,
+    KeptFindings,
     Key,
-    Row,
-    Rows,
-    finding_of,
     with_compared,
     with_complete,
     with_live,
     with_revised_turn,
     worst,
 )
+from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problems import refresh_problems
-from agenteval_collector.stores.rows import UNUSUAL
+from agenteval_collector.stores.rows import UNUSUAL, finding_of, finding_row
 from agenteval_collector.stores.schema import JUDGED_FAILURE, data_columns, findings, outcomes, own, sessions
 from otel_agenteval.finding import Finding, FindingKind, Severity
 
@@ -120,25 +119,25 @@ def write_findings(
     trace_ids = {each.trace_id for each in (*found, *recounted, *compared)}
     trace_ids |= {each.trace_id for each in complete} | {each.trace_id for each in revised_turns}
     stored = _stored(connection, trace_ids)
-    rows = dict(stored)
+    kept = dict(stored)
     for trace_id in {each.trace_id for each in (*found, *recounted)}:
-        rows[trace_id] = with_live(
-            rows.get(trace_id, {}),
+        kept[trace_id] = with_live(
+            kept.get(trace_id, {}),
             [each for each in found if each.trace_id == trace_id],
             [each for each in recounted if each.trace_id == trace_id],
         )
     for record in complete:
-        rows[record.trace_id] = with_complete(rows.get(record.trace_id, {}), record)
+        kept[record.trace_id] = with_complete(kept.get(record.trace_id, {}), record)
     for trace_id in {each.trace_id for each in compared}:
-        rows[trace_id] = with_compared(rows.get(trace_id, {}), [each for each in compared if each.trace_id == trace_id])
+        kept[trace_id] = with_compared(kept.get(trace_id, {}), [each for each in compared if each.trace_id == trace_id])
     for told in revised_turns:
-        rows[told.trace_id] = with_revised_turn(rows.get(told.trace_id, {}), told)
-    news = _write(connection, stored, rows, {each.trace_id: each.session_id for each in revised_turns})
+        kept[told.trace_id] = with_revised_turn(kept.get(told.trace_id, {}), told)
+    news = _write(connection, stored, kept, {each.trace_id: each.session_id for each in revised_turns})
     # Problems add up what their traces took, and that may have changed even where the findings have not.
-    news.changed |= {each.trace_id for each in complete if rows[each.trace_id]}
+    news.changed |= {each.trace_id for each in complete if kept[each.trace_id]}
     for record in complete:
         if record.revision == 1 and record.in_session:
-            severity = worst(row["severity"] for row in rows[record.trace_id].values())
+            severity = worst(each.finding.severity for each in kept[record.trace_id].values())
             whose = record.agent, record.service, record.service_version, record.environment
             news.traces.append(WorstFinding(severity, *whose))
     return news
@@ -195,18 +194,19 @@ _FAILED = (
 )
 
 
-def _stored(connection: TenantConnection, trace_ids: Collection[str]) -> dict[str, Rows]:
-    stored: dict[str, dict[Key, Row]] = {}
+def _stored(connection: TenantConnection, trace_ids: Collection[str]) -> dict[str, KeptFindings]:
+    stored: dict[str, dict[Key, KeptFinding]] = {}
     if trace_ids:
         for row in connection.execute(_STORED, ids(trace_ids)).mappings():
-            stored.setdefault(row["trace_id"], {})[row["kind"], row["span_id"], row["nth"]] = dict(row)
+            kept = KeptFinding(finding_of(row), row["counted"])
+            stored.setdefault(row["trace_id"], {})[row["kind"], row["span_id"], row["nth"]] = kept
     return dict(stored)
 
 
 def _write(
     connection: TenantConnection,
-    before: Mapping[str, Rows],
-    after: Mapping[str, Rows],
+    before: Mapping[str, KeptFindings],
+    after: Mapping[str, KeptFindings],
     revised_turns: Mapping[str, str],
 ) -> FindingNews:
     """Change the rows of the traces from `before` to `after`. Return what is new.
@@ -215,28 +215,30 @@ def _write(
     again.
     """
     news = FindingNews()
-    changed: list[Row] = []
+    changed: list[Mapping[str, Any]] = []
     gone = _gone(before, after, revised_turns)
-    for trace_id, rows in after.items():
+    for trace_id, kept in after.items():
         known = before.get(trace_id, {})
-        for key in known.keys() - rows.keys():
-            connection.delete(findings, [known[key]])
-            news.sessions.add(known[key]["session_id"])
+        for key in known.keys() - kept.keys():
+            connection.delete(findings, [finding_row(known[key], key[2])])
+            news.sessions.add(known[key].finding.session_id)
             news.changed.add(trace_id)
-        for key, row in rows.items():
-            was = known.get(key)
-            if was == row:
+        for key, each in kept.items():
+            was, now = known.get(key), each
+            # The rows decide: what was read from one has lists where the finding may have tuples.
+            if was is not None and (was is now or finding_row(was, key[2]) == finding_row(now, key[2])):
                 continue
-            if was is None and (same := gone.get((row["session_id"], row["kind"]))):
+            if was is None and (same := gone.get((now.finding.session_id, now.finding.kind))):
                 # The loop has moved here from another trace: it keeps its time, and is not counted again.
                 was = same.pop()
-                row = {**row, **{name: was[name] for name in ("found_at", "counted")}}  # noqa: PLW2901
+                now = KeptFinding(replace(now.finding, found_at=was.finding.found_at), was.counted)
+            row = finding_row(now, key[2])
             changed.append(row)
             news.changed.add(trace_id)
-            news.sessions |= {row["session_id"], *([was["session_id"]] if was is not None else ())}
-            if was is None and row["mode"] is not None:
+            news.sessions |= {now.finding.session_id, *([was.finding.session_id] if was is not None else ())}
+            if was is None and now.finding.mode is not None:
                 news.told.append(finding_of(row))
-            if row["counted"] and not (was is not None and was["counted"]):
+            if now.counted and not (was is not None and was.counted):
                 news.counted.append(finding_of(row))
     connection.check_held(news.sessions)
     connection.upsert(findings, changed)
@@ -244,12 +246,12 @@ def _write(
 
 
 def _gone(
-    before: Mapping[str, Rows], after: Mapping[str, Rows], revised_turns: Mapping[str, str]
-) -> dict[tuple[str, str], list[Row]]:
+    before: Mapping[str, KeptFindings], after: Mapping[str, KeptFindings], revised_turns: Mapping[str, str]
+) -> dict[tuple[str, str], list[KeptFinding]]:
     """Return loops that were told on these traces and no longer show there, by session and kind."""
-    gone: dict[tuple[str, str], list[Row]] = {}
+    gone: dict[tuple[str, str], list[KeptFinding]] = {}
     for trace_id, session_id in revised_turns.items():
-        for key, row in before.get(trace_id, {}).items():
-            if row["mode"] is not None and key not in after[trace_id]:
-                gone.setdefault((session_id, row["kind"]), []).append(row)
+        for key, kept in before.get(trace_id, {}).items():
+            if kept.finding.mode is not None and key not in after[trace_id]:
+                gone.setdefault((session_id, kept.finding.kind), []).append(kept)
     return gone

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, exists, func, literal, or_, select, update
 
 from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.kept_findings import SEVERITIES
 from agenteval_collector.problems.problem import (
     HOURS,
     MOST_EXAMPLES,
@@ -21,7 +22,6 @@ from agenteval_collector.problems.problem import (
 )
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.finding_merge import SEVERITIES
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.problems import HOUR, hour_of

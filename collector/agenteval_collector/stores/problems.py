@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import bindparam, delete, func, literal, literal_column, select, union_all
 
+from agenteval_collector.model.kept_findings import worst
 from agenteval_collector.problems.problem import (
     LAST_RESORT,
     QUIET_FOR,
@@ -20,7 +21,6 @@ from agenteval_collector.problems.problem import (
     problem_of_finding,
 )
 from agenteval_collector.stores.access import TenantConnection, ids
-from agenteval_collector.stores.finding_merge import worst
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.schema import (

@@ -12,9 +12,11 @@ from sqlalchemy import ColumnElement, Table
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.evaluations import evaluation_from
+from agenteval_collector.model.kept_findings import KeptFinding
 from agenteval_collector.model.runs import RunKey
 from agenteval_collector.model.sessions import SessionRecord
-from agenteval_collector.stores.schema import outcomes, sessions, traces
+from agenteval_collector.stores.schema import findings, outcomes, sessions, traces
+from otel_agenteval.finding import Finding, Mode, Severity
 from otel_agenteval.internal.text import storable
 from otel_agenteval.outcome import Evaluation, Failure, Outcome, Score, Status, SubjectKind, Unscored
 
@@ -59,10 +61,37 @@ to_json = json.JSONEncoder(default=_plain).encode
 
 
 _TRACE: Final = FieldMap(TraceRecord, traces, but=("offsets", "processes", "effort"))
+_FINDING: Final = FieldMap(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
 _EVALUATION: Final = FieldMap(Evaluation, outcomes)
 _SESSION: Final = FieldMap(SessionRecord, sessions, but=("services", "versions", "effort"))
 UNUSUAL: Final = 1
 """The bit of `sessions.attention` that says that a trace of the session has a finding of unusual effort."""
+
+
+def finding_row(kept: KeptFinding, nth: int) -> dict[str, Any]:
+    """Return the row of a finding that is the `nth` of its kind on its span."""
+    finding = kept.finding
+    return {
+        **_FINDING.columns_of(finding),
+        "span_id": finding.span_id or "",
+        "nth": nth,
+        "severity": finding.severity.value,
+        "mode": finding.mode.value if finding.mode is not None else None,
+        "reason": storable(finding.reason),
+        "metadata": to_json(finding.metadata),
+        "counted": kept.counted,
+    }
+
+
+def finding_of(row: Mapping[Any, Any]) -> Finding:
+    """Return the finding that a row was made from."""
+    return Finding(
+        **_FINDING.fields_in(row),
+        severity=Severity(row["severity"]),
+        mode=Mode(row["mode"]) if row["mode"] is not None else None,
+        span_id=row["span_id"] or None,
+        metadata=json.loads(row["metadata"]),
+    )
 
 
 def trace_row(trace: TraceRecord) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from sqlalchemy import Column, Select, bindparam, case, func, select, union
 
+from agenteval_collector.model.kept_findings import SEVERITIES
 from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.stores.access import TenantConnection, ids
-from agenteval_collector.stores.finding_merge import SEVERITIES, finding_of
 from agenteval_collector.stores.json_lists import among
+from agenteval_collector.stores.rows import finding_of
 from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, own, traces
 from otel_agenteval.finding import Severity
 

@@ -12,9 +12,8 @@ from agenteval_collector.stores import judge_exchanges, labels, pass_rates, prob
 from agenteval_collector.stores.access import TenantConnection, ids, look_up
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records
-from agenteval_collector.stores.finding_merge import finding_of
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.rows import effort_from, evaluation_of, session_record
+from agenteval_collector.stores.rows import effort_from, evaluation_of, finding_of, session_record
 from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.session_endings import read_ends
 from agenteval_collector.stores.trace_json import view_from

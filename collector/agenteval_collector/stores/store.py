@@ -10,6 +10,7 @@ from sqlalchemy import Row, literal_column, select, update
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.kept_findings import worst
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.news import EventsOf, News, WorstFinding, no_events
 from agenteval_collector.model.runs import RunReport
@@ -24,7 +25,6 @@ from agenteval_collector.stores.conversations import ConversationStore, trim_lin
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.stores.engines.ports import Database
 from agenteval_collector.stores.engines.sqlite import SqliteFile
-from agenteval_collector.stores.finding_merge import worst
 from agenteval_collector.stores.findings import FindingStore
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.judge_canaries import JudgeCanaryStore

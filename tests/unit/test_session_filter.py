@@ -1,7 +1,7 @@
-"""The parameters of a listing of sessions."""
+"""The parameters of the listings of sessions and of problems."""
 
 import pytest
-from agenteval_collector.api.filters import MAX_TEXT, SESSION_PARAMETERS, session_filter
+from agenteval_collector.api.filters import MAX_TEXT, SESSION_PARAMETERS, problem_filter, session_filter
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
 
@@ -59,3 +59,17 @@ def test_parameters_say_what_is_wanted(given: dict[str, str], wanted: SessionFil
 def test_what_cannot_be_meant_is_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         session_filter(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"state": "shut"}, "state is 'shut', not one of"),
+        ({"severity": "bad"}, "severity is 'bad', not one of"),
+        ({"agent": "x" * (MAX_TEXT + 1)}, f"agent has {MAX_TEXT + 1} characters"),
+        ({"version": "a\0b"}, "version has characters that cannot be stored"),
+    ],
+)
+def test_a_listing_of_problems_refuses_the_same(given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        problem_filter(given)

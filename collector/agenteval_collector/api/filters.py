@@ -1,7 +1,7 @@
 """Read the parameters of listings of sessions and problems: the same over HTTP, over gRPC and on the page."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from agenteval_collector.api.wire import choice, time_of
@@ -27,12 +27,7 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
 
     Raises InvalidRequest naming the parameter that is wrong.
     """
-    asked = {name: given[name] for name in SESSION_PARAMETERS if given.get(name)}
-    for name, text in asked.items():
-        if len(text) > MAX_TEXT:
-            raise InvalidRequest(f"{name} has {len(text)} characters, more than {MAX_TEXT}")
-        if storable(text) != text:
-            raise InvalidRequest(f"{name} has characters that cannot be stored")
+    asked = _asked(given, SESSION_PARAMETERS)
     since, until = (time_of(name, asked[name]) if name in asked else None for name in ("since", "until"))
     if since is not None and until is not None and since >= until:
         raise InvalidRequest(f"since is {given['since']!r}, not before until, {given['until']!r}")
@@ -53,13 +48,24 @@ def problem_filter(given: Mapping[str, str]) -> ProblemFilter:
 
     Raises InvalidRequest naming the parameter that is wrong.
     """
-    state, severity = given.get("state"), given.get("severity")
+    asked = _asked(given, PROBLEM_PARAMETERS)
     return ProblemFilter(
-        agent=given.get("agent") or None,
-        state=choice("state", state, ProblemState) if state else None,
-        severity=choice("severity", severity, Severity) if severity else None,
-        version=given.get("version") or None,
+        agent=asked.get("agent"),
+        state=choice("state", asked["state"], ProblemState) if "state" in asked else None,
+        severity=choice("severity", asked["severity"], Severity) if "severity" in asked else None,
+        version=asked.get("version"),
     )
+
+
+def _asked(given: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return the parameters of these names that say something, each of a length and characters that can be stored."""
+    asked = {name: given[name] for name in names if given.get(name)}
+    for name, text in asked.items():
+        if len(text) > MAX_TEXT:
+            raise InvalidRequest(f"{name} has {len(text)} characters, more than {MAX_TEXT}")
+        if storable(text) != text:
+            raise InvalidRequest(f"{name} has characters that cannot be stored")
+    return asked
 
 
 def _kind(text: str) -> str:

@@ -73,9 +73,15 @@ def _table(name: str, key: str, *items: sa.schema.SchemaItem, **options: Any) ->
     return sa.Table(name, metadata, tenant, *items, sa.PrimaryKeyConstraint("tenant", *key.split()), **options)
 
 
-def _only(where: sa.TextClause) -> dict[str, Any]:
-    """Return the options of an index that has only the rows that fulfil a condition."""
-    return {"sqlite_where": where, "postgresql_where": where}
+def _complete(table: sa.Table, dialect: str, *statements: str) -> None:
+    """Let these statements follow the one that makes a table, in databases of this dialect."""
+    for statement in statements:
+        sa.event.listen(table, "after_create", sa.DDL(statement).execute_if(dialect=dialect))  # type: ignore[no-untyped-call]
+
+
+def _index(name: str, columns: str, where: sa.TextClause | None = None) -> sa.Index:
+    """Make an index of the tenant and these columns; with a condition, only of the rows that fulfil it."""
+    return sa.Index(name, "tenant", *columns.split(), sqlite_where=where, postgresql_where=where)
 
 
 def _required(kind: Any, names: str, info: dict[Any, Any] | None = None) -> list[sa.Column[Any]]:
@@ -102,11 +108,11 @@ traces = _table(
     sa.Column("said", Text, nullable=False, comment="what was said in it, casefolded, to be searched"),
     sa.Column("effort", Text, nullable=False, comment="JSON: steps, tokens, seconds, usd"),
     sa.Column("has_content", sa.Boolean, nullable=False, comment="whether what was said in it is kept"),
-    sa.Index("traces_by_age", "tenant", "has_content", "scored_at"),
-    sa.Index("traces_by_session", "tenant", "session_id", "started_at"),
-    sa.Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
-    sa.Index("traces_by_version", "tenant", "agent", "service_version", "session_id", "started_at"),
-    sa.Index("traces_died", "tenant", "session_id", "started_at", **_only(sa.text("died IS NOT NULL"))),
+    _index("traces_by_age", "has_content scored_at"),
+    _index("traces_by_session", "session_id started_at"),
+    _index("traces_by_run", "task_id run_id condition"),
+    _index("traces_by_version", "agent service_version session_id started_at"),
+    _index("traces_died", "session_id started_at", sa.text("died IS NOT NULL")),
 )
 
 CAME: Final = sa.literal_column("traces.rowid", sa.BigInteger)
@@ -118,25 +124,23 @@ rowids, so it must be made again after a vacuum of the file. It does not know wh
 large for that."""
 _FORGET_SAID: Final = f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rowid, said) VALUES ('delete', old.rowid, old.said);"
 _KEEP_SAID: Final = f"INSERT INTO {SAID_INDEX}(rowid, said) VALUES (new.rowid, new.said);"
-for _dialect, _statement in (
-    (
-        "sqlite",
-        f"CREATE VIRTUAL TABLE {SAID_INDEX} USING "
-        "fts5(said, content='traces', tokenize='trigram', detail='none', columnsize=0)",
-    ),
-    ("sqlite", f"CREATE TRIGGER said_came AFTER INSERT ON traces BEGIN {_KEEP_SAID} END"),
-    ("sqlite", f"CREATE TRIGGER said_went AFTER DELETE ON traces BEGIN {_FORGET_SAID} END"),
-    (
-        "sqlite",
-        "CREATE TRIGGER said_changed AFTER UPDATE OF said ON traces WHEN old.said IS NOT new.said "
-        f"BEGIN {_FORGET_SAID} {_KEEP_SAID} END",
-    ),
-    # SQLite numbers its rows by itself, as they come; PostgreSQL needs this column. A revision keeps the number in
-    # both.
-    ("postgresql", "ALTER TABLE traces ADD COLUMN rowid BIGINT GENERATED ALWAYS AS IDENTITY"),
-    ("postgresql", "CREATE UNIQUE INDEX traces_by_rowid ON traces (rowid)"),
-):
-    sa.event.listen(traces, "after_create", sa.DDL(_statement).execute_if(dialect=_dialect))  # type: ignore[no-untyped-call]
+_complete(
+    traces,
+    "sqlite",
+    f"CREATE VIRTUAL TABLE {SAID_INDEX} USING "
+    "fts5(said, content='traces', tokenize='trigram', detail='none', columnsize=0)",
+    f"CREATE TRIGGER said_came AFTER INSERT ON traces BEGIN {_KEEP_SAID} END",
+    f"CREATE TRIGGER said_went AFTER DELETE ON traces BEGIN {_FORGET_SAID} END",
+    "CREATE TRIGGER said_changed AFTER UPDATE OF said ON traces WHEN old.said IS NOT new.said "
+    f"BEGIN {_FORGET_SAID} {_KEEP_SAID} END",
+)
+# SQLite numbers its rows by itself, as they come; PostgreSQL needs this column. A revision keeps the number in both.
+_complete(
+    traces,
+    "postgresql",
+    "ALTER TABLE traces ADD COLUMN rowid BIGINT GENERATED ALWAYS AS IDENTITY",
+    "CREATE UNIQUE INDEX traces_by_rowid ON traces (rowid)",
+)
 
 # A table of its own, because SQLite writes whole rows: for a revision that says the same, the view is not written
 # again.
@@ -166,32 +170,23 @@ outcomes = _table(
     # Whether instruments have counted it. They have not while it is pending for the first time, or of a session that
     # goes on.
     sa.Column("counted", sa.Boolean, nullable=False, info=OR),
-    sa.Index("outcomes_by_session", "tenant", "session_id", "name", "score"),
+    _index("outcomes_by_session", "session_id name score"),
     # Has all columns that are asked for. Otherwise SQLite prefers the index of all outcomes of a session.
-    sa.Index(
-        "outcomes_below",
-        *("tenant", "session_id", "subject_id", "subject", "method", "success"),
-        **_only(JUDGED_FAILURE),
-    ),
+    _index("outcomes_below", "session_id subject_id subject method success", JUDGED_FAILURE),
     # Has all columns that a rate needs. Otherwise rows would be read from all over the table.
-    sa.Index(
+    _index(
         "outcomes_random",
-        *("tenant", "name", "agent", "service_version", "evaluated_at"),
-        *("subject", "subject_id", "session_id", "success", "model", "threshold", "part", "method"),
-        **_only(JUDGED_AT_RANDOM),
+        "name agent service_version evaluated_at subject subject_id session_id success model threshold part method",
+        JUDGED_AT_RANDOM,
     ),
-    sa.Index("outcomes_in_vain", "tenant", "name", "agent", "service_version", "evaluated_at", **_only(JUDGED_IN_VAIN)),
-    sa.Index("outcomes_pending", "tenant", "subject", "subject_id", **_only(sa.text("status = 'pending'"))),
+    _index("outcomes_in_vain", "name agent service_version evaluated_at", JUDGED_IN_VAIN),
+    _index("outcomes_pending", "subject subject_id", sa.text("status = 'pending'")),
 )
 
 # Without this index, asking the judge again waits for seconds at ten million traces. SQLite goes without it, because
 # commits would take a tenth longer.
-sa.event.listen(
-    outcomes,
-    "after_create",
-    sa.DDL(  # type: ignore[no-untyped-call]
-        f"CREATE INDEX outcomes_failed ON outcomes (tenant, evaluated_at) WHERE {JUDGED_FAILED}"
-    ).execute_if(dialect="postgresql"),
+_complete(
+    outcomes, "postgresql", f"CREATE INDEX outcomes_failed ON outcomes (tenant, evaluated_at) WHERE {JUDGED_FAILED}"
 )
 
 sessions = _table(
@@ -212,11 +207,11 @@ sessions = _table(
     sa.Column("ended_at", sa.BigInteger, comment="when it was reported ended", info=KEEP),
     *_required(sa.Integer, "errors warnings infos"),
     sa.Column("attention", sa.Integer, nullable=False, comment="how soon it should be looked at"),
-    sa.Index("sessions_by_last_seen", "tenant", "last_seen_at", "session_id"),
-    sa.Index("sessions_by_end", "tenant", "finalized_at"),
-    sa.Index("sessions_by_agent", "tenant", "agent", "last_seen_at"),
-    sa.Index("sessions_by_user", "tenant", "user_id", **_only(sa.text("user_id IS NOT NULL"))),
-    sa.Index("sessions_by_attention", "tenant", "attention", "last_seen_at", "session_id"),
+    _index("sessions_by_last_seen", "last_seen_at session_id"),
+    _index("sessions_by_end", "finalized_at"),
+    _index("sessions_by_agent", "agent last_seen_at"),
+    _index("sessions_by_user", "user_id", sa.text("user_id IS NOT NULL")),
+    _index("sessions_by_attention", "attention last_seen_at session_id"),
 )
 
 # A table of its own, because lists read the rows of sessions. A row has the sums over the stored traces of its session.
@@ -238,7 +233,7 @@ run_reports = _table(
     *_optional(sa.Boolean, "success", FILL),
     *_optional(sa.Float, "confidence", FILL),
     *_optional(String, "session_id", FILL),
-    sa.Index("run_reports_by_time", "tenant", "reported_at"),
+    _index("run_reports_by_time", "reported_at"),
 )
 
 run_traces = _table(
@@ -249,8 +244,8 @@ run_traces = _table(
     *_required(sa.BigInteger, "started_at"),
     sa.Column("success", sa.Boolean, comment="as its spans say"),
     sa.Column("facts", Text, nullable=False, comment="JSON: what else the trace adds to its run"),
-    sa.Index("run_traces_by_run", "tenant", "task_id", "run_id", "condition", "started_at"),
-    sa.Index("run_traces_by_version", "tenant", "agent", "service_version", "started_at"),
+    _index("run_traces_by_run", "task_id run_id condition started_at"),
+    _index("run_traces_by_version", "agent service_version started_at"),
 )
 
 sender_habits = _table(
@@ -320,7 +315,7 @@ judge_exchanges = _table(
     *_optional(sa.Integer, "input_tokens output_tokens"),
     *_optional(sa.Float, "usd seconds"),
     *_required(sa.Boolean, "cached"),
-    sa.Index("judge_exchanges_by_age", "tenant", "asked_at"),
+    _index("judge_exchanges_by_age", "asked_at"),
     info={PARTED_BY: "asked_at"},
     postgresql_partition_by="RANGE (asked_at)",
 )
@@ -335,8 +330,8 @@ judge_answers = _table(
     *_required(sa.BigInteger, "kept_at"),
     sa.Column("reply", Text, nullable=False, comment="JSON"),
     *_optional(sa.Float, "temperature"),
-    sa.Index("judge_answers_by_age", "tenant", "kept_at"),
-    sa.Index("judge_answers_by_subject", "tenant", "subject", "subject_id"),
+    _index("judge_answers_by_age", "kept_at"),
+    _index("judge_answers_by_subject", "subject subject_id"),
 )
 
 judge_canaries = _table(
@@ -374,7 +369,7 @@ labels = _table(
     # A correction of the label of a drawn trace leaves the label drawn.
     sa.Column("drawn", sa.Boolean, nullable=False, comment="whether it was drawn at random to be labelled", info=OR),
     *_required(sa.BigInteger, "labelled_at"),
-    sa.Index("labels_by_session", "tenant", "session_id", **_only(sa.text("trace_id = ''"))),
+    _index("labels_by_session", "session_id", sa.text("trace_id = ''")),
 )
 
 conversations = _table(
@@ -394,13 +389,11 @@ conversations = _table(
     sa.Column("answered", sa.Boolean, nullable=False, comment="whether the model replied"),
     sa.Column("parent", String, comment="the trace that it goes on from"),
     *(
-        sa.Index(
-            f"conversations_by_{key}", "tenant", "service", key, "started_at", **_only(sa.text(f"{key} IS NOT NULL"))
-        )
+        _index(f"conversations_by_{key}", f"service {key} started_at", sa.text(f"{key} IS NOT NULL"))
         for key in ("follows", "said", "reply", "calls")
     ),
-    sa.Index("conversations_by_session", "tenant", "session_id", **_only(sa.text("follows = reply"))),
-    sa.Index("conversations_by_age", "tenant", "service", "kept_at"),
+    _index("conversations_by_session", "session_id", sa.text("follows = reply")),
+    _index("conversations_by_age", "service kept_at"),
 )
 
 findings = _table(
@@ -418,9 +411,9 @@ findings = _table(
     sa.Column("metadata", Text, nullable=False, comment="JSON"),
     *_required(sa.BigInteger, "found_at"),
     sa.Column("counted", sa.Boolean, nullable=False, comment="whether instruments and events have told of it"),
-    sa.Index("findings_by_session", "tenant", "session_id", "severity", "kind"),
-    sa.Index("findings_told", "tenant", "found_at", **_only(sa.text("mode IS NOT NULL"))),
-    sa.Index("findings_uncounted", "tenant", "found_at", **_only(sa.text("counted = false"))),
+    _index("findings_by_session", "session_id severity kind"),
+    _index("findings_told", "found_at", sa.text("mode IS NOT NULL")),
+    _index("findings_uncounted", "found_at", sa.text("counted = false")),
 )
 
 outbox = _table(
@@ -431,7 +424,7 @@ outbox = _table(
     sa.Column("span_id", String, nullable=False, comment="empty: it is about no span"),
     *_required(sa.BigInteger, "at"),
     sa.Column("attributes", Text, nullable=False, comment="JSON"),
-    sa.Index("outbox_by_time", "tenant", "at"),
+    _index("outbox_by_time", "at"),
 )
 
 problems = _table(
@@ -447,7 +440,7 @@ problems = _table(
     sa.Column("regressed_at", sa.BigInteger, comment="when it came back after it was resolved"),
     *_optional(sa.BigInteger, "resolved_at muted_until"),
     *_optional(String, "resolved_by muted_by"),
-    sa.Index("problems_by_kind", "tenant", "kind", "agent", "tool"),
+    _index("problems_by_kind", "kind agent tool"),
 )
 
 # The occurrences that a problem's row adds up. A change takes from that row only what it added before.
@@ -460,8 +453,8 @@ problem_traces = _table(
     *_optional(String, "service_version"),
     *_required(sa.BigInteger, "seen_at"),
     *_required(sa.Float, "usd seconds"),
-    sa.Index("problem_traces_by_subject", "tenant", "subject_id"),
-    sa.Index("problem_traces_by_time", "tenant", "problem_id", "seen_at"),
+    _index("problem_traces_by_subject", "subject_id"),
+    _index("problem_traces_by_time", "problem_id seen_at"),
 )
 
 problem_counts = _table(
@@ -471,7 +464,7 @@ problem_counts = _table(
     sa.Column("what", String, nullable=False, comment="session, version or hour"),
     sa.Column("value", String, nullable=False, comment="hours since the Unix epoch have ten digits"),
     *_required(sa.Integer, "traces"),
-    sa.Index("problem_counts_by_value", "tenant", "what", "value"),
+    _index("problem_counts_by_value", "what value"),
 )
 
 # The sums over the traces of agents, so that a chart over months reads no trace. A session has a row for each hour in

@@ -141,7 +141,7 @@ def _assemble(base: stages.Foundation, topics: _Topics, found: stages.LiveFindin
         store,
         topics.erased,
         SessionKey(session_naming(base.settings)),
-        progress,
+        progress.take_scored,
     )
     span_progress = SpanProgress(store.habits, offsets)
     assembly = stages.make_assembly(base, found, traces=trace_topic, progress=progress, store=span_progress)

@@ -209,7 +209,7 @@ class HandOverCase(Case):
         self._refuses = self._fails = False
         sending: Any = self
         self.stage = self._topic = TraceTopic(
-            sending, CLUSTER, self, DeletedTraces(), lambda trace: trace.trace_id, self
+            sending, CLUSTER, self, DeletedTraces(), lambda trace: trace.trace_id, self.take_scored
         )
 
     def give(self, number: int) -> None:

@@ -48,18 +48,6 @@ class StoredTraces(Protocol):
         """Return revision and offsets of those that are stored. Raises RetryableError."""
 
 
-class SessionOf(Protocol):
-    """Returns the session that a trace names, or the trace's id if it names none."""
-
-    def __call__(self, trace: AssembledTrace, /) -> str: ...
-
-
-class ScoredTaker(Protocol):
-    """Takes note of the traces that are stored."""
-
-    def take_scored(self, trace_id: str, revision: int) -> None: ...
-
-
 class EvaluationIntake(Protocol):
     """The inbox of the evaluation."""
 

@@ -1,13 +1,14 @@
 """Send complete traces to the processes that evaluate them, until they are scored."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
-from agenteval_collector.log.kafka.ports import ScoredTaker, SessionOf, StoredTraces
+from agenteval_collector.log.kafka.ports import StoredTraces
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
 from agenteval_collector.model.assembled_trace import AssembledTrace
@@ -42,17 +43,18 @@ class TraceTopic(Poller):
         cluster: Cluster,
         store: StoredTraces,
         erased: DeletedTraces,
-        session_of: SessionOf,
-        scored: ScoredTaker,
+        session_of: Callable[[AssembledTrace], str],
+        take_scored: Callable[[str, int], None],
     ) -> None:
-        """`scored` is told of the revisions that the store has. Traces that were `erased` count as scored."""
+        """`session_of` returns the session that a trace names, or the trace's id if it names none. `take_scored` is
+        told of the traces and revisions that the store has. Traces that were `erased` count as scored."""
         super().__init__("hand-over", LOOK_EVERY)
         self._producer = producer
         self._cluster = cluster
         self._store = store
         self._erased = erased
         self._session_of = session_of
-        self._scored = scored
+        self._take_scored = take_scored
         self._under_way: dict[str, _UnderWay] = {}
         self._held = 0
         # Guards both: the assembly's thread adds, the one here takes away.
@@ -105,7 +107,7 @@ class TraceTopic(Poller):
                 del self._under_way[trace_id]
                 self._held -= of_trace.size
                 self._changed.notify_all()
-        self._scored.take_scored(trace_id, revision)
+        self._take_scored(trace_id, revision)
 
     def _send_again(self) -> None:
         with self._changed:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.judge_jobs import JudgeJob, StoredAnswer
+from agenteval_collector.model.judge_jobs import Answer, JudgeJob
 from agenteval_collector.model.labels import Label
 from agenteval_collector.stores.schema import metadata
 from agenteval_collector.stores.store import Store
@@ -61,7 +61,7 @@ def fill(store: Store, traces: list[tuple[int, tuple[int, str, str, bool]]]) -> 
         update = session_update(session_id)
         store.commit(Commit(traces=[kept], evaluations=[score(number)], sessions={session_id: update}))
         asked = JudgeJob(trace_id=trace_id, session_id=session_id, revision=1, urgent=False, pending=())
-        store.answers.keep(trace_id, StoredAnswer(reply="{}", model="m", temperature=None), asked)
+        store.answers.keep(trace_id, Answer(reply={}, model="m", temperature=None), asked)
         if labelled:
             store.label(Label(trace_id=trace_id, name="coherence", value=1.0))
 

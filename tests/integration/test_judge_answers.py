@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.judge_jobs import JudgeJob, Judgement, StoredAnswer
+from agenteval_collector.model.judge_jobs import Answer, JudgeJob, Judgement
 from agenteval_collector.stores.store import Store
 
 from otel_agenteval.outcome import SubjectKind
@@ -15,7 +15,7 @@ from tests.support.databases import database_in
 
 pytestmark = pytest.mark.databases
 
-ANSWER = StoredAnswer(reply='{"reason": "a\\u0000b", "score": 0.5}', model="m-2026", temperature=None)
+ANSWER = Answer(reply={"reason": "a\0b", "score": 0.5}, model="m-2026", temperature=None)
 TRACE = JudgeJob(trace_id=hex_id(1), session_id="s", revision=1, urgent=False, pending=())
 SESSION = JudgeJob(subject=SubjectKind.SESSION, trace_id="s", session_id="s", revision=1, urgent=False, pending=())
 

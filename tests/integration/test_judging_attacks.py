@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.panel import JUDGED, Judged
-from agenteval_collector.judge.ports import Answer, Malformed, Message, Question
+from agenteval_collector.judge.ports import Malformed, Message, Question
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose, reask
 from agenteval_collector.judge.prompt.replies import decode
-from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Answer
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Score

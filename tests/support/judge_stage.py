@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
-from agenteval_collector.judge.ports import Answer, Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Reserve
+from agenteval_collector.judge.ports import Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Reserve
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, StoredAnswer
+from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement
 from agenteval_collector.runtime.errors import Unavailable
 
 from otel_agenteval.model import Trace
@@ -69,13 +69,13 @@ class Answering:
 class Answers:
     """An `AnswerStore` in memory; `is_full`: it keeps nothing."""
 
-    known: dict[str, StoredAnswer] = field(default_factory=dict)
+    known: dict[str, Answer] = field(default_factory=dict)
     is_full: bool = False
 
-    def answer(self, key: str) -> StoredAnswer | None:
+    def answer(self, key: str) -> Answer | None:
         return self.known.get(key)
 
-    def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
+    def keep(self, key: str, answer: Answer, job: JudgeJob) -> None:
         if self.is_full:
             raise Unavailable("the store could not be written")
         self.known[key] = answer

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import Answer, Question
+from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.replies import MARK, decode
+from agenteval_collector.model.judge_jobs import Answer
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 

@@ -10,7 +10,6 @@ from agenteval_collector.config.values import PriceConfig
 from agenteval_collector.judge.asking import MAX_DATA, MAX_REPLY, Asking
 from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.ports import (
-    Answer,
     JudgeReply,
     JudgeRequest,
     JudgeUnavailable,
@@ -22,7 +21,7 @@ from agenteval_collector.judge.ports import (
     Reserve,
 )
 from agenteval_collector.judge.prompt.replies import MARK, SCORE, TEXT, object_schema
-from agenteval_collector.model.judge_jobs import JudgeExchange
+from agenteval_collector.model.judge_jobs import Answer, JudgeExchange
 
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score

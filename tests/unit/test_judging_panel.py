@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.panel import JUDGED, Judged
-from agenteval_collector.judge.ports import Answer, JudgeUnavailable, NoAnswer, OverBudget, Question
+from agenteval_collector.judge.ports import JudgeUnavailable, NoAnswer, OverBudget, Question
 from agenteval_collector.judge.referrals import preclude
+from agenteval_collector.model.judge_jobs import Answer
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored

@@ -16,7 +16,6 @@ from weakref import WeakValueDictionary
 
 from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.ports import (
-    Answer,
     AnswerStore,
     Judge,
     JudgeError,
@@ -30,7 +29,7 @@ from agenteval_collector.judge.ports import (
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.envelope import conceal, enclose, reask
 from agenteval_collector.judge.prompt.replies import decode
-from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, StoredAnswer
+from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 
@@ -115,20 +114,17 @@ class TraceQuestions:
             by.telemetry.looked_up(known is not None)
             if known is None:
                 answer = await self._insist(question, model, temperature)
-                self._store(key, answer)
+                try:
+                    by.answers.keep(key, answer, self._job)
+                except RetryableError as error:
+                    # The answer is paid for, and still good for this trace.
+                    logger.warning("an answer of the judge could not be kept: %s", error)
                 return answer
         # An earlier reply costs nothing, and was counted when it came.
         free = replace(self._asked(question, model), input_tokens=0, output_tokens=0, usd=0.0, seconds=0.0)
-        self._exchanges.append(replace(free, reply=_shortened(known.reply, MAX_REPLY), cached=True))
-        return Answer(reply=json.loads(known.reply), model=known.model, temperature=known.temperature)
-
-    def _store(self, key: str, answer: Answer) -> None:
-        stored = StoredAnswer(reply=json.dumps(answer.reply), model=answer.model, temperature=answer.temperature)
-        try:
-            self._asking.answers.keep(key, stored, self._job)
-        except RetryableError as error:
-            # The answer is paid for, and still good for this trace.
-            logger.warning("an answer of the judge could not be kept: %s", error)
+        reply = _shortened(json.dumps(known.reply), MAX_REPLY)
+        self._exchanges.append(replace(free, reply=reply, cached=True))
+        return known
 
     async def _insist(self, question: Question, model: str, temperature: float) -> Answer:
         """Ask until the reply is valid. After a malformed reply, tell the judge what was wrong with it."""

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, cast
 from agenteval_collector.config.evaluators import ConstraintConfig
 from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.evaluators.ports import not_applicable
-from agenteval_collector.judge.ports import Answer, Ask, NoAnswer, OverBudget, Question, Reading
+from agenteval_collector.judge.ports import Ask, NoAnswer, OverBudget, Question, Reading
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import Redact
 from agenteval_collector.judge.prompt.transcript import earlier, transcript
@@ -36,6 +36,7 @@ from agenteval_collector.judge.questions.scores import (
 )
 from agenteval_collector.judge.referrals import preclude
 from agenteval_collector.model import judge_jobs
+from agenteval_collector.model.judge_jobs import Answer
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from agenteval_collector.model.drift import Canary, CanaryAnswer
-from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, Spend, StoredAnswer
+from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement, Spend
 from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Score
@@ -151,15 +151,6 @@ class Question:
     readings: Sequence[Reading] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """A valid reply to a question. `model` and `temperature` are those that the endpoint took."""
-
-    reply: Reply
-    model: str
-    temperature: float | None
-
-
 class Ask(Protocol):
     """Puts questions about one trace to a judge."""
 
@@ -201,11 +192,11 @@ class LedgerStore(Protocol):
 class AnswerStore(Protocol):
     """The store of answers, by the keys of their questions. Raises Unavailable."""
 
-    def answer(self, key: str) -> StoredAnswer | None:
+    def answer(self, key: str) -> Answer | None:
         """Return the answer to a question, or None where it is not known."""
         ...
 
-    def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
+    def keep(self, key: str, answer: Answer, job: JudgeJob) -> None:
         """Keep an answer to a question about this job's trace or session."""
 
 

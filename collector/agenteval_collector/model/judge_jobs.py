@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from otel_agenteval.internal.checked import dataclass
 from otel_agenteval.model import Json
@@ -76,10 +76,10 @@ class JudgeExchange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswer:
-    """A valid reply of the judge to a question, as JSON; `model` and `temperature` as the endpoint took them."""
+class Answer:
+    """A valid reply of the judge to a question, decoded. `model` and `temperature` are those that the endpoint took."""
 
-    reply: str
+    reply: Mapping[str, Any]
     model: str
     temperature: float | None
 

@@ -1,12 +1,13 @@
 """Keep the exchanges with the judge, and its answers by question."""
 
+import json
 import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Delete, bindparam, delete, select
 
-from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, StoredAnswer
+from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.rows import FieldMap
@@ -19,7 +20,7 @@ TRIMMED: Final = 256
 old ones become fewer."""
 
 _EXCHANGE: Final = FieldMap(JudgeExchange, judge_exchanges)
-_ANSWER: Final = FieldMap(StoredAnswer, judge_answers)
+_ANSWER: Final = FieldMap(Answer, judge_answers)
 
 
 def write_exchanges(connection: TenantConnection, judgement: Judgement) -> None:
@@ -90,15 +91,16 @@ class JudgeAnswerStore:
         self._database = database
         self._clock = clock
 
-    def answer(self, key: str) -> StoredAnswer | None:
+    def answer(self, key: str) -> Answer | None:
         """Return the answer to a question; None where it is not known."""
         found = self._database.mappings(_OF_KEY, {"key": key})
-        return StoredAnswer(**_ANSWER.fields_in(found[0])) if found else None
+        return Answer(**{**_ANSWER.fields_in(found[0]), "reply": json.loads(found[0]["reply"])}) if found else None
 
-    def keep(self, key: str, answer: StoredAnswer, job: JudgeJob) -> None:
+    def keep(self, key: str, answer: Answer, job: JudgeJob) -> None:
         """Keep an answer with the trace or session that was asked about, so that both are deleted together. Keep
         nothing about one that is gone already."""
-        row = {"key": key, "subject": job.subject, "subject_id": job.trace_id, "kept_at": self._clock.now()}
+        place = {"key": key, "subject": job.subject, "subject_id": job.trace_id, "kept_at": self._clock.now()}
+        row = {**place, **_ANSWER.columns_of(answer), "reply": json.dumps(answer.reply)}
         with self._database.sharing(job.trace_id) as connection:
             if connection.execute(_IS_THERE[job.subject], {"id": job.trace_id}).first() is not None:
-                connection.upsert(judge_answers, [row | _ANSWER.columns_of(answer)])
+                connection.upsert(judge_answers, [row])

@@ -10,12 +10,11 @@ from agenteval_collector.model.judge_jobs import JobKey, JudgeJob
 class WaitingJob:
     """A job with what happened to it so far.
 
-    `tries` counts how often it got no answer. `faults` counts how often it was the first job without an answer since
-    the judge last answered. The job is not judged before `due`.
+    `faults` counts how often it was the first job without an answer since the judge last answered. The job is not
+    judged before `due`, which is 0 until it gets no answer.
     """
 
     job: JudgeJob
-    tries: int = 0
     faults: int = 0
     due: float = 0.0
     arrival: int = 0
@@ -25,8 +24,8 @@ def _rank(waiting: WaitingJob) -> tuple[bool, int]:
     return not waiting.job.urgent, waiting.arrival
 
 
-def _rank_to_probe(waiting: WaitingJob) -> tuple[int, bool, int]:
-    return waiting.tries, *_rank(waiting)
+def _rank_to_probe(waiting: WaitingJob) -> tuple[float, bool, int]:
+    return waiting.due, *_rank(waiting)
 
 
 class Backlog:
@@ -78,8 +77,8 @@ class Backlog:
     def take(self, now: float, *, probe: bool = False) -> WaitingJob | None:
         """Take the next job that may be judged. Return None where there is none.
 
-        With `probe`, the job is to show whether the judge is back. Then it is one of those that were tried least. A
-        trace that itself makes the judge fail must not be the probe each time.
+        With `probe`, the job is to show whether the judge is back. Then it is one that was not tried yet, or else the
+        one that was tried longest ago. A trace that itself makes the judge fail must not be the probe each time.
         """
         ready = (each for each in self._by_key.values() if each.due <= now)
         first = min(ready, key=_rank_to_probe if probe else _rank, default=None)

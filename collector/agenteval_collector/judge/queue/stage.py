@@ -231,7 +231,6 @@ class JudgeStage(Component):
     def _unanswered(self, waiting: WaitingJob, error: JudgeUnavailable | RetryableError) -> None:
         is_first = self._outage.failed(error)
         if isinstance(error, JudgeUnavailable):
-            waiting.tries += 1
             waiting.faults += is_first
             if waiting.faults >= FAULTS:
                 reason = f"the judge answered for other traces in between, for this one it failed every time: {error}"

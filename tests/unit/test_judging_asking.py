@@ -29,7 +29,6 @@ from tests.support.clock import ManualClock
 from tests.support.judge_stage import Answers, job
 from tests.support.ledger import Table
 
-THRESHOLD = 0.5
 MODEL = "m"
 DOWN = JudgeUnavailable("timeout", "no reply in 30 s", retry_after=5.0)
 REFUSED = NoAnswer("unauthorized", "check judge.api_key")
@@ -58,7 +57,7 @@ SCORING = Question(
     instructions="Score it.",
     data={"task": "t"},
     schema=object_schema(score=SCORE),
-    readings=[Reading(evaluator="task_completion", threshold=THRESHOLD, value=score, conclude=first)],
+    readings={"task_completion": Reading(value=score, conclude=first)},
 )
 
 Step = float | str | Exception

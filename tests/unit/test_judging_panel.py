@@ -391,17 +391,13 @@ def test_evaluators_with_the_same_model_share_a_question_and_others_do_not() -> 
     assert {name: each.model for name, each in found.items()} == {name: models.get(name, "m") for name in JUDGED}
 
 
-def test_a_question_tells_the_scores_of_its_replies_with_their_thresholds() -> None:
+def test_a_question_tells_the_scores_of_its_replies() -> None:
     script, replies = Script(REPLIES), {**REPLIES, "execution": EXECUTION}
-    judged(WHOLE, script, thresholds={**dict.fromkeys(JUDGED, 0.5), "plan_adherence": 0.8, "tool_correctness": 0.6})
-    told = {
-        q.name: tuple((each.value(replies[q.name]), each.threshold) for each in q.readings)
-        for q, _ in script.asked
-        if q.readings
-    }
-    assert told["execution"] == ((0.9, 0.5), (0.5, 0.5), (1.0, 0.8))
-    assert told["tools"] == ((0.7, 0.6), (1.0, 0.5))
-    assert "extract" not in told
+    judged(WHOLE, script)
+    told = {q.name: {name: each.value(replies[q.name]) for name, each in q.readings.items()} for q, _ in script.asked}
+    assert told["execution"] == {"confidence": 0.9, "step_efficiency": 0.5, "plan_adherence": 1.0}
+    assert told["tools"] == {"tool_correctness": 0.7, "argument_correctness": 1.0}
+    assert told["extract"] == {}
 
 
 def test_a_rubric_is_asked_beside_the_others_by_its_own_model() -> None:

@@ -32,8 +32,7 @@ from otel_agenteval.model import Json, Tool, Trace
 from tests.support.judging import golden, model_call, question, tool_call, trace, turn, unredacted
 
 SEARCHED = trace(turn(tool_calls=(tool_call(arguments={"q": "x"}, result="ok"), tool_call(at=4, error="boom"))))
-BOTH_TOOLS = {tools.TOOL_CORRECTNESS: 0.5, tools.ARGUMENT_CORRECTNESS: 0.5}
-EXECUTION = dict.fromkeys(execution.NAMES, 0.5)
+NOTHING_TOLD: Mapping[str, Json] = {"transcript": []}
 CHOSEN = {"score": 1, "reason": "r"}
 UNDECIDED = {"verdict": "idk", "reason": "r"}
 RUBRIC = RubricConfig(name="politeness", question="How polite was the agent?", scale=(1, 5))
@@ -44,17 +43,17 @@ def use(subject: Trace = SEARCHED, budget: int = 8_000) -> tools.ShownTools:
 
 
 QUESTIONS: Mapping[str, Question] = {
-    "extract": extract.extract([], {extract.TASK, extract.OUTCOME, extract.PLAN}),
-    "extract_task": extract.extract([], {extract.TASK}),
-    "completion": completion("T", "O", 0.5),
-    "plan": plan_quality("T", ["a"], 0.5),
-    "execution": execution.execution([], EXECUTION, task="T", plan=["a"]),
-    "execution_without_plan": execution.execution([], {execution.STEP_EFFICIENCY: 0.5}, task="T"),
-    "confidence": execution.execution([], {execution.CONFIDENCE: 0.5}),
-    "tools": tools.tools(use(), BOTH_TOOLS),
-    "tools_without_calls": tools.tools(use(trace(turn())), {tools.TOOL_CORRECTNESS: 0.5}),
-    "goal": goal_question([], 3, 0.5),
-    "rubric": rubric_question(RUBRIC, []),
+    "extract": extract.extract(NOTHING_TOLD, {extract.TASK, extract.OUTCOME, extract.PLAN}),
+    "extract_task": extract.extract(NOTHING_TOLD, {extract.TASK}),
+    "completion": completion("T", "O"),
+    "plan": plan_quality("T", ["a"]),
+    "execution": execution.execution(NOTHING_TOLD, execution.NAMES, task="T", plan=["a"]),
+    "execution_without_plan": execution.execution(NOTHING_TOLD, {execution.STEP_EFFICIENCY}, task="T"),
+    "confidence": execution.execution(NOTHING_TOLD, {execution.CONFIDENCE}),
+    "tools": tools.tools(use(), tools.NAMES),
+    "tools_without_calls": tools.tools(use(trace(turn())), {tools.TOOL_CORRECTNESS}),
+    "goal": goal_question(NOTHING_TOLD, 3),
+    "rubric": rubric_question(RUBRIC, NOTHING_TOLD),
 }
 
 
@@ -151,7 +150,7 @@ def test_a_number_out_of_range_is_malformed_wherever_it_stands(name: str, number
 
 
 def test_only_what_is_needed_is_extracted() -> None:
-    asked = extract.extract([], {extract.TASK})
+    asked = extract.extract(NOTHING_TOLD, {extract.TASK})
     assert list(asked.schema["properties"]) == ["task"]
     assert "outcome:" not in asked.instructions
     assert "plan:" not in asked.instructions
@@ -166,7 +165,7 @@ def test_adherence_is_not_asked_about_without_a_plan() -> None:
 
 def test_confidence_comes_first_and_is_the_same_question_wherever_it_is_asked_alone() -> None:
     assert list(QUESTIONS["execution"].schema["properties"]) == ["confidence", "step_efficiency", "plan_adherence"]
-    late = execution.execution([], {execution.CONFIDENCE: 0.5}, task="T", plan=["a"])
+    late = execution.execution(NOTHING_TOLD, {execution.CONFIDENCE}, task="T", plan=["a"])
     assert late.data == QUESTIONS["confidence"].data == {"transcript": []}
 
 
@@ -180,7 +179,7 @@ def test_confidence_comes_first_and_is_the_same_question_wherever_it_is_asked_al
 )
 def test_a_plan_is_not_repeated_where_it_stands_in_the_transcript(plans: tuple[str, ...], shown: Json) -> None:
     recorded = transcript.transcript(trace(turn("search", "book", plan=plans)), 1_000, unredacted)
-    scoring = execution.execution(recorded, EXECUTION, task="T", plan=["search", "book"])
+    scoring = execution.execution({"transcript": recorded}, execution.NAMES, task="T", plan=["search", "book"])
     assert scoring.data["plan"] == shown
     reply = {name: {"score": 1, "reason": "r"} for name in execution.NAMES}
     assert concluded(scoring, "plan_adherence", reply).metadata == {"task": "T", "plan": ["search", "book"]}
@@ -209,7 +208,7 @@ def test_there_is_one_answer_for_each_call(change: Callable[[Any], None], named:
 
 def concluded(scoring: Question, evaluator: str, *replies: Mapping[str, Any]) -> Any:
     decoded = [decode(json.dumps({"canary": "c", **reply}), scoring, "c") for reply in replies]
-    (reading,) = [each for each in scoring.readings if each.evaluator == evaluator]
+    reading = scoring.readings[evaluator]
     return reading.conclude(decoded)
 
 
@@ -220,7 +219,7 @@ def verdicts(*given: str) -> dict[str, Any]:
 
 def test_one_call_is_not_told_of_as_many() -> None:
     once = trace(turn(tool_calls=(tool_call(arguments={"q": "x"}, result="ok"),)))
-    score = concluded(tools.tools(use(once), BOTH_TOOLS), "argument_correctness", verdicts("yes"))
+    score = concluded(tools.tools(use(once), tools.NAMES), "argument_correctness", verdicts("yes"))
     assert score.reason == "the judged call has the right arguments"
 
 
@@ -234,7 +233,7 @@ def test_one_call_is_not_told_of_as_many() -> None:
     ],
 )
 def test_arguments_score_by_the_share_of_right_calls(votes: list[Any], value: float, reason: str) -> None:
-    score = concluded(tools.tools(use(), BOTH_TOOLS), "argument_correctness", *(verdicts(*vote) for vote in votes))
+    score = concluded(tools.tools(use(), tools.NAMES), "argument_correctness", *(verdicts(*vote) for vote in votes))
     assert score.value == value
     assert score.reason.startswith(reason)
     assert [verdict["call"] for verdict in score.metadata["verdicts"]] == [1, 2]
@@ -244,7 +243,7 @@ def test_arguments_score_by_the_share_of_right_calls(votes: list[Any], value: fl
 def test_what_is_not_shown_is_not_judged_and_lowers_the_coverage() -> None:
     many = use(trace(turn(tool_calls=tuple(tool_call(at=at, arguments={}) for at in range(40)))))
     assert many.numbers == (*range(1, 16), *range(26, 41))
-    scoring = tools.tools(many, BOTH_TOOLS)
+    scoring = tools.tools(many, tools.NAMES)
     told = {f"call_{n}": {"verdict": "yes", "reason": "r"} for n in many.numbers}
     score = concluded(scoring, "argument_correctness", {"tool_correctness": CHOSEN, "verdicts": told})
     assert (score.value, score.coverage) == (1.0, 30 / 40)
@@ -274,7 +273,7 @@ def test_the_reasoning_before_a_call_stands_with_it() -> None:
 
 def test_what_the_developer_told_the_agent_is_known_to_whoever_judges_its_calls() -> None:
     told = trace(turn(tool_calls=(tool_call(),)), system_instructions="Today is 2024-05-15.")
-    assert tools.tools(use(told), BOTH_TOOLS).data["instructions"] == "Today is 2024-05-15."
+    assert tools.tools(use(told), tools.NAMES).data["instructions"] == "Today is 2024-05-15."
     assert use(SEARCHED).data["instructions"] is None
 
 
@@ -300,7 +299,7 @@ def test_that_no_tools_were_recorded_is_not_taken_for_the_list_of_them(offered: 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7))
 def test_votes_come_to_their_median_with_a_reason_of_theirs(votes: list[float]) -> None:
-    scoring = execution.execution([], {execution.CONFIDENCE: 0.5})
+    scoring = execution.execution(NOTHING_TOLD, {execution.CONFIDENCE})
     replies = [{"confidence": {"score": vote, "reason": str(vote)}} for vote in votes]
     score = concluded(scoring, "confidence", *replies)
     ordered = sorted(votes)
@@ -331,7 +330,7 @@ def lacking(reply: Any, place: str = "reply") -> Iterator[tuple[str, Any]]:
             yield inner, {**reply, name: left}
 
 
-ASKED = {**QUESTIONS, "safety": safety_question(DEFAULT_CONSTRAINTS, [], 0.5)}
+ASKED = {**QUESTIONS, "safety": safety_question(DEFAULT_CONSTRAINTS, NOTHING_TOLD)}
 LACKING = [
     pytest.param(asked, reply, place, id=f"{name} {place}")
     for name, asked in ASKED.items()
@@ -360,7 +359,9 @@ def test_a_rubrics_scale_is_mapped_to_the_unit_interval(
     scale: tuple[float, float], given_: float, value: float
 ) -> None:
     rubric = RUBRIC.model_copy(update={"scale": scale})
-    assert concluded(rubric_question(rubric, []), "politeness", {"score": given_, "reason": "r"}).value == value
+    assert (
+        concluded(rubric_question(rubric, NOTHING_TOLD), "politeness", {"score": given_, "reason": "r"}).value == value
+    )
 
 
 def test_another_question_is_another_version_of_the_rubric() -> None:

@@ -87,7 +87,7 @@ def test_a_violation_without_evidence_is_no_reply(found: dict[str, Any]) -> None
 def test_other_constraints_are_another_version_and_stand_in_the_question() -> None:
     own = (ConstraintConfig(name="no_refunds", text="must not promise a refund"),)
     assert safety_version(own) != safety_version(DEFAULT_CONSTRAINTS)
-    question = safety_question(own, [], 0.5)
+    question = safety_question(own, {"transcript": []})
     assert "- no_refunds: must not promise a refund" in question.instructions
 
 

@@ -104,13 +104,14 @@ def test_second_looks_keep_within_five_requests_for_each_vote(
 
 
 def test_the_nearest_to_its_threshold_gets_the_second_look() -> None:
-    script = Script({**completions(0.55, 0.9), **confident(0.51, 0.1, 0.2), "tools": CORRECT})
+    script = Script({**completions(0.75, 0.9), **confident(0.51, 0.1, 0.2), "tools": CORRECT})
     wanted = ("task_completion", "confidence", "tool_correctness")
-    found = judged(WHOLE, script, wanted, band=0.1)
+    thresholds = {"task_completion": 0.7, "confidence": 0.5, "tool_correctness": 0.5}
+    found = judged(WHOLE, script, wanted, band=0.1, thresholds=thresholds)
     assert len(script.asked) == REQUESTS
     assert scores(found) == {
         "confidence": pytest.approx((0.51 + 0.1) / 2),
-        "task_completion": 0.55,
+        "task_completion": 0.75,
         "tool_correctness": 1.0,
     }
 

@@ -24,7 +24,7 @@ from agenteval_collector.evaluators.ports import not_applicable
 from agenteval_collector.judge.ports import Ask, NoAnswer, OverBudget, Question, Reading
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import Redact
-from agenteval_collector.judge.prompt.transcript import earlier, transcript
+from agenteval_collector.judge.prompt.transcript import earlier, told, transcript
 from agenteval_collector.judge.questions import execution, extract, safety, tools
 from agenteval_collector.judge.questions.scores import (
     COMPLETION_VERSION,
@@ -152,7 +152,7 @@ class Panel:
 
         Evaluators nearest to their threshold come first, as far as there are requests left.
         """
-        margins = {name: margin(each) for name, each in cast.items()} if self.band else {}
+        margins = {name: margin(each, self.thresholds[name]) for name, each in cast.items()} if self.band else {}
         left = REQUESTS * self.votes - ask.requests
         chosen: frozenset[str] = frozenset()
         # Equal margins are ordered by name. So the same trace is asked about in the same way, and the cache answers.
@@ -199,12 +199,10 @@ def merged(cast: Sequence[Ballot | Judged]) -> Judged:
     return Judged(outcome=replace(score, metadata={**score.metadata, **told}), model=nearest.answer.model)
 
 
-def margin(cast: Sequence[Ballot | Judged]) -> float:
+def margin(cast: Sequence[Ballot | Judged], threshold: float) -> float:
     """Return the distance of the votes of one evaluator from its threshold, infinite where none has a score."""
     ballots = _ballots(cast)
-    if not ballots:
-        return inf
-    return abs(median(ballot.value for ballot in ballots) - ballots[0].reading.threshold)
+    return abs(median(ballot.value for ballot in ballots) - threshold) if ballots else inf
 
 
 def _ballots(cast: Sequence[Ballot | Judged]) -> list[Ballot]:
@@ -238,6 +236,10 @@ class Materials:
     def transcript(self) -> list[Json]:
         return transcript(self.trace, self.room, self.redact)
 
+    @property
+    def told(self) -> dict[str, Json]:
+        return told(self.transcript, self.earlier)
+
     @cached_property
     def tool_use(self) -> tools.ShownTools:
         return tools.tool_use(self.trace, self.room, self.redact)
@@ -262,13 +264,13 @@ class OneVote:
         return self.shown.panel
 
     @cached_property
-    def groups(self) -> list[dict[str, float]]:
-        """The evaluators of each question, with their thresholds. The evaluators of one question have one model."""
-        groups: dict[tuple[Collection[str], str], dict[str, float]] = {}
-        for name, threshold in self.panel.thresholds.items():
+    def groups(self) -> list[list[str]]:
+        """The evaluators of each question. The evaluators of one question have one model."""
+        groups: dict[tuple[Collection[str], str], list[str]] = {}
+        for name in self.panel.thresholds:
             if name in self.asked:
                 sharing = next((each for each in _SHARING if name in each), (name,))
-                groups.setdefault((sharing, self.model_of(name)), {})[name] = threshold
+                groups.setdefault((sharing, self.model_of(name)), []).append(name)
         return list(groups.values())
 
     @property
@@ -280,7 +282,7 @@ class OneVote:
         """Ask all questions of this vote."""
         # The extraction comes first, as other questions wait for it.
         extraction = [self.from_extract()] if self.asked & _FROM_EXTRACT else []
-        at_once = [self.score(group, {}) for group in self.groups if not group.keys() & _FROM_EXTRACT]
+        at_once = [self.score(group, {}) for group in self.groups if _FROM_EXTRACT.isdisjoint(group)]
         return await _together(extraction + at_once)
 
     async def from_extract(self) -> Vote:
@@ -295,7 +297,7 @@ class OneVote:
             fields.append(extract.OUTCOME)
         if not planned and names & _PLANS:
             fields.append(extract.PLAN)
-        question = extract.extract(self.shown.transcript, fields, self.shown.earlier)
+        question = extract.extract(self.shown.told, fields)
         answer = await self.answer(question, self.panel.model)
         facts: dict[str, Any] = {}
         lost: Vote = {}
@@ -306,43 +308,43 @@ class OneVote:
             if not facts[extract.PLAN]:
                 unplanned = not_applicable("no plan: the judge found none in the trace")
                 lost = {name: Judged(outcome=unplanned, model=answer.model) for name in names & _PLANS}
-        waiting = [group for group in self.groups if group.keys() & _FROM_EXTRACT]
-        left = [{name: group[name] for name in group if name not in lost} for group in waiting]
+        waiting = [group for group in self.groups if not _FROM_EXTRACT.isdisjoint(group)]
+        left = [[name for name in group if name not in lost] for group in waiting]
         return lost | await _together(self.score(group, facts) for group in left if group)
 
-    def question(self, group: Mapping[str, float], facts: Mapping[str, Any]) -> Question:
+    def question(self, group: Sequence[str], facts: Mapping[str, Any]) -> Question:
         """Make the question of a group of evaluators. `facts` are those of the extraction."""
         shown = self.shown
-        name, threshold = next(iter(group.items()))
+        name = group[0]
         task, plan = facts.get(extract.TASK, ""), facts.get(extract.PLAN, [])
         match name:
             case _ if name in tools.NAMES:
                 question = tools.tools(shown.tool_use, group, shown.earlier)
             case _ if name in execution.NAMES:
-                question = execution.execution(shown.transcript, group, task=task, plan=plan, earlier=shown.earlier)
+                question = execution.execution(shown.told, group, task=task, plan=plan)
             case "task_completion":
-                question = completion(task, facts[extract.OUTCOME], threshold)
+                question = completion(task, facts[extract.OUTCOME])
             case "plan_quality":
-                question = plan_quality(task, plan, threshold)
+                question = plan_quality(task, plan)
             case safety.SAFETY:
-                question = safety.safety_question(self.panel.constraints, shown.transcript, threshold, shown.earlier)
+                question = safety.safety_question(self.panel.constraints, shown.told)
             case judge_jobs.GOAL_SUCCESS:
-                question = goal_question(shown.transcript, len(shown.trace.turns), threshold)
+                question = goal_question(shown.told, len(shown.trace.turns))
             case _:
                 rubric = next(rubric for rubric in self.panel.rubrics if rubric.name == name)
-                question = rubric_question(rubric, shown.transcript, shown.earlier)
+                question = rubric_question(rubric, shown.told)
         return question
 
     def model_of(self, name: str) -> str:
         return self.panel.models.get(name, self.panel.model)
 
-    async def score(self, group: Mapping[str, float], facts: Mapping[str, Any]) -> Vote:
+    async def score(self, group: Sequence[str], facts: Mapping[str, Any]) -> Vote:
         """Ask the question of a group of evaluators."""
         question = self.question(group, facts)
-        answer = await self.answer(question, self.model_of(next(iter(group))))
+        answer = await self.answer(question, self.model_of(group[0]))
         if not isinstance(answer, Answer):
             return {name: Judged(outcome=answer) for name in group}
-        return {each.evaluator: Ballot(each, question.version, answer) for each in question.readings}
+        return {name: Ballot(reading, question.version, answer) for name, reading in question.readings.items()}
 
     async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:
         """Ask a question. Return its answer, or the outcome of everything that depends on it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from agenteval_collector.model.drift import Canary, CanaryAnswer
@@ -124,8 +124,6 @@ class Reading:
     `value` returns the score of one reply, `conclude` the score of all replies together.
     """
 
-    evaluator: str
-    threshold: float
     value: Callable[[Reply], float]
     conclude: Callable[[Sequence[Reply]], Score]
 
@@ -139,7 +137,7 @@ class Question:
     schema or the way the data is rendered.
 
     `readings` give the scores in a reply, by which votes are compared. There is one for each evaluator that the
-    question serves, and none where the question finds facts.
+    question serves, by its name, and none where the question finds facts.
     """
 
     name: str
@@ -148,7 +146,7 @@ class Question:
     data: Mapping[str, Json]
     schema: Mapping[str, Any]
     check: Callable[[Reply], None] | None = None
-    readings: Sequence[Reading] = ()
+    readings: Mapping[str, Reading] = field(default_factory=dict)
 
 
 class Ask(Protocol):

@@ -4,13 +4,13 @@ One question serves all three. Where different models are to judge them, each mo
 alone needs no more than the transcript. It is judged first, so that no other score colours it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast
 
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.fitting import EntryKind
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, object_schema
-from agenteval_collector.judge.prompt.transcript import GUIDE, told
+from agenteval_collector.judge.prompt.transcript import GUIDE
 from agenteval_collector.judge.questions.scores import by_median
 from otel_agenteval.model import Json
 
@@ -53,26 +53,21 @@ NAMES: Final = tuple(_GUIDES)
 
 
 def execution(
-    transcript: list[Json],
-    thresholds: Mapping[str, float],
-    *,
-    task: str = "",
-    plan: Sequence[str] = (),
-    earlier: Sequence[Json] = (),
+    told: Mapping[str, Json], asked: Collection[str], *, task: str = "", plan: Sequence[str] = ()
 ) -> Question:
-    """Make the question for the evaluators in `thresholds`.
+    """Make the question for the evaluators in `asked`.
 
     All but CONFIDENCE need the task. PLAN_ADHERENCE also needs a plan.
     """
-    names = [name for name in NAMES if name in thresholds]
+    names = [name for name in NAMES if name in asked]
     facts: dict[str, Json] = {"task": task}
     planned: dict[str, Json] = {"plan": list[Json](plan)}
     about = {CONFIDENCE: {}, STEP_EFFICIENCY: facts, PLAN_ADHERENCE: facts | planned}
-    data = told(transcript, earlier)
+    data = dict(told)
     if names != [CONFIDENCE]:
         data = facts | data
     if PLAN_ADHERENCE in names:
-        data = {"plan": None if set(plan) <= _plans(transcript) else planned["plan"]} | data
+        data = {"plan": None if set(plan) <= _plans(told) else planned["plan"]} | data
     guides = "\n\n".join(_GUIDES[name] for name in names)
     return Question(
         name=NAME,
@@ -80,11 +75,11 @@ def execution(
         instructions=f"Judge how an agent went about its work, each of these by itself.\n\n{guides}\n\n{GUIDE}",
         data=data,
         schema=object_schema(**{name: object_schema(reason=REASON, score=SCORE) for name in names}),
-        readings=[by_median(name, thresholds[name], part=name, metadata=about[name]) for name in names],
+        readings={name: by_median(part=name, metadata=about[name]) for name in names},
     )
 
 
-def _plans(transcript: list[Json]) -> set[Json]:
+def _plans(told: Mapping[str, Json]) -> set[Json]:
     """Find the plans that the transcript shows uncut. A plan is recognised by its text."""
-    items = cast("list[dict[str, Any]]", transcript)
+    items = cast("list[dict[str, Any]]", told["transcript"])
     return {item["text"] for item in items if item["kind"] == EntryKind.PLAN}

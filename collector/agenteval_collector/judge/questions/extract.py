@@ -5,13 +5,13 @@ recorded plan is what a planning call said, or a model beside its tool calls. It
 can be found only in what the agent reasoned or replied on the way. Without any of that there is no plan.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, cast
 
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt import fitting
 from agenteval_collector.judge.prompt.replies import TEXT, listing, object_schema
-from agenteval_collector.judge.prompt.transcript import GUIDE, told
+from agenteval_collector.judge.prompt.transcript import GUIDE
 from otel_agenteval.model import Json, Trace, Turn
 
 NAME: Final = "extract"
@@ -43,7 +43,7 @@ _FIELDS: Final = {
 }
 
 
-def extract(transcript: list[Json], fields: Collection[str], earlier: Sequence[Json] = ()) -> Question:
+def extract(told: Mapping[str, Json], fields: Collection[str]) -> Question:
     """Make the question for `fields`, which are some of TASK, OUTCOME and PLAN."""
     asked = [name for name in _FIELDS if name in fields]
     wanted = "\n".join(f"- {name}: {_FIELDS[name][0]}" for name in asked)
@@ -51,7 +51,7 @@ def extract(transcript: list[Json], fields: Collection[str], earlier: Sequence[J
         name=NAME,
         version=VERSION,
         instructions=f"Extract facts from the transcript of an agent at work. Do not judge.\n{wanted}\n\n{GUIDE}",
-        data=told(transcript, earlier),
+        data=told,
         schema=object_schema(**{name: _FIELDS[name][1] for name in asked}),
     )
 

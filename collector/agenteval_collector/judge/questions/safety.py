@@ -12,7 +12,7 @@ from agenteval_collector.config.evaluators import ConstraintConfig
 from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.replies import REASON, choice, object_schema
-from agenteval_collector.judge.prompt.transcript import GUIDE, told
+from agenteval_collector.judge.prompt.transcript import GUIDE
 from agenteval_collector.judge.questions.scores import version_of
 from otel_agenteval.metrics import SEVERITY_WEIGHTS
 from otel_agenteval.model import Json
@@ -51,9 +51,7 @@ def safety_version(constraints: Sequence[ConstraintConfig]) -> str:
     return version_of(FORM_VERSION, [[each.name, each.text] for each in constraints])
 
 
-def safety_question(
-    constraints: Sequence[ConstraintConfig], transcript: list[Json], threshold: float, earlier: Sequence[Json] = ()
-) -> Question:
+def safety_question(constraints: Sequence[ConstraintConfig], told: Mapping[str, Json]) -> Question:
     """Make the question. The score is 1 - the weight of the worst violation, by `SEVERITY_WEIGHTS`."""
     verdict = object_schema(
         reason=REASON,
@@ -65,10 +63,10 @@ def safety_question(
         name=SAFETY,
         version=safety_version(constraints),
         instructions=_INSTRUCTIONS.format(constraints=listed, guide=GUIDE),
-        data=told(transcript, earlier),
+        data=told,
         schema=object_schema(**{each.name: verdict for each in constraints}),
-        check=_is_quoted_from(transcript),
-        readings=[Reading(evaluator=SAFETY, threshold=threshold, value=_score, conclude=_conclude)],
+        check=_is_quoted_from(cast("list[Json]", told["transcript"])),
+        readings={SAFETY: Reading(value=_score, conclude=_conclude)},
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.ports import Question, Reading, Reply
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, TEXT, number, object_schema, whole
-from agenteval_collector.judge.prompt.transcript import GUIDE, told
+from agenteval_collector.judge.prompt.transcript import GUIDE
 from agenteval_collector.model.judge_jobs import FAILED_TURN, GOAL, GOAL_SUCCESS
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
@@ -71,8 +71,6 @@ def version_of(form_version: str, asked: Json) -> str:
 
 
 def by_median(
-    evaluator: str,
-    threshold: float,
     *,
     part: str | None = None,
     key: str = "score",
@@ -102,10 +100,10 @@ def by_median(
         reason = of(nearest)["reason"] or "the judge gave no reason"
         return Score(value=middle, reason=reason, metadata=facts)
 
-    return Reading(evaluator=evaluator, threshold=threshold, value=value, conclude=conclude)
+    return Reading(value=value, conclude=conclude)
 
 
-def completion(task: str, outcome: str, threshold: float) -> Question:
+def completion(task: str, outcome: str) -> Question:
     """Make the question for task_completion, which follows the extraction."""
     facts: dict[str, Json] = {"task": task, "outcome": outcome}
     return Question(
@@ -114,11 +112,11 @@ def completion(task: str, outcome: str, threshold: float) -> Question:
         instructions=_COMPLETION,
         data=facts,
         schema=object_schema(reason=REASON, verdict=SCORE),
-        readings=[by_median("task_completion", threshold, key="verdict", metadata=facts)],
+        readings={"task_completion": by_median(key="verdict", metadata=facts)},
     )
 
 
-def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
+def plan_quality(task: str, plan: list[str]) -> Question:
     """Make the question for plan_quality, which follows the extraction."""
     facts: dict[str, Json] = {"task": task, "plan": list[Json](plan)}
     return Question(
@@ -127,11 +125,11 @@ def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
         instructions=_PLAN,
         data=facts,
         schema=object_schema(reason=REASON, score=SCORE),
-        readings=[by_median("plan_quality", threshold, metadata=facts)],
+        readings={"plan_quality": by_median(metadata=facts)},
     )
 
 
-def goal_question(transcript: list[Json], turns: int, threshold: float) -> Question:
+def goal_question(told: Mapping[str, Json], turns: int) -> Question:
     """Make the question about a session with this number of turns."""
     turn = whole(0, turns, f"A turn from 1 to {turns}; 0: none.")
 
@@ -142,9 +140,9 @@ def goal_question(transcript: list[Json], turns: int, threshold: float) -> Quest
         name=GOAL_SUCCESS,
         version=GOAL_VERSION,
         instructions=_GOAL + GUIDE,
-        data={"transcript": transcript},
+        data=told,
         schema=object_schema(goal=TEXT, reason=REASON, failed_turn=turn, score=SCORE),
-        readings=[by_median(GOAL_SUCCESS, threshold, metadata=facts)],
+        readings={GOAL_SUCCESS: by_median(metadata=facts)},
     )
 
 
@@ -153,7 +151,7 @@ def rubric_version(rubric: RubricConfig) -> str:
     return version_of(RUBRIC_FORM_VERSION, [rubric.question, list(rubric.scale)])
 
 
-def rubric_question(rubric: RubricConfig, transcript: list[Json], earlier: Sequence[Json] = ()) -> Question:
+def rubric_question(rubric: RubricConfig, told: Mapping[str, Json]) -> Question:
     """Make the question of a rubric.
 
     A number on the rubric's scale is mapped to [0, 1]: its worst to 0, its best to 1.
@@ -164,7 +162,7 @@ def rubric_question(rubric: RubricConfig, transcript: list[Json], earlier: Seque
         version=rubric_version(rubric),
         instructions=f"{rubric.question}\n\nAnswer for the whole transcript with a number from {worst:g} (worst) to "
         f"{best:g} (best).\n\n{GUIDE}",
-        data=told(transcript, earlier),
+        data=told,
         schema=object_schema(reason=REASON, score=number(worst, best, f"From {worst:g} to {best:g}.")),
-        readings=[by_median(rubric.name, rubric.threshold, scale=rubric.scale)],
+        readings={rubric.name: by_median(scale=rubric.scale)},
     )

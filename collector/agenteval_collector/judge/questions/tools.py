@@ -4,9 +4,8 @@ All the facts that are needed stand in the spans: what the user said, the calls,
 argument_correctness asks once more for a reason. Here the reason is composed from the verdicts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from agenteval_collector.judge.ports import Question, Reading, Reply
@@ -93,17 +92,17 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
     )
 
 
-def tools(use: ShownTools, thresholds: Mapping[str, float], earlier: Sequence[Json] = ()) -> Question:
-    """Make the question for the evaluators in `thresholds`. ARGUMENT_CORRECTNESS needs at least one call."""
-    names = [name for name in _GUIDES if name in thresholds]
+def tools(use: ShownTools, asked: Collection[str], earlier: Sequence[Json] = ()) -> Question:
+    """Make the question for the evaluators in `asked`. ARGUMENT_CORRECTNESS needs at least one call."""
+    names = [name for name in _GUIDES if name in asked]
     verdict = object_schema(reason=REASON, verdict=choice("yes", "no"))
     schemas = {
         TOOL_CORRECTNESS: (TOOL_CORRECTNESS, object_schema(reason=REASON, score=SCORE)),
         ARGUMENT_CORRECTNESS: ("verdicts", object_schema(**{_key(number): verdict for number in use.numbers})),
     }
     readings = {
-        TOOL_CORRECTNESS: partial(by_median, part=TOOL_CORRECTNESS, metadata=_chosen(use)),
-        ARGUMENT_CORRECTNESS: partial(_by_majority, use),
+        TOOL_CORRECTNESS: by_median(part=TOOL_CORRECTNESS, metadata=_chosen(use)),
+        ARGUMENT_CORRECTNESS: _by_majority(use),
     }
     guides = "\n\n".join(_GUIDES[name] for name in names)
     return Question(
@@ -112,7 +111,7 @@ def tools(use: ShownTools, thresholds: Mapping[str, float], earlier: Sequence[Js
         instructions=f"Judge how an agent used its tools, each of these by itself.\n\n{guides}\n\n{_DATA}",
         data={"earlier": list(earlier), **use.data} if earlier else use.data,
         schema=object_schema(**dict(schemas[name] for name in names)),
-        readings=[readings[name](name, thresholds[name]) for name in names],
+        readings={name: readings[name] for name in names},
     )
 
 
@@ -169,7 +168,7 @@ def _share_of_yes(reply: Reply) -> float:
     return verdicts.count("yes") / len(verdicts)
 
 
-def _by_majority(use: ShownTools, evaluator: str, threshold: float) -> Reading:
+def _by_majority(use: ShownTools) -> Reading:
     """Make the reading that judges each call as most votes do. Where votes are even, the call is wrong.
 
     The score is right calls / calls shown.
@@ -187,7 +186,7 @@ def _by_majority(use: ShownTools, evaluator: str, threshold: float) -> Reading:
             metadata={"user_input": _said(use), "verdicts": list(verdicts)},
         )
 
-    return Reading(evaluator=evaluator, threshold=threshold, value=_share_of_yes, conclude=conclude)
+    return Reading(value=_share_of_yes, conclude=conclude)
 
 
 def _majority(votes: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:

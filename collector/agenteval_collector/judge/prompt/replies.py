@@ -25,8 +25,7 @@ TEXT: Final[Schema] = {"type": "string"}
 REASON: Final[Schema] = {"type": "string", "description": "Why, in one or two sentences of plain English."}
 
 MARK: Final = "canary"
-"""The property of a reply with the mark. The judge sees this name, so another one would be another question."""
-"""The property by which a reply shows that the judge read the instructions."""
+"""The property by which a reply shows that the judge read the instructions. Its name is part of each question."""
 MAX_REPLY_CHARACTERS: Final = 65_536
 _SHOWN: Final = 80
 """Characters of a value in an error message. A key may be as long as the reply."""

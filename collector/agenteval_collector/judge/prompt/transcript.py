@@ -13,12 +13,14 @@ out.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import Final
 
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import LABELS, Entry, EntryKind, Redact, fit, shown
-from otel_agenteval.model import Json, ToolCall, Trace, Turn
+from otel_agenteval.model import Json, Trace, Turn
 
 GUIDE: Final = """\
 The transcript lists what happened, in order ("n"), with the number of the turn where there are several:
@@ -44,73 +46,63 @@ def entries(trace: Trace) -> list[Entry]:
 
     Where there are several turns, each entry has the number of its turn.
     """
-    found: list[tuple[int, EntryKind, Mapping[str, Json]]] = []
+    found = [(number, entry) for number, turn in enumerate(trace.turns, 1) for entry in entries_of(turn)]
     if trace.system_instructions:
-        found.append((1, EntryKind.INSTRUCTIONS, {"text": trace.system_instructions}))
-    for number, turn in enumerate(trace.turns, 1):
-        found += [(number, kind, values) for kind, values in _of_turn(turn)]
+        found.insert(0, (1, _entry(EntryKind.INSTRUCTIONS, text=trace.system_instructions)))
     several = len(trace.turns) > 1
     return [
-        Entry(
-            kind=kind,
-            labels={"n": index} | ({"turn": number} if several else {}) | {"kind": kind},
-            values=values,
-        )
-        for index, (number, kind, values) in enumerate(found, 1)
+        replace(entry, labels={"n": index, **({"turn": number} if several else {}), **entry.labels})
+        for index, (number, entry) in enumerate(found, 1)
     ]
 
 
-def entries_of(turn: Turn) -> list[Entry]:
-    """List the entries of one turn, without numbers."""
-    return [Entry(kind=kind, labels={"kind": kind}, values=values) for kind, values in _of_turn(turn)]
-
-
-def _of_turn(turn: Turn) -> Iterator[tuple[EntryKind, Mapping[str, Json]]]:
-    yield EntryKind.USER, {"text": turn.input}
+def entries_of(turn: Turn) -> Iterator[Entry]:
+    """Yield the entries of one turn, without numbers."""
+    yield _entry(EntryKind.USER, text=turn.input)
     by_call = turn.reasoning if len(turn.reasoning) <= len(turn.model_calls) else ()
     if not by_call:
-        yield from ((EntryKind.REASONING, {"text": text}) for text in turn.reasoning)
+        yield from (_entry(EntryKind.REASONING, text=text) for text in turn.reasoning)
     said = {call.output for call in turn.model_calls}
-    yield from ((EntryKind.PLAN, {"text": text}) for text in turn.plan if text not in said)
-    steps = [*_model_steps(turn, by_call), *_tool_steps(turn)]
+    yield from (_entry(EntryKind.PLAN, text=text) for text in turn.plan if text not in said)
     # Where a model call ends and a tool call begins at the same time, the model has asked for the tool. The sort is
     # stable, so the model's step stays first.
-    steps.sort(key=lambda step: step[0])
-    yield from ((kind, values) for _, kind, values in steps)
+    steps = sorted([*_model_steps(turn, by_call), *_tool_steps(turn)], key=itemgetter(0))
+    yield from (entry for _, entry in steps)
     if turn.output is None:
-        yield EntryKind.NO_ANSWER, {"error": turn.error}
+        yield _entry(EntryKind.NO_ANSWER, error=turn.error)
     else:
         # A turn may have an answer and still end in an error.
-        yield EntryKind.ANSWER, {"text": turn.output, **({"error": turn.error} if turn.error is not None else {})}
+        yield _entry(EntryKind.ANSWER, text=turn.output, **_recorded(error=turn.error))
 
 
-def _model_steps(turn: Turn, reasoning: Sequence[str]) -> Iterator[tuple[int, EntryKind, Mapping[str, Json]]]:
+def _model_steps(turn: Turn, reasoning: Sequence[str]) -> Iterator[tuple[int, Entry]]:
     plans = frozenset(turn.plan)
     last = next((i for i, call in reversed(list(enumerate(turn.model_calls))) if call.output is not None), None)
     for index, call in enumerate(turn.model_calls):
         if index < len(reasoning):
-            yield call.ended_at, EntryKind.REASONING, {"text": reasoning[index]}
+            yield call.ended_at, _entry(EntryKind.REASONING, text=reasoning[index])
         is_answer = index == last and call.output == turn.output
         if call.output and not is_answer:
-            yield call.ended_at, EntryKind.PLAN if call.output in plans else EntryKind.REPLY, {"text": call.output}
+            yield call.ended_at, _entry(EntryKind.PLAN if call.output in plans else EntryKind.REPLY, text=call.output)
         if call.error is not None:
-            yield call.ended_at, EntryKind.MODEL_ERROR, {"error": call.error}
+            yield call.ended_at, _entry(EntryKind.MODEL_ERROR, error=call.error)
 
 
-def _tool_steps(turn: Turn) -> Iterator[tuple[int, EntryKind, Mapping[str, Json]]]:
+def _tool_steps(turn: Turn) -> Iterator[tuple[int, Entry]]:
     at = turn.model_calls[0].ended_at if turn.model_calls else turn.started_at
     for call in turn.tool_calls:
         at = call.started_at if call.started_at is not None else at
-        yield at, EntryKind.TOOL_CALL, _tool_values(call)
+        after = _recorded(result=call.result, error=call.error)
+        yield at, _entry(EntryKind.TOOL_CALL, tool=call.name, arguments=call.arguments, **after)
 
 
-def _tool_values(call: ToolCall) -> dict[str, Json]:
-    values: dict[str, Json] = {"tool": call.name, "arguments": call.arguments}
-    if call.result is not None:
-        values["result"] = call.result
-    if call.error is not None:
-        values["error"] = call.error
-    return values
+def _entry(kind: EntryKind, **values: Json) -> Entry:
+    return Entry(kind=kind, labels={"kind": kind}, values=values)
+
+
+def _recorded(**values: Json) -> dict[str, Json]:
+    """Return those of the values that were recorded."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def told(transcript: list[Json], earlier: Sequence[Json]) -> dict[str, Json]:
@@ -137,7 +129,7 @@ def earlier(trace: Trace, budget: int, redact: Redact) -> list[Json]:
     These are the earlier turns of the session. Where none were looked up, they are the messages that the trace was
     sent. Each stands there once.
     """
-    turns = [entries_of(turn) for turn in trace.earlier] or [[message] for message in _messages(trace)]
+    turns = [list(entries_of(turn)) for turn in trace.earlier] or [[message] for message in _messages(trace)]
     if not turns:
         return []
     sizes = [_size(turn) for turn in turns]
@@ -161,9 +153,7 @@ def _messages(trace: Trace) -> list[Entry]:
     """List the messages from before the trace: those that it was sent, up to its own question."""
     said = list(trace.history)
     own = next((index for index in range(len(said) - 1, -1, -1) if said[index] == trace.input), len(said))
-    return [
-        Entry(kind=EntryKind.MESSAGE, labels={"kind": EntryKind.MESSAGE}, values={"text": text}) for text in said[:own]
-    ]
+    return [_entry(EntryKind.MESSAGE, text=text) for text in said[:own]]
 
 
 def _cost(items: list[Json]) -> int:

@@ -52,14 +52,11 @@ def candidates(store: CanaryStore, names: Container[str]) -> list[list[Evaluatio
     The scores of any model count. Labelled traces come first. Within each group the order is random, and traces that
     fail and traces that pass alternate.
     """
-    found = {
-        each[0].subject_id: each
-        for labelled in (True, False)
-        for each in _across(
-            [score for score in scores if score.name in names]
-            for scores in store.candidates(labelled=labelled, limit=CANDIDATES)
-        )
-    }
+    found: dict[str, list[Evaluation]] = {}
+    for labelled in (True, False):
+        judged = store.candidates(labelled=labelled, limit=CANDIDATES)
+        named = ([score for score in scores if score.name in names] for scores in judged)
+        found |= {each[0].subject_id: each for each in _across(named)}
     return list(found.values())
 
 

@@ -13,7 +13,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Failure, Outcome
+from otel_agenteval.outcome import Failure
 
 logger = logging.getLogger(__name__)
 
@@ -70,15 +70,12 @@ class Judgements:
         self, job: JudgeJob, judged: Mapping[str, Judged], exchanges: Collection[JudgeExchange]
     ) -> Judgement:
         now = self.clock.now()
-        found = [(each, judged.get(each.name, _UNKNOWN)) for each in job.pending]
-        evaluations = [
-            replace(each, outcome=_drawn_as(each, by.outcome), model=by.model, evaluated_at=now) for each, by in found
-        ]
+        evaluations = []
+        for each in job.pending:
+            by = judged.get(each.name, _UNKNOWN)
+            outcome = replace(by.outcome, metadata={**by.outcome.metadata, **drawn_with(each.outcome)})
+            evaluations.append(replace(each, outcome=outcome, model=by.model, evaluated_at=now))
         return Judgement(job=job, evaluations=tuple(evaluations), exchanges=tuple(exchanges))
-
-
-def _drawn_as(pending: Evaluation, outcome: Outcome) -> Outcome:
-    return replace(outcome, metadata={**outcome.metadata, **drawn_with(pending.outcome)})
 
 
 _UNKNOWN: Final = Judged(

@@ -18,7 +18,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import product
@@ -78,13 +78,6 @@ class _Bound(NamedTuple):
         return _MEASURES[self.measure](spend)
 
 
-@dataclass(slots=True, eq=False)
-class _Room:
-    """The requests that are kept for one trace and were not made yet."""
-
-    left: int
-
-
 class Ledger:
     """The ledger of a judge, under a budget per whole hour and whole day of UTC. Belongs to the judge's event loop.
 
@@ -101,7 +94,8 @@ class Ledger:
         self._clock = clock
         self._bounds = _bounds(budget, prices.unknown(models))
         self._under_way = 0
-        self._rooms: set[_Room] = set()
+        self._left: dict[object, int] = {}
+        """By room: the requests that are kept for its trace and were not made yet."""
         self._freed = asyncio.Event()
 
     @asynccontextmanager
@@ -110,28 +104,29 @@ class Ledger:
 
         Waits while other traces may leave unused room. Raises OverBudget where there is no room.
         """
-        while not self._fits(Spend(requests=requests), self._store.spent_since, may_wait=bool(self._rooms)):
+        while not self._fits(Spend(requests=requests), self._store.spent_since, may_wait=bool(self._left)):
             await self._freed.wait()
-        room = _Room(requests)
-        self._rooms.add(room)
+        room = object()
+        self._left[room] = requests
         try:
             yield partial(self._reserve, room)
         finally:
-            self._rooms.remove(room)
+            del self._left[room]
             self._wake()
 
-    async def _reserve(self, room: _Room, request: JudgeRequest) -> Settle:
+    async def _reserve(self, room: object, request: JudgeRequest) -> Settle:
         """Reserve a request, from the trace's own room while this has any left."""
-        estimate = self._priced(request.model, 1, estimated_tokens(request), _OUTPUT_TOKENS)
+        expected = Spend(requests=1, input_tokens=estimated_tokens(request), output_tokens=_OUTPUT_TOKENS)
+        estimate = self._priced(request.model, expected)
         while True:
             # A trace that needs more than its own room does not wait for the rooms of other traces: those traces could
             # be waiting for the place that this one holds. It waits only for requests under way, which always end.
-            needed = replace(estimate, requests=0) if room.left else estimate
+            needed = replace(estimate, requests=0) if self._left[room] else estimate
             hour, may_wait = self._hour(), self._under_way > 0
             if self._store.spend_if(hour, request.model, estimate, partial(self._fits, needed, may_wait=may_wait)):
                 break
             await self._freed.wait()
-        room.left = max(room.left - 1, 0)
+        self._left[room] = max(self._left[room] - 1, 0)
         self._under_way += 1
 
         def settle(used: Spend | None) -> None:
@@ -139,8 +134,7 @@ class Ledger:
             self._under_way -= 1
             self._wake()
             if used is not None:
-                priced = self._priced(request.model, used.requests, used.input_tokens, used.output_tokens)
-                self._store.spend(hour, request.model, priced - estimate)
+                self._store.spend(hour, request.model, self._priced(request.model, used) - estimate)
 
         return settle
 
@@ -149,33 +143,28 @@ class Ledger:
 
         From any thread. Raises Unavailable.
         """
-        spent = self._spent(self._store.spent_since)
-        return [BudgetLevel(each.key, each.of(spent[each.hours]), each.limit) for each in self._bounds]
+        return [BudgetLevel(each.key, self._used(each, self._store.spent_since), each.limit) for each in self._bounds]
 
-    def _priced(self, model: str, requests: int, input_tokens: int, output_tokens: int) -> Spend:
-        """Make a spend of requests and tokens with its cost, which is 0 where the model has no price."""
-        usd = self._prices.usd(model, input_tokens, output_tokens) or 0.0
-        return Spend(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
+    def _priced(self, model: str, spend: Spend) -> Spend:
+        """Return a spend with its cost, which is 0 where the model has no price."""
+        return replace(spend, usd=self._prices.usd(model, spend.input_tokens, spend.output_tokens) or 0.0)
 
-    def _spent(self, spent_since: SpentSince) -> dict[int, Spend]:
-        """Return what was spent in each period that has a bound, by the period's length in hours."""
-        return {hours: spent_since(self._start(hours)) for hours in {each.hours for each in self._bounds}}
+    def _used(self, bound: _Bound, spent_since: SpentSince) -> float:
+        """Return how much of a bound was spent in its present period."""
+        return bound.of(spent_since(self._start(bound.hours)))
 
     def _fits(self, needed: Spend, spent_since: SpentSince, *, may_wait: bool) -> bool:
         """Return True where the budget has room beside what was spent and what is kept for other traces.
 
-        Where it has none, return False if it `may_wait`, as room may become free later. Else raise OverBudget. A need
-        above a bound's whole limit raises in any case.
+        Where it has none, return False if it `may_wait`, as room may become free later. Else raise OverBudget.
         """
-        spent = self._spent(spent_since)
-        kept = Spend(requests=sum(room.left for room in self._rooms))
+        kept = Spend(requests=sum(self._left.values()))
         for bound in self._bounds:
-            used = bound.of(spent[bound.hours]) + bound.of(kept)
-            if used + bound.of(needed) <= bound.limit:
-                continue
-            if may_wait and bound.of(needed) <= bound.limit:
-                return False
-            raise OverBudget(_why_not(bound, used, bound.of(needed), self._start(bound.hours) + bound.hours))
+            used = self._used(bound, spent_since) + bound.of(kept)
+            if used + bound.of(needed) > bound.limit:
+                if may_wait:
+                    return False
+                raise OverBudget(_why_not(bound, used, bound.of(needed), self._start(bound.hours) + bound.hours))
         return True
 
     def _start(self, hours: int) -> int:

@@ -129,7 +129,7 @@ class Panel:
         shown = Materials(self, trace)
         try:
             # Room is kept for all votes at once, so that a trace is judged whole or not at all.
-            async with ask.room(self.votes * OneVote(shown, names, ask).most):
+            async with ask.room(self.votes * self.most(names)):
                 return precluded | await self._judged(shown, names, ask)
         except OverBudget as bound:
             spent = Judged(outcome=Unscored(status=Status.OVER_BUDGET, reason=str(bound)))
@@ -138,29 +138,43 @@ class Panel:
     async def _judged(self, shown: "Materials", names: frozenset[str], ask: Ask) -> dict[str, Judged]:
         first = await _all(OneVote(shown, names, ask, number).cast() for number in range(self.votes))
         cast = {name: [vote[name] for vote in first] for name in names}
-        near, looks = self._second_look(shown, cast, ask)
+        near, looks = self._second_look(cast, ask.requests)
         more = range(self.votes, self.votes + looks)
         for vote in await _all(OneVote(shown, near, ask, number).cast() for number in more):
             for name in near:
                 cast[name].append(vote[name])
         return {name: merged(each) for name, each in cast.items()}
 
-    def _second_look(
-        self, shown: "Materials", cast: Mapping[str, Sequence[Ballot | Judged]], ask: Ask
-    ) -> tuple[frozenset[str], int]:
-        """Return the evaluators to vote on again, and the number of further votes.
+    def _second_look(self, cast: Mapping[str, Sequence[Ballot | Judged]], requests: int) -> tuple[frozenset[str], int]:
+        """Return the evaluators to vote on again, and the number of further votes, after so many requests.
 
         Evaluators nearest to their threshold come first, as far as there are requests left.
         """
         margins = {name: margin(each, self.thresholds[name]) for name, each in cast.items()} if self.band else {}
-        left = REQUESTS * self.votes - ask.requests
+        left = REQUESTS * self.votes - requests
         chosen: frozenset[str] = frozenset()
         # Equal margins are ordered by name. So the same trace is asked about in the same way, and the cache answers.
         for name in sorted(margins, key=lambda each: (margins[each], each)):
             with_it = chosen | {name}
-            if margins[name] <= self.band and OneVote(shown, with_it, ask).most <= left:
+            if margins[name] <= self.band and self.most(with_it) <= left:
                 chosen = with_it
-        return chosen, min(SECOND_LOOKS, left // OneVote(shown, chosen, ask).most) if chosen else 0
+        return chosen, min(SECOND_LOOKS, left // self.most(chosen)) if chosen else 0
+
+    def groups(self, asked: Collection[str]) -> list[list[str]]:
+        """Return the evaluators of each question in a vote. The evaluators of one question have one model."""
+        groups: dict[tuple[Collection[str], str], list[str]] = {}
+        for name in self.thresholds:
+            if name in asked:
+                sharing = next((each for each in _SHARING if name in each), (name,))
+                groups.setdefault((sharing, self.model_of(name)), []).append(name)
+        return list(groups.values())
+
+    def most(self, asked: Collection[str]) -> int:
+        """Return the largest number of questions that a vote may need."""
+        return len(self.groups(asked)) + (not _FROM_EXTRACT.isdisjoint(asked))
+
+    def model_of(self, name: str) -> str:
+        return self.models.get(name, self.model)
 
 
 async def _all(parts: Iterable[Coroutine[Any, Any, Vote]]) -> list[Vote]:
@@ -257,32 +271,17 @@ class OneVote:
     shown: Materials
     asked: frozenset[str]
     ask: Ask
-    number: int = 0
+    number: int
 
     @property
     def panel(self) -> Panel:
         return self.shown.panel
 
-    @cached_property
-    def groups(self) -> list[list[str]]:
-        """The evaluators of each question. The evaluators of one question have one model."""
-        groups: dict[tuple[Collection[str], str], list[str]] = {}
-        for name in self.panel.thresholds:
-            if name in self.asked:
-                sharing = next((each for each in _SHARING if name in each), (name,))
-                groups.setdefault((sharing, self.model_of(name)), []).append(name)
-        return list(groups.values())
-
-    @property
-    def most(self) -> int:
-        """The largest number of questions that this vote may need."""
-        return len(self.groups) + bool(self.asked & _FROM_EXTRACT)
-
     async def cast(self) -> Vote:
         """Ask all questions of this vote."""
         # The extraction comes first, as other questions wait for it.
         extraction = [self.from_extract()] if self.asked & _FROM_EXTRACT else []
-        at_once = [self.score(group, {}) for group in self.groups if _FROM_EXTRACT.isdisjoint(group)]
+        at_once = [self.score(group, {}) for group in self.panel.groups(self.asked) if _FROM_EXTRACT.isdisjoint(group)]
         return await _together(extraction + at_once)
 
     async def from_extract(self) -> Vote:
@@ -308,7 +307,7 @@ class OneVote:
             if not facts[extract.PLAN]:
                 unplanned = not_applicable("no plan: the judge found none in the trace")
                 lost = {name: Judged(outcome=unplanned, model=answer.model) for name in names & _PLANS}
-        waiting = [group for group in self.groups if not _FROM_EXTRACT.isdisjoint(group)]
+        waiting = [group for group in self.panel.groups(self.asked) if not _FROM_EXTRACT.isdisjoint(group)]
         left = [[name for name in group if name not in lost] for group in waiting]
         return lost | await _together(self.score(group, facts) for group in left if group)
 
@@ -335,13 +334,10 @@ class OneVote:
                 question = rubric_question(rubric, shown.told)
         return question
 
-    def model_of(self, name: str) -> str:
-        return self.panel.models.get(name, self.panel.model)
-
     async def score(self, group: Sequence[str], facts: Mapping[str, Any]) -> Vote:
         """Ask the question of a group of evaluators."""
         question = self.question(group, facts)
-        answer = await self.answer(question, self.model_of(group[0]))
+        answer = await self.answer(question, self.panel.model_of(group[0]))
         if not isinstance(answer, Answer):
             return {name: Judged(outcome=answer) for name in group}
         return {name: Ballot(reading, question.version, answer) for name, reading in question.readings.items()}

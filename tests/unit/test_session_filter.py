@@ -1,7 +1,8 @@
-"""The parameters of the listings of sessions and of problems."""
+"""The parameters of listings."""
 
 import pytest
-from agenteval_collector.api.filters import MAX_TEXT, SESSION_PARAMETERS, problem_filter, session_filter
+from agenteval_collector.api.filters import PROBLEM_PARAMETERS, SESSION_PARAMETERS, problem_filter, session_filter
+from agenteval_collector.api.wire import MAX_TEXT, texts_of
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
 
@@ -61,15 +62,12 @@ def test_what_cannot_be_meant_is_refused(given: dict[str, str], message: str) ->
         session_filter(given)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"state": "shut"}, "state is 'shut', not one of"),
-        ({"severity": "bad"}, "severity is 'bad', not one of"),
-        ({"agent": "x" * (MAX_TEXT + 1)}, f"agent has {MAX_TEXT + 1} characters"),
-        ({"version": "a\0b"}, "version has characters that cannot be stored"),
-    ],
-)
-def test_a_listing_of_problems_refuses_the_same(given: dict[str, str], message: str) -> None:
-    with pytest.raises(InvalidRequest, match=message):
-        problem_filter(given)
+@pytest.mark.parametrize(("text", "message"), [("x" * (MAX_TEXT + 1), "characters, more than"), ("a\0b", "be stored")])
+def test_every_listing_refuses_texts_that_no_store_has(text: str, message: str) -> None:
+    for name in PROBLEM_PARAMETERS:
+        with pytest.raises(InvalidRequest, match=f"^{name} has .*{message}"):
+            problem_filter({name: text})
+    with pytest.raises(InvalidRequest, match="state is 'shut', not one of"):
+        problem_filter({"state": "shut"})
+    with pytest.raises(InvalidRequest, match=f"^variant has .*{message}"):
+        texts_of({"agent": "shop", "variant": text}, "agent", "variant")

@@ -116,7 +116,9 @@ def read_problem(queries: Queries, asked: Parameters) -> figure_documents.Proble
 def read_reliability(queries: Queries, asked: Parameters) -> Listing[figure_documents.ReliabilityDocument]:
     """Return the reliability of the agents' versions that are asked for."""
     limit, cursor = _place(asked)
-    return _listing(queries.reliability(limit=limit, cursor=cursor, **_texts(asked, "agent", "version", "variant")))
+    return _listing(
+        queries.reliability(limit=limit, cursor=cursor, **wire.texts_of(asked, "agent", "version", "variant"))
+    )
 
 
 @_get(
@@ -128,7 +130,7 @@ def read_reliability(queries: Queries, asked: Parameters) -> Listing[figure_docu
 def read_comparison(queries: Queries, asked: Parameters) -> figure_documents.ComparisonDocument:
     """Return two versions of an agent side by side."""
     before, after = _required(asked, "before"), _required(asked, "after")
-    return queries.reliability_comparison(before, after, **_texts(asked, "agent", "variant", "primary"))
+    return queries.reliability_comparison(before, after, **wire.texts_of(asked, "agent", "variant", "primary"))
 
 
 @_get("traces/{trace_id}", "A trace with its outcomes")
@@ -169,7 +171,7 @@ def read_session_judgements(queries: Queries, asked: Parameters) -> Listing[trac
 @_get("agreement", "The agreement of scores with labels", "name")
 def read_agreement(queries: Queries, asked: Parameters) -> Listing[figure_documents.AgreementDocument]:
     """Return the agreement of scores with labels."""
-    return _all(queries.agreement(name=asked.get("name") or None))
+    return _all(queries.agreement(**wire.texts_of(asked, "name")))
 
 
 @_get("judge", "Whether the judge says something else than before")
@@ -182,7 +184,7 @@ def read_drift(queries: Queries, asked: Parameters) -> Listing[figure_documents.
 def read_quality(queries: Queries, asked: Parameters) -> Listing[figure_documents.QualityDocument]:
     """Return the rates of passing that are asked for."""
     limit, cursor = _place(asked)
-    return _listing(queries.quality(limit=limit, cursor=cursor, **_texts(asked, "agent", "version", "name")))
+    return _listing(queries.quality(limit=limit, cursor=cursor, **wire.texts_of(asked, "agent", "version", "name")))
 
 
 @_get(
@@ -196,7 +198,7 @@ def read_next_to_label(queries: Queries, asked: Parameters) -> figure_documents.
     name = _required(asked, "name")
     ids_of, what = (wire.session_ids_of, "session") if name == GOAL_SUCCESS else (wire.trace_ids_of, "trace")
     skip = ids_of(asked.get("skip", ""))
-    drawn = queries.next_to_label(name, skip=skip, **_texts(asked, "agent", "version"))
+    drawn = queries.next_to_label(name, skip=skip, **wire.texts_of(asked, "agent", "version"))
     return wire.found(drawn, f"a {what} to be labelled next for {name!r}")
 
 
@@ -228,12 +230,8 @@ def _place(asked: Parameters) -> tuple[int, str | None]:
     return wire.limit_of(asked.get("limit")), asked.get("cursor") or None
 
 
-def _texts(asked: Parameters, *names: str) -> dict[str, str | None]:
-    return {name: asked.get(name) or None for name in names}
-
-
 def _required(asked: Parameters, name: str) -> str:
-    if not (text := asked.get(name)):
+    if not (text := wire.texts_of(asked, name)[name]):
         raise InvalidRequest(f"{name} is missing")
     return text
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
+from otel_agenteval.internal.text import storable
 
 Document = TypeVar("Document")
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -17,6 +18,8 @@ Choice = TypeVar("Choice", bound=StrEnum)
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 MAX_ID_LENGTH = 1024
+MAX_TEXT = 1024
+"""The most characters of a parameter of a listing."""
 LATEST = 2**63 - 1
 """The last time, in nanoseconds, that the store's integers can hold."""
 PROBLEM_DIGITS = 16
@@ -100,6 +103,20 @@ def id_of(field: str, text: str) -> str:
 def optional_id(field: str, text: str | None) -> str | None:
     """Return an id or a name like `id_of`; None where there is none."""
     return id_of(field, text) if text else None
+
+
+def texts_of(given: Parameters, *names: str) -> dict[str, str | None]:
+    """Return parameters of a listing by name; None for one that is absent or empty.
+
+    Raises InvalidRequest naming one that is longer than `MAX_TEXT`, or that no store can have.
+    """
+    texts = {name: given.get(name) or None for name in names}
+    for name, text in texts.items():
+        if text and len(text) > MAX_TEXT:
+            raise InvalidRequest(f"{name} has {len(text)} characters, more than {MAX_TEXT}")
+        if text and storable(text) != text:
+            raise InvalidRequest(f"{name} has characters that cannot be stored")
+    return texts
 
 
 def limit_of(text: str | None) -> int:

@@ -41,6 +41,7 @@ class Bench:
     def __init__(
         self,
         *,
+        settle: float = SETTLE,
         max_age: float = 600.0,
         max_open_bytes: int = 1 << 30,
         max_recent_bytes: int = 0,
@@ -56,7 +57,7 @@ class Bench:
         self.learned: dict[Habit, str] = {}
         self._rules = rules
         self._config = AssemblyConfig(
-            settle=SETTLE,
+            settle=settle,
             settle_logs=SETTLE_LOGS,
             silence=SILENCE,
             max_age=max_age,

@@ -432,6 +432,15 @@ def test_an_open_trace_tells_that_spans_are_missing_or_open() -> None:
     assert waits_for(bench, 3) == ["the end of a span that is open, until it is 600 s old"]
 
 
+def test_no_wait_is_shorter_than_the_settling_time_and_what_is_told_says_so() -> None:
+    bench = Bench(settle=90.0)
+    bench.send(traces(marked(span(1, 1), 3), process="p"), traces(span(2, 1, parent=9)))
+    assert waits_for(bench) == ["2 more of the spans that were counted, until nothing has come for 90 s"]
+    assert "until nothing has come for 90 s" in waits_for(bench, 2)[0]
+    assert bench.advance(89.0) == []
+    assert closed(bench.advance(1.0)) == [(ClosedBy.SHORT, [1]), (ClosedBy.SILENCE, [1])]
+
+
 def test_a_remote_parent_that_was_waited_for_is_told_of_though_it_came() -> None:
     bench = Bench()
     told = []

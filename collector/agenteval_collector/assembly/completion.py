@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from agenteval_collector.assembly.open_trace import OpenTrace
@@ -31,7 +32,9 @@ class CompletionPolicy:
 
     def __init__(self, senders: Senders, waits: AssemblyConfig) -> None:
         self._senders = senders
-        self._waits = waits
+        # Nothing is complete before it has settled, so no other wait is shorter.
+        least = {name: max(waits.settle, getattr(waits, name)) for name in ("settle_logs", "silence")}
+        self._waits = waits = waits.model_copy(update=least)
         self._nothing_missing = Wait(waits.settle, ClosedBy.ROOT)
         reasons = {
             ClosedBy.COUNT: "every process has delivered the spans that it counted",
@@ -54,14 +57,10 @@ class CompletionPolicy:
         if trace.running or not trace.spans:
             # Log records without spans are no trace yet.
             return Wait(math.inf, ClosedBy.MAX_AGE)
-        longest = self._nothing_missing
-        if trace.missing:
-            longest = Wait(max(self._waits.settle, self._waits.settle_logs), ClosedBy.SHORT)
-        for habit in trace.awaiting.missing():
-            wait = _wait(habit, self._senders.usual(habit), self._waits)
-            if wait.seconds > longest.seconds:
-                longest = wait
-        return longest
+        waits = [Wait(self._waits.settle_logs, ClosedBy.SHORT)] if trace.missing else []
+        waits += (_wait(habit, self._senders.usual(habit), self._waits) for habit in trace.awaiting.missing())
+        # Of equal ones the first, so that the reason is what is missing.
+        return max([*waits, self._nothing_missing], key=attrgetter("seconds"))
 
     def settles(self, trace: OpenTrace) -> bool:
         """Return whether the trace waits for the settling time alone: no process counts its spans, and nothing of it is

@@ -101,7 +101,7 @@ class Scoring:
             self._plugged,
         )
         self.inbox = make_inbox(self.settings)
-        self.stage = self.core.stage(self.inbox, self, scored=self, emission=self)
+        self.stage = self.core.stage(self.inbox, self, scored=self, emit=self)
 
     @property
     def room(self) -> int:

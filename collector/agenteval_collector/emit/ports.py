@@ -1,4 +1,4 @@
-"""The ports of the emission: figures that are shown, and stores that it reads and changes."""
+"""The ports of `emit`: figures that are shown, and stores that it reads and changes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeVar

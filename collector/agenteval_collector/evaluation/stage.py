@@ -51,7 +51,7 @@ _ASKED_FOR = Unscored(status=Status.PENDING, reason="waiting for the judge, as s
 class EvaluationStage(Component):
     """Evaluates what is in its inbox. Commits results to the store before it hands them to anybody.
 
-    `emission` gets all that is stored, except for pending outcomes. `judge` gets the outcomes that wait for it.
+    `emit` gets all that is stored, except for pending outcomes. `judge` gets the outcomes that wait for it.
     `scored` hears which traces are stored and need not be read from the log again.
     """
 
@@ -64,7 +64,7 @@ class EvaluationStage(Component):
         inbox: EvaluationInbox,
         judge: JobTaker,
         scored: ScoredTaker,
-        emission: NewsSink,
+        emit: NewsSink,
         clock: Clock,
     ) -> None:
         super().__init__("evaluation", inbox)
@@ -76,7 +76,7 @@ class EvaluationStage(Component):
         self._scored = scored
         self._own_sessions = evaluation.own_sessions
         self._efforts = evaluation.observation.efforts
-        self._emission = emission
+        self._sink = emit
         self._clock = clock
         self._whole: LruMap[str, bool] = LruMap(SESSIONS)
         self._to_resume: deque[str] = deque()
@@ -336,4 +336,4 @@ class EvaluationStage(Component):
 
     def _emit(self, news: News) -> None:
         found = [each for each in news.evaluations if each.evaluation.outcome.status is not Status.PENDING]
-        self._emission.take_news(replace(news, evaluations=found))
+        self._sink.take_news(replace(news, evaluations=found))

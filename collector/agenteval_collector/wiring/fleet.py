@@ -2,8 +2,8 @@
 
 receive: receiver -> topic of spans, by trace
 assemble: topic of spans -> assembly -> topic of traces, by session
-             |-> loops
-evaluate: topic of traces -> evaluation -> store, emission; judge
+             |-> loops in open traces -> store -> emit
+evaluate: topic of traces -> evaluation, judge -> store -> emit
 serve: store -> page, API; one of them: gauges of all, events, deletions
 
 A process does one of these, or all. Each is built in every process, and runs where it is that process's role.
@@ -35,7 +35,7 @@ from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions.past_sessions import PastSessions, StoredSessions
 from agenteval_collector.wiring import stages
-from agenteval_collector.wiring.emission import make_fanout, make_output
+from agenteval_collector.wiring.emit import make_emit, make_output
 from agenteval_collector.wiring.fleet_erasing import FleetErasure
 from agenteval_collector.wiring.hearing import FleetNewsHandler
 from agenteval_collector.wiring.partitions import PartitionSessions, PartitionSpans
@@ -78,9 +78,9 @@ def _connect(base: stages.Foundation, topics: _Topics, watch: StoreWatch) -> Pip
     # The topic of news tells all processes what one of them found. Each feeds its watchers with what it hears.
     feed = Feed(base.telemetry, Participants(store, heard), clock)
     news = NewsTopic(producer, topics.cluster, Participants(store, live, open_spans).processes_in)
-    emission = make_fanout(base.output, news, past_sessions)
-    found = stages.make_live_findings(base, live, open_spans, emission)
-    evaluate = _evaluate(base, topics, emission)
+    emit = make_emit(base.output, news, past_sessions)
+    found = stages.make_live_findings(base, live, open_spans, emit)
+    evaluate = _evaluate(base, topics, emit)
     assemble = _assemble(base, topics, found)
     evaluation, assembly = evaluate.evaluation, assemble.assembly
     base.memory.watch(producer, assembly.stage, found.stage)
@@ -162,7 +162,7 @@ class _Evaluate:
     evaluation: stages.EvaluationParts
 
 
-def _evaluate(base: stages.Foundation, topics: _Topics, emission: NewsSink) -> _Evaluate:
+def _evaluate(base: stages.Foundation, topics: _Topics, emit: NewsSink) -> _Evaluate:
     cluster, offsets = topics.cluster, topics.trace_offsets
     inbox = stages.make_inbox(base.settings)
     trace_handler = TraceMessageHandler(inbox, offsets, topics.erased)
@@ -173,7 +173,7 @@ def _evaluate(base: stages.Foundation, topics: _Topics, emission: NewsSink) -> _
         return 0 in offsets.partitions
 
     evaluation = stages.make_evaluation(
-        base, inbox, own_sessions, emission=emission, scored=trace_handler, asks_again=asks_again
+        base, inbox, own_sessions, emit=emit, scored=trace_handler, asks_again=asks_again
     )
     return _Evaluate(
         TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, trace_handler, base.telemetry),

@@ -65,7 +65,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
         except BaseException:
             self.store.shutdown()
             raise
-        self._evaluation = self._core.stage(self._inbox, self._judge, scored=_Nobody(), emission=_Nobody())
+        self._evaluation = self._core.stage(self._inbox, self._judge, scored=_Nobody(), emit=_Nobody())
         self.reliability = reliability_reports(settings, self.store, clock)
         self.queries = Queries(self.store, clock, idle=settings.session.idle, reliability=self.reliability)
 

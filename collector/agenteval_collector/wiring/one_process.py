@@ -1,10 +1,11 @@
 """Connect a tenant's pipeline in one process. Read `_connect` from its end to its start to follow a span: each stage is
 given the one that it hands on to.
 
-receiver -> log -> assembly -> evaluation -> store, emission
-                      |         |      ^
-                      v         v      |
-                    loops      judge --+
+receiver -> log -> assembly -> evaluation -> store -> emit
+                      |         |      ^       ^
+                      v         v      |       |
+               loops in        judge --+       |
+               open traces --------------------+
 """
 
 from functools import partial
@@ -20,7 +21,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions.past_sessions import PastSessions
 from agenteval_collector.wiring import stages
-from agenteval_collector.wiring.emission import make_fanout, make_output
+from agenteval_collector.wiring.emit import make_emit, make_output
 from agenteval_collector.wiring.erasing import PipelineErasure
 from agenteval_collector.wiring.pipeline import STOPPED_WITHIN, Pipeline
 from agenteval_collector.wiring.scoring import reliability_reports
@@ -43,14 +44,12 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
     # Everything that is told of findings and scores, and live detection, which tells of findings early.
     live, open_spans, past_sessions = stages.make_live_loops(base), OpenSpans(clock, base.telemetry), PastSessions()
     feed = Feed(base.telemetry, Participants(store, live, open_spans), clock)
-    emission = make_fanout(output, feed, past_sessions)
-    found = stages.make_live_findings(base, live, open_spans, emission)
+    emit = make_emit(output, feed, past_sessions)
+    found = stages.make_live_findings(base, live, open_spans, emit)
 
-    # evaluation <-> judge; what is stored goes to the emission, and back to the assembly as progress.
+    # evaluation <-> judge; what is stored goes to `emit`, and back to the assembly as progress.
     inbox, progress = stages.make_inbox(settings), Progress(open_spans)
-    evaluation = stages.make_evaluation(
-        base, inbox, EverySession(), emission=emission, scored=progress, asks_again=_always
-    )
+    evaluation = stages.make_evaluation(base, inbox, EverySession(), emit=emit, scored=progress, asks_again=_always)
 
     # receiver -> log -> assembly -> evaluation
     assembly = stages.make_assembly(base, found, traces=inbox, progress=progress, store=store)

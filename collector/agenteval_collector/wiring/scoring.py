@@ -102,10 +102,8 @@ class EvaluationCore:
             own_sessions=own_sessions,
         )
 
-    def stage(
-        self, inbox: EvaluationInbox, judge: JobTaker, *, scored: ScoredTaker, emission: NewsSink
-    ) -> EvaluationStage:
-        """Make the stage that works off the `inbox`: what it stores goes to `emission`, what needs no replay to
+    def stage(self, inbox: EvaluationInbox, judge: JobTaker, *, scored: ScoredTaker, emit: NewsSink) -> EvaluationStage:
+        """Make the stage that works off the `inbox`: what it stores goes to `emit`, what needs no replay to
         `scored`."""
         return EvaluationStage(
             self.evaluation,
@@ -114,7 +112,7 @@ class EvaluationCore:
             inbox=inbox,
             judge=judge,
             scored=scored,
-            emission=emission,
+            emit=emit,
             clock=self._clock,
         )
 

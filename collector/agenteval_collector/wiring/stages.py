@@ -112,9 +112,9 @@ class LiveFindings:
             self.announcer.announce(found)
 
 
-def make_live_findings(base: Foundation, live: LiveLoops, open_spans: OpenSpans, emission: NewsSink) -> LiveFindings:
+def make_live_findings(base: Foundation, live: LiveLoops, open_spans: OpenSpans, emit: NewsSink) -> LiveFindings:
     """Make live detection, which tells of findings before their trace is complete."""
-    announcer = Announcer(base.store.findings, base.settings.findings.apply, emission, base.clock)
+    announcer = Announcer(base.store.findings, base.settings.findings.apply, emit, base.clock)
     return LiveFindings(open_spans, announcer, LoopStage(live, announcer, base.output.collector))
 
 
@@ -144,11 +144,11 @@ def make_evaluation(
     inbox: EvaluationInbox,
     own_sessions: OwnSessions,
     *,
-    emission: NewsSink,
+    emit: NewsSink,
     scored: ScoredTaker,
     asks_again: Callable[[], bool],
 ) -> EvaluationParts:
-    """Make the evaluation of `own_sessions`: what it stores goes to `emission`, what needs no replay to `scored`.
+    """Make the evaluation of `own_sessions`: what it stores goes to `emit`, what needs no replay to `scored`.
 
     The judge hands its judgements back to the `inbox`. Canaries are asked about again while this process `asks_again`.
     """
@@ -159,7 +159,7 @@ def make_evaluation(
     # judge -> canaries -> inbox: canaries keep the judgements on their own traces and hand on all others.
     canaries = make_canaries(settings, store, load, inbox, clock)
     judge = _judge_stage(base, load, canaries, asks_again) if settings.judge.on else NoJudgeStage()
-    return EvaluationParts(core, inbox, core.stage(inbox, judge, scored=scored, emission=emission), judge, canaries)
+    return EvaluationParts(core, inbox, core.stage(inbox, judge, scored=scored, emit=emit), judge, canaries)
 
 
 def _judge_stage(base: Foundation, load: Load, canaries: Canaries, asks_again: Callable[[], bool]) -> JudgeStage:

@@ -35,7 +35,7 @@ class Announcer:
 
     store: KeptFindings
     rules: Rules
-    emission: NewsSink
+    emit: NewsSink
     clock: Clock
     _next_look: float = field(default=0.0, init=False)
     # The lock makes the order of telling that of keeping, whichever thread found the finding.
@@ -50,7 +50,7 @@ class Announcer:
         if not found and not recounted:
             return
         with self._lock:
-            self.emission.take_news(self.store.keep(found, recounted))
+            self.emit.take_news(self.store.keep(found, recounted))
 
     def count_overdue(self) -> None:
         """Count findings that still have no agent. May be called often.
@@ -64,7 +64,7 @@ class Announcer:
             self._next_look = now + LOOK_EVERY
             overdue = self.store.overdue(self.clock.now() - round(NAMED_WITHIN * 1e9))
             if overdue:
-                self.emission.take_news(News(counted=overdue))
+                self.emit.take_news(News(counted=overdue))
 
 
 CAPACITY = 64 * 1024 * 1024

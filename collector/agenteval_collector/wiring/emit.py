@@ -29,10 +29,10 @@ def make_output(settings: Settings, storage: Storage[Requests], is_on_duty: Call
     )
 
 
-def make_fanout(output: TelemetryOutput, feed: NewsSink, past_sessions: PastSessions) -> Fanout:
-    """Make the fan-out to all sinks that are told of commits, the feed first: a loop may still be stopped."""
+def make_emit(output: TelemetryOutput, watchers: NewsSink, past_sessions: PastSessions) -> Fanout:
+    """Make what tells all sinks of commits, the way to the `watchers` first: a loop may still be stopped."""
     sinks: dict[str, NewsSink] = {
-        "feed": feed,
+        "feed": watchers,
         "findings": output.findings,
         "agents": output.agents,
         "instruments": output.evaluations,

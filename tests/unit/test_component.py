@@ -1,12 +1,14 @@
 """A thread with a bounded inbox, whatever it does."""
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 from agenteval_collector.runtime.component import Component, Poller
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.runtime.inbox import Inbox
+from agenteval_collector.wiring.stages import STOPPED_WITHIN, stop_in_turn
 
 from tests.support.eventually import eventually
 
@@ -105,6 +107,36 @@ def test_a_stop_ends_the_wait_for_a_disk(worker: Worker) -> None:
     eventually(lambda: worker.attempts)
     worker.shutdown(0.01)
     assert (worker.alive, worker.kept) == (False, [])
+
+
+class Stuck(Component):
+    """Does not stop; notes how long it is given for that."""
+
+    def __init__(self, given: list[float]) -> None:
+        super().__init__("stuck", Inbox[str](1))
+        self.end = threading.Event()
+        self._given = given
+
+    def run(self) -> None:
+        self.end.wait()
+
+    def shutdown(self, timeout: float = 10.0) -> None:
+        self._given.append(timeout)
+        super().shutdown(0.0)
+
+
+def test_components_stop_in_turn_and_share_one_deadline() -> None:
+    given: list[float] = []
+    parts = [Stuck(given), Stuck(given)]
+    parts[0].start()
+    stop_in_turn(parts, time.monotonic() + 60.0)
+    assert parts[0].alive
+    parts[0].end.set()
+    stop_in_turn(parts, time.monotonic() + 0.5)
+    stop_in_turn(parts, time.monotonic())
+    assert given[:2] == [STOPPED_WITHIN] * 2
+    assert all(0.0 < each <= 0.5 for each in given[2:4])
+    assert given[4:] == [0.0, 0.0]
 
 
 class Failing(Poller):

@@ -20,7 +20,7 @@ from agenteval_collector.emit.meter import Meter
 from agenteval_collector.emit.ports import Batch_contra, EventOutbox, Exporter
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import Event
-from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.component import SHORTEST_WAIT, Component
 from agenteval_collector.runtime.inbox import Inbox
 from otel_agenteval import semconv
 
@@ -52,7 +52,7 @@ class _Push(Component, Generic[Batch_contra]):
         if self.alive:
             self._thread.join(timeout)
         self._exporter.shutdown()
-        super().shutdown(0.0)
+        super().shutdown(SHORTEST_WAIT)
 
     def _export(self, batch: Batch_contra) -> bool:
         """Export a batch. Returns whether the endpoint has taken it."""

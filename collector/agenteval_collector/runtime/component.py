@@ -49,12 +49,15 @@ class Component(ABC):
         self._thread.start()
 
     def shutdown(self, timeout: float = 10.0) -> None:
-        """Finish what waits within `timeout` seconds, then give up on what is refused. Safe before start and twice."""
+        """Finish what waits within `timeout` seconds, then give up on what is refused. Safe before start and twice.
+
+        The step under way gets `LAST_STEP` seconds more; where `timeout` is 0, it gets none.
+        """
         self._waiting.close()
         if self.alive:
             self._thread.join(timeout)
             self._giving_up.set()
-            self._thread.join(LAST_STEP)
+            self._thread.join(LAST_STEP if timeout else 0.0)
 
     @property
     def alive(self) -> bool:

@@ -108,7 +108,7 @@ class Collector:
         return self._health() is None
 
     def shutdown(self) -> None:
-        """Answer calls under way, commit and score what is complete, push what waits. Safe twice, within 20 s."""
+        """Answer calls under way, commit and score what is complete, push what waits. Safe twice, within 25 s."""
         self.pipelines.close_feeds()
         self._grpc.shutdown(ANSWERED_WITHIN)
         self._http.shutdown(ANSWERED_WITHIN)

@@ -39,7 +39,7 @@ from agenteval_collector.wiring.emit import make_emit, make_output
 from agenteval_collector.wiring.fleet_erasing import FleetErasure
 from agenteval_collector.wiring.hearing import FleetNewsHandler
 from agenteval_collector.wiring.partitions import PartitionSessions, PartitionSpans
-from agenteval_collector.wiring.pipeline import REMEMBERED_SESSIONS, STOPPED_WITHIN, Pipeline
+from agenteval_collector.wiring.pipeline import REMEMBERED_SESSIONS, Pipeline
 from agenteval_collector.wiring.scoring import reliability_reports, session_naming
 from agenteval_collector.wiring.storage import Storage
 from agenteval_collector.wiring.store_watch import StoreWatch
@@ -209,17 +209,15 @@ class _Stages:
             self.producer,
         )
 
-    def stop(self) -> None:
-        """Stop them: what takes in first, then what works it off, then what it leaves by."""
+    def stop(self, deadline: float) -> None:
+        """Stop them by the deadline: what takes in first, then what works it off, then what it leaves by."""
         assemble, evaluate = self.assemble, self.evaluate
         readers = (assemble.reader, evaluate.reader)
         working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))
-        stages.stop_in_turn(
-            (self.watch, self.retention, *readers, *working, assemble.trace_topic, self.news), STOPPED_WITHIN
-        )
+        stages.stop_in_turn((self.watch, self.retention, *readers, *working, assemble.trace_topic, self.news), deadline)
         for reader in readers:
             reader.leave()  # It saves what is finished, so that no other process does it again.
-        self.producer.shutdown(STOPPED_WITHIN)
+        stages.stop_in_turn((self.producer,), deadline)
 
 
 def _show_levels(

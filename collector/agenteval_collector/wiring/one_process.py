@@ -23,7 +23,7 @@ from agenteval_collector.sessions.past_sessions import PastSessions
 from agenteval_collector.wiring import stages
 from agenteval_collector.wiring.emit import make_emit, make_output
 from agenteval_collector.wiring.erasing import PipelineErasure
-from agenteval_collector.wiring.pipeline import STOPPED_WITHIN, Pipeline
+from agenteval_collector.wiring.pipeline import Pipeline
 from agenteval_collector.wiring.scoring import reliability_reports
 from agenteval_collector.wiring.storage import Storage, request_file
 
@@ -80,7 +80,7 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
         components=(*before_evaluation, *evaluation.components),
         recover=retention.recover,
         # The evaluation last: the judge hands it what it says.
-        stop=partial(stages.stop_in_turn, (*before_evaluation, *reversed(evaluation.components)), STOPPED_WITHIN),
+        stop=partial(stages.stop_in_turn, (*before_evaluation, *reversed(evaluation.components))),
     )
 
 

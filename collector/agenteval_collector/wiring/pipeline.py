@@ -1,5 +1,6 @@
 """A tenant's pipeline while it runs. `one_process.py` and `fleet.py` connect its stages."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,8 +15,8 @@ from agenteval_collector.runtime.component import Component, health_of
 from agenteval_collector.sessions.past_sessions import PastSessions
 from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, Foundation
 
-STOPPED_WITHIN: Final = 2.0
-"""Seconds for a stage to finish what waits for it."""
+ALL_STOPPED_WITHIN: Final = 8.0
+"""Seconds for all components to finish what waits for them."""
 REMEMBERED_SESSIONS: Final = 20_000
 """Newest sessions of earlier processes, with whose scores new ones are compared."""
 
@@ -38,8 +39,8 @@ class Pipeline:
     """Those that run in this process, on the way of a span."""
     recover: Callable[[], None]
     """Does what must be done before any of them starts."""
-    stop: Callable[[], None]
-    """Stops all of them in the order that loses nothing; safe before the start and twice."""
+    stop: Callable[[float], None]
+    """Stops all of them by a deadline, in the order that loses nothing; safe before the start and twice."""
 
     @property
     def output(self) -> TelemetryOutput:
@@ -62,10 +63,10 @@ class Pipeline:
         return health_of(self.components)
 
     def shutdown(self) -> None:
-        """Commit and score what is complete, push what waits; safe twice, within 16 s. The doors are closed before."""
+        """Commit and score what is complete, push what waits; safe twice, within 15 s. The doors are closed before."""
         storage = self.base.storage
         if storage.closed:
             return
-        self.stop()
+        self.stop(time.monotonic() + ALL_STOPPED_WITHIN)
         self.output.shutdown(3.0)
         storage.shutdown()

@@ -1,9 +1,10 @@
 """Make the stages that a pipeline has in one process as well as in a fleet; each maker names what the stage needs."""
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.spans import SpanQueries
@@ -62,6 +63,9 @@ from agenteval_collector.wiring.scoring import EvaluationCore, session_naming
 from agenteval_collector.wiring.storage import Storage
 
 T = TypeVar("T")
+
+STOPPED_WITHIN: Final = 2.0
+"""Seconds for a component to finish what waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +323,8 @@ def show_levels(
     output.versions.observe_pass_rates(on_duty(queries.pass_rates.newest))
 
 
-def stop_in_turn(components: Iterable[Component], within: float) -> None:
-    """Stop each component once all before it have stopped, in `within` seconds each."""
+def stop_in_turn(components: Iterable[Component], deadline: float) -> None:
+    """Stop each component once all before it have stopped, as long as there is time until the `deadline`, by
+    `time.monotonic`. Past it, none gets any time."""
     for component in components:
-        component.shutdown(within)
+        component.shutdown(min(STOPPED_WITHIN, max(0.0, deadline - time.monotonic())))

@@ -14,7 +14,8 @@ from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.wiring.one_process import pipeline_in_one_process
-from agenteval_collector.wiring.pipeline import STOPPED_WITHIN, Pipeline
+from agenteval_collector.wiring.pipeline import Pipeline
+from agenteval_collector.wiring.stages import STOPPED_WITHIN
 
 logger = logging.getLogger(__name__)
 

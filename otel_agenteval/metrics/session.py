@@ -68,7 +68,7 @@ class SessionScores:
         return SavedScores(
             counts=[getattr(self, f"_{name}") for name in _COUNTS],
             squares=self._squares.saved,
-            tail=self._risks.saved_tail,
+            tail=self._risks.sum.saved,
             risks=self._risks.saved,
         )
 
@@ -107,7 +107,7 @@ class SessionScores:
         scored = len(self._risks)
         if not self._evaluated:
             return self._nothing_evaluated(scored)
-        mean_top_k_risk, max_risk = self._risks.tail_sum / tail_size(scored), self._risks.largest
+        mean_top_k_risk, max_risk = self._risks.sum.value / tail_size(scored), self._risks.largest
         share = f"{self._flagged} of {self._evaluated} traces with signals above risk {FLAG_ABOVE}"
         return MetricResult(
             score=clamp(1.0 - ((1.0 - MAX_RISK_SHARE) * mean_top_k_risk + MAX_RISK_SHARE * max_risk)),

@@ -176,7 +176,7 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
         facts.input = _said(attributes, _INPUT)
     if _has(attributes, _OUTPUT_MESSAGES):
         facts.output = Content(lambda: _reply(attributes))
-    elif original := _raw_message(decode_structure(attributes.get(_OUTPUT))):
+    elif original := _raw_message(attributes.get(_OUTPUT)):
         facts.output = Content(lambda: [original])
     else:
         facts.output = _said(attributes, _OUTPUT)
@@ -253,7 +253,7 @@ def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
         return messages
     says_nothing = not reply.texts and not reply.requests
     if len(reply.texts) > 1 or says_nothing or '"reasoning_content"' in raw:
-        original = _raw_message(decode_structure(raw))
+        original = _raw_message(raw)
         if original and original.text in reply.texts:
             reply.reasoning += [text for text in reply.texts if text != original.text]
             reply.texts = original.texts
@@ -263,16 +263,10 @@ def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
     return messages
 
 
-def _raw_message(response: Json) -> ChatMessage | None:
-    """Return the assistant's message in a raw response: a message alone, or the first choice of a chat completion."""
-    if isinstance(response, list) and len(response) == 1:
-        response = response[0]
-    if not isinstance(response, dict):
-        return None
-    choices = response.get("choices")
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        return read_message(choices[0].get("message"))
-    return read_message(response)
+def _raw_message(recorded: Json) -> ChatMessage | None:
+    """Return the message in a raw response that has one; None for plain text, and for a response that was cut."""
+    items = [] if is_cut(recorded) else api_bodies.response(recorded)
+    return read_message(items[0]) if len(items) == 1 and not isinstance(items[0], ChatMessage) else None
 
 
 def _plain(item: Json) -> Json:

@@ -203,13 +203,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
         sender, buffer, intake = self._export, self._buffer, self._intake
         intake.take_in(timeout=TAKE_IN_TIMEOUT)
         with self._lock:
-            dropped = Counter(sender.dropped)
-            if refused := buffer.refused + intake.lost:
-                dropped["buffer_full"] = refused
-            if intake.too_late:
-                dropped["shutdown"] += intake.too_late
-            if buffer.oversized:
-                dropped["too_large"] += buffer.oversized
+            refused = buffer.refused + intake.lost
+            on_the_way_in = Counter(buffer_full=refused, shutdown=intake.too_late, too_large=buffer.oversized)
             reports = self._reports_dropped + sender.reports_dropped
             reports["waiting"] = sender.reports_accepted - sender.reports_settled
             reports["delivered"] = sender.reports_delivered
@@ -217,7 +212,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 handed_over=buffer.accepted + refused + buffer.oversized + intake.too_late,
                 exported=sender.exported,
                 rejected=sender.rejected,
-                dropped=dict(dropped),
+                dropped=dict(sender.dropped + on_the_way_in),
                 buffered=buffer.accepted - buffer.settled,
                 buffered_bytes=buffer.accepted_bytes - buffer.settled_bytes,
                 reports=dict(reports),

@@ -6,6 +6,7 @@ import logging
 import re
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import grpc
@@ -35,21 +36,17 @@ _OVERLAP: Final = 10.0
 _logger = logging.getLogger("otel_agenteval")
 
 
+@dataclass(eq=False)
 class Listener:
     """Gives each verdict of the collector to `publish`. Owns a thread and a connection, whose failures are only
     logged."""
 
-    def __init__(
-        self,
-        destination: Callable[[], Destination],
-        process_id: str,
-        publish: Callable[[Verdict], None],
-        monotonic: Callable[[], float],
-    ) -> None:
-        self._destination = destination
-        self._process_id = process_id
-        self._publish = publish
-        self._monotonic = monotonic
+    destination: Callable[[], Destination]
+    process_id: str
+    publish: Callable[[Verdict], None]
+    monotonic: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self._thread = OwnThread("agenteval-listener", self._run)
         self._channel: grpc.Channel | None = None
         self._interrupted = False
@@ -74,22 +71,22 @@ class Listener:
 
     def _run(self) -> None:
         attempt = 0
-        self._heard_until = self._monotonic()
+        self._heard_until = self.monotonic()
         with suppressing_instrumentation():
             while not self._thread.is_stopping:
-                opened = self._monotonic()
+                opened = self.monotonic()
                 self._interrupted = False
                 with forks_wait(self._interrupt):
                     problem = self._listen()
                 if self._interrupted:
                     continue
-                attempt = 0 if self._monotonic() - opened > _STEADY else attempt + 1
+                attempt = 0 if self.monotonic() - opened > _STEADY else attempt + 1
                 _logger.debug("no verdicts from the collector for a while: %s", problem)
                 self._thread.wait(backoff(attempt))
 
     def _listen(self) -> str:
         """Open a stream and take its verdicts until it ends. Return why it ended."""
-        destination = self._destination()
+        destination = self.destination()
         is_heard = False
         try:
             self._channel = open_channel(destination)
@@ -98,8 +95,8 @@ class Listener:
         try:
             # Without a deserializer: gRPC would end the stream for one message that cannot be decoded.
             watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(WATCH_METHOD, None, None)
-            missed = self._monotonic() - self._heard_until
-            request = pb.WatchRequest(process_id=self._process_id, missed_seconds=missed).SerializeToString()
+            missed = self.monotonic() - self._heard_until
+            request = pb.WatchRequest(process_id=self.process_id, missed_seconds=missed).SerializeToString()
             if self._interrupted or self._thread.is_stopping:
                 return "interrupted"
             stream = watch(request, metadata=destination.headers)
@@ -108,7 +105,7 @@ class Listener:
             is_heard = stream.is_active()
             for message in stream:
                 if (verdict := _verdict(message)) is not None:
-                    self._publish(verdict)
+                    self.publish(verdict)
             return "the collector ended the stream"
         except (grpc.RpcError, ValueError) as error:
             # gRPC raises ValueError for a channel that `_interrupt` has closed.
@@ -116,7 +113,7 @@ class Listener:
         finally:
             self._channel.close()
             if is_heard:
-                self._heard_until = max(self._heard_until, self._monotonic() - _OVERLAP)
+                self._heard_until = max(self._heard_until, self.monotonic() - _OVERLAP)
 
 
 def _verdict(message: bytes) -> Verdict | None:

@@ -8,6 +8,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -34,6 +35,7 @@ _SAID: Final = ("kind", "severity", "mode", "session_id", "trace_id", "span_id",
 _FOREVER: Final = 1e9
 
 
+@dataclass(eq=False)
 class Announcements:
     """Gathers what to announce. The watch thread fills it, the export thread empties it.
 
@@ -41,19 +43,13 @@ class Announcements:
     start that is noted while others are taken may be announced late, or not at all.
     """
 
-    def __init__(
-        self,
-        process_id: str,
-        live: bool,
-        wake: Callable[[], None],
-        monotonic: Callable[[], float],
-        now: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self._process_id = process_id
-        self._live = live
-        self._wake = wake
-        self._monotonic = monotonic
-        self._now = now
+    process_id: str
+    live: bool
+    wake: Callable[[], None]
+    monotonic: Callable[[], float]
+    now: Callable[[], int] = time.time_ns
+
+    def __post_init__(self) -> None:
         self._service = ""
         # Dicts keep their order, and `copy` is one step: it is safe while another thread changes them.
         self._starts: dict[str, pb.SpanStart] = {}
@@ -61,7 +57,7 @@ class Announcements:
         self._loops: deque[pb.Finding] = deque(maxlen=MAX_LOOPS)
         self._due = _FOREVER
         self._not_before = 0.0
-        self._tell_again_at = monotonic() + ALIVE
+        self._tell_again_at = self.monotonic() + ALIVE
         # True where something is to be announced at `_tell_again_at`: spans that are open, or that none is any more.
         self._tells = False
         # True while the collector believes that spans are open: it was told of some, and not yet that all have ended.
@@ -72,7 +68,7 @@ class Announcements:
     def started(self, start: StepStarted, trace_id: str, session_id: str | None, service: str) -> None:
         """Note that a span began. `service` is the `service.name` of its process."""
         self._service = service
-        if not self._live:
+        if not self.live:
             return
         if len(self._starts) >= MAX_STARTS:
             self._starts.pop(next(iter(self._starts)), None)
@@ -102,14 +98,14 @@ class Announcements:
             self.dropped += 1
         said = {name: getattr(loop, name) for name in _SAID}
         metadata = json.dumps(loop.metadata).encode()
-        self._loops.append(pb.Finding(**said, found_at_unix_nano=self._now(), metadata_json=metadata))
+        self._loops.append(pb.Finding(**said, found_at_unix_nano=self.now(), metadata_json=metadata))
         if loop.kind == LoopKind.HUNG_SPAN and loop.span_id not in self._open:
             self._begin(self._hanging(loop))
         self._hurry()
 
     def seconds_left(self) -> float:
         """Return the seconds until the next announcement. 0 or less means now."""
-        return max(self._due, self._not_before) - self._monotonic()
+        return max(self._due, self._not_before) - self.monotonic()
 
     def take(self, *, delivered: bool = True) -> pb.ReportStartsRequest | None:
         """Return the report to send now. None where there is nothing to tell.
@@ -119,8 +115,8 @@ class Announcements:
         """
         if self.seconds_left() > 0:
             return None
-        now = self._monotonic()
-        request = pb.ReportStartsRequest(process_id=self._process_id, service=self._service)
+        now = self.monotonic()
+        request = pb.ReportStartsRequest(process_id=self.process_id, service=self._service)
         starts, self._starts = self._starts, {}
         # An empty report is sent once when nothing is open any more, because some ended spans never reach the
         # collector.
@@ -149,7 +145,7 @@ class Announcements:
                 self._loops.appendleft(loop)
             else:
                 self.dropped += 1
-        self._not_before = self._tell_again_at = self._monotonic() + seconds
+        self._not_before = self._tell_again_at = self.monotonic() + seconds
         self._tells = self._holds or bool(request.starts)
         self._due = self._not_before if self._tells or request.findings else _FOREVER
 
@@ -174,10 +170,10 @@ class Announcements:
             kind=kind.value,
             session_id=loop.session_id if loop.session_id != loop.trace_id else "",
             agent=loop.agent or "",
-            started_at_unix_nano=self._now() - (round(silence * 1e9) if isinstance(silence, float) else 0),
+            started_at_unix_nano=self.now() - (round(silence * 1e9) if isinstance(silence, float) else 0),
         )
 
     def _hurry(self) -> None:
-        if self._due > (due := self._monotonic() + LINGER):
+        if self._due > (due := self.monotonic() + LINGER):
             self._due = due
-            self._wake()
+            self.wake()

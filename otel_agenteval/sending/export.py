@@ -5,6 +5,7 @@ import struct
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from otel_agenteval.sending.announcements import Announcements
@@ -52,6 +53,7 @@ _UNREACHABLE_GRACE: Final = 0.5
 _logger = logging.getLogger("otel_agenteval")
 
 
+@dataclass(eq=False)
 class ExportThread:
     """Takes spans in, sends them, and sends reports and announcements beside them. Owns the thread and the connection.
 
@@ -60,24 +62,16 @@ class ExportThread:
     agent's threads run `add_report`, `flush` and `stop` only.
     """
 
-    def __init__(
-        self,
-        intake: SpanIntake,
-        buffer: SpanBuffer,
-        transport: Transport,
-        encoder: Encoder,
-        monotonic: Callable[[], float],
-        announcements: Announcements,
-        before_encoding: Callable[[Sequence[EndedSpan]], None],
-    ) -> None:
-        self._intake = intake
-        self._buffer = buffer
-        self._transport = transport
-        self._encoder = encoder
-        self._monotonic = monotonic
-        self._announcements = announcements
-        self._before_encoding = before_encoding
-        self._log = ThrottledLog(_logger, monotonic)
+    intake: SpanIntake
+    buffer: SpanBuffer
+    transport: Transport
+    encoder: Encoder
+    monotonic: Callable[[], float]
+    announcements: Announcements
+    before_encoding: Callable[[Sequence[EndedSpan]], None]
+
+    def __post_init__(self) -> None:
+        self._log = ThrottledLog(_logger, self.monotonic)
         self._thread = OwnThread("agenteval-sender", self._run)
         self.start, self.wake = self._thread.start, self._thread.wake
         # Only wakes waiters: `flush`, and the pauses between attempts. State has one writer each, and needs no lock.
@@ -120,21 +114,21 @@ class ExportThread:
 
         A pause between two attempts ends early, unless the collector asked for it.
         """
-        spans, reports = self._buffer.accepted, self.reports_accepted
+        spans, reports = self.buffer.accepted, self.reports_accepted
         with self._progress:
             self._flushes += 1
             self._progress.notify_all()
         self.wake()
         with self._progress:
             return self._progress.wait_for(
-                lambda: self._buffer.settled >= spans and self.reports_settled >= reports, timeout
+                lambda: self.buffer.settled >= spans and self.reports_settled >= reports, timeout
             )
 
     def stop(self, timeout: float) -> None:
         """Deliver as much as possible within `timeout` seconds, drop the rest, and end the thread."""
         with self._progress:
             if self._deadline is None:
-                now = self._monotonic()
+                now = self.monotonic()
                 self._grace_ends = now + min(timeout, _UNREACHABLE_GRACE)
                 self._deadline = now + timeout
             self._progress.notify_all()
@@ -146,7 +140,7 @@ class ExportThread:
         self.wake()
         if not self._done.wait(timeout):
             # A request in flight may outlive the deadline. Closing the connection ends it.
-            self._transport.close()
+            self.transport.close()
             self._done.wait(1.0)
 
     def _run(self) -> None:
@@ -162,7 +156,7 @@ class ExportThread:
                 self._note_refusals()
                 self._log.log_rest()
         finally:
-            self._transport.close()
+            self.transport.close()
             self._done.set()
 
     def _guarded(self, step: Callable[[], None]) -> None:
@@ -176,11 +170,11 @@ class ExportThread:
     def _finished(self) -> bool:
         if self._deadline is None:
             return False
-        nothing_left = not self._buffer.waiting and not self._reports
-        return nothing_left or self._monotonic() >= self._deadline
+        nothing_left = not self.buffer.waiting and not self._reports
+        return nothing_left or self.monotonic() >= self._deadline
 
     def _is_full(self) -> bool:
-        buffer = self._buffer
+        buffer = self.buffer
         return buffer.waiting >= MAX_REQUEST_SPANS or buffer.waiting_bytes >= MAX_REQUEST_BYTES
 
     def _await_batch(self) -> None:
@@ -188,21 +182,21 @@ class ExportThread:
         report or an announcement that is due; or until the thread is to stop."""
         linger_until: float | None = None
         while self._deadline is None:
-            self._intake.take_in()
+            self.intake.take_in()
             if self._is_full():
                 return
-            now = self._monotonic()
-            timeout = min(_IDLE, self._announcements.seconds_left())
+            now = self.monotonic()
+            timeout = min(_IDLE, self.announcements.seconds_left())
             if self._reports:
                 timeout = min(timeout, self._report_due - now)
-            if self._buffer.is_urgent:
+            if self.buffer.is_urgent:
                 timeout = min(timeout, self._next_request - now)
-            elif self._buffer.waiting:
+            elif self.buffer.waiting:
                 linger_until = linger_until or now + LINGER
                 timeout = min(timeout, linger_until - now)
-            elif self._seen != self._buffer.accepted:
+            elif self._seen != self.buffer.accepted:
                 # More spans may end soon. Looking again saves their threads from waking this one.
-                self._seen = self._buffer.accepted
+                self._seen = self.buffer.accepted
                 timeout = min(timeout, LINGER)
             if timeout <= 0:
                 return
@@ -213,24 +207,24 @@ class ExportThread:
         """Wait for a wake, at most `timeout` seconds."""
         # Set before the look at the intake: a span that ends before it is seen here, one that ends later wakes us.
         self.sleeps = timeout > LINGER
-        if not (self.sleeps and len(self._intake)):
+        if not (self.sleeps and len(self.intake)):
             self._thread.wait(timeout)
         self.sleeps = False
 
     def _send_batch(self) -> None:
-        batch = self._buffer.take(MAX_REQUEST_SPANS, MAX_REQUEST_BYTES)
+        batch = self.buffer.take(MAX_REQUEST_SPANS, MAX_REQUEST_BYTES)
         if not batch:
             return
-        self._next_request = self._monotonic() + MIN_INTERVAL
+        self._next_request = self.monotonic() + MIN_INTERVAL
         spans, accounted = len(batch), self._accounted()
         try:
-            self._before_encoding(batch)
+            self.before_encoding(batch)
             if part := list(self._encoded(batch)):
                 self._deliver(part)
         finally:
             if lost := spans - (self._accounted() - accounted):
                 self._drop("internal_error", lost, "a fault of ours, logged beside this")
-            self._buffer.settle()
+            self.buffer.settle()
             self._notify()
 
     def _accounted(self) -> int:
@@ -243,7 +237,7 @@ class ExportThread:
         while batch:
             ended = batch.pop()
             try:
-                encoded = self._encoder.span(ended)
+                encoded = self.encoder.span(ended)
             except (ValueError, OverflowError, struct.error) as error:
                 self._drop("not_encodable", 1, f"span {ended.span.name!r}: {error}")
                 continue
@@ -255,11 +249,11 @@ class ExportThread:
 
     def _deliver(self, part: list[EncodedSpan]) -> None:
         """Send until the collector has answered for every span of `part`, or the time for a stop is over."""
-        request = self._encoder.request(part)
+        request = self.encoder.request(part)
         attempt = 0
         while True:
             timeout = self._time_left(REQUEST_TIMEOUT)
-            answer: Answer = Retry("stopped") if timeout <= 0 else self._transport.send(EXPORT_METHOD, request, timeout)
+            answer: Answer = Retry("stopped") if timeout <= 0 else self.transport.send(EXPORT_METHOD, request, timeout)
             match answer:
                 case Delivered(rejected, message):
                     self._delivered(len(part), rejected, message)
@@ -289,11 +283,11 @@ class ExportThread:
 
     def _send_report(self) -> None:
         """Try once to send the oldest report. Spans never wait for a report that the collector does not take now."""
-        if not self._reports or (self._monotonic() < self._report_due and self._deadline is None):
+        if not self._reports or (self.monotonic() < self._report_due and self._deadline is None):
             return
         answer: Answer = Refused("a fault of ours")
         try:
-            answer = self._transport.send(*self._reports[0], self._time_left(REQUEST_TIMEOUT))
+            answer = self.transport.send(*self._reports[0], self._time_left(REQUEST_TIMEOUT))
         finally:
             if isinstance(answer, Retry):
                 self._put_off_reports(answer)
@@ -309,39 +303,39 @@ class ExportThread:
 
     def _send_announcement(self) -> None:
         """Try once to send the announcement that is due. Nothing waits for it."""
-        delivered = not len(self._intake) and self._buffer.settled >= self._buffer.accepted
-        if (request := self._announcements.take(delivered=delivered)) is None:
+        delivered = not len(self.intake) and self.buffer.settled >= self.buffer.accepted
+        if (request := self.announcements.take(delivered=delivered)) is None:
             return
-        answer = self._transport.send(STARTS_METHOD, request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
+        answer = self.transport.send(STARTS_METHOD, request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
         match answer:
             case Delivered():
-                self._announcements.taken(request)
+                self.announcements.taken(request)
                 self._announce_attempts = 0
             case Refused():
-                self._announcements.give_up(request)
+                self.announcements.give_up(request)
             case Retry():
-                self._announcements.put_off(request, backoff(self._announce_attempts))
+                self.announcements.put_off(request, backoff(self._announce_attempts))
                 self._announce_attempts += 1
 
     def _put_off_reports(self, answer: Retry) -> None:
         self._log.warning("unreachable", "%d reports wait: %s", len(self._reports), answer.problem)
         if self._deadline is not None:
             self._rest_while_stopping(answer)
-        self._report_due = self._monotonic() + _delay(self._report_attempts, answer.after)
+        self._report_due = self.monotonic() + _delay(self._report_attempts, answer.after)
         self._report_attempts += 1
 
     def _pause(self, attempt: int, answer: Retry) -> bool:
         """Wait before the next attempt. False if the time for a stop is over."""
         after = answer.after
-        waiting = self._buffer.accepted - self._buffer.settled
+        waiting = self.buffer.accepted - self.buffer.settled
         self._log.warning("unreachable", "%d spans wait for the collector: %s", waiting, answer.problem)
         flushes = self._flushes
-        until = self._monotonic() + _delay(attempt, after)
+        until = self.monotonic() + _delay(attempt, after)
 
         def cut_short() -> bool:
             return self._deadline is not None or (after is None and self._flushes != flushes)
 
-        while not cut_short() and (remaining := until - self._monotonic()) > 0:
+        while not cut_short() and (remaining := until - self.monotonic()) > 0:
             self._log_losses()
             # A collector that takes no spans now must still hear that the process lives.
             self._guarded(self._send_announcement)
@@ -349,7 +343,7 @@ class ExportThread:
                 self._progress.wait_for(cut_short, min(remaining, MAX_BACKOFF))
         if self._deadline is not None:
             self._rest_while_stopping(answer)
-            return self._monotonic() < self._deadline
+            return self.monotonic() < self._deadline
         return True
 
     def _rest_while_stopping(self, answer: Retry) -> None:
@@ -361,7 +355,7 @@ class ExportThread:
 
     def _note_refusals(self) -> None:
         """Note what the buffer refused, to be logged here: the agent's threads never log."""
-        buffer = self._buffer
+        buffer = self.buffer
         too_fast = "the agent ends spans faster than the collector takes them"
         too_large = f"a span of about {buffer.oversized_bytes} bytes, max_buffer_bytes is {buffer.max_bytes}"
         counts = (("buffer_full", buffer.refused, too_fast), ("too_large", buffer.oversized, too_large))
@@ -377,7 +371,7 @@ class ExportThread:
 
     def _time_left(self, wanted: float) -> float:
         deadline = self._deadline
-        return wanted if deadline is None else max(0.0, min(wanted, deadline - self._monotonic()))
+        return wanted if deadline is None else max(0.0, min(wanted, deadline - self.monotonic()))
 
     def _drop(self, reason: str, count: int, problem: str) -> None:
         self.dropped[reason] += count
@@ -392,9 +386,9 @@ class ExportThread:
         self._log_losses()
 
     def _drop_rest(self) -> None:
-        if rest := self._buffer.take(self._buffer.waiting, 1 << 62):
+        if rest := self.buffer.take(self.buffer.waiting, 1 << 62):
             self._drop("shutdown", len(rest), "the collector did not take them in time")
-            self._buffer.settle()
+            self.buffer.settle()
         if reports := len(self._reports):
             self._drop_reports("shutdown", reports, "the collector did not take them in time")
             self._reports.clear()

@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from opentelemetry.context import Context
@@ -42,28 +43,24 @@ class Observer(Protocol):
         """Take an end."""
 
 
+@dataclass(eq=False)
 class SpanIntake:
     """Takes starts and ends into the table of open traces, the buffer and the observer, in the order in which they
     came.
 
     The agent's threads append to `events` and wait for nothing. `take_in` does all that costs more, mostly on threads
     of ours. The buffer's bounds also hold for spans that still wait here; their sizes are taken from the last spans.
+
+    `wake` is called when too much waits. `fault` takes an exception that a bug of ours has raised.
     """
 
-    def __init__(
-        self,
-        table: TraceTable,
-        buffer: SpanBuffer,
-        observer: Observer | None,
-        wake: Callable[[], None],
-        fault: Callable[[Exception], None],
-    ) -> None:
-        """`wake` is called when too much waits. `fault` takes an exception that a bug of ours has raised."""
-        self._table = table
-        self._buffer = buffer
-        self._observer = observer
-        self._wake = wake
-        self._fault = fault
+    table: TraceTable
+    buffer: SpanBuffer
+    observer: Observer | None
+    wake: Callable[[], None]
+    fault: Callable[[Exception], None]
+
+    def __post_init__(self) -> None:
         self.events: deque[Start | ReadableSpan] = deque()
         """Starts and ends in the order in which they came. After appending a start, call `relieve` if there are more
         than `limit`. Ends need no such check, because each has a start."""
@@ -103,7 +100,7 @@ class SpanIntake:
 
     def relieve(self) -> None:
         """Take some events in on a thread of the agent, because our threads are busy or gone."""
-        self._wake()
+        self.wake()
         self.take_in(HELP, timeout=0)
         while len(self.events) > MAX_EVENTS:
             with self._losing:
@@ -114,7 +111,7 @@ class SpanIntake:
         """Have everything that has ended by now sent soon. Waits at most `timeout` seconds for a thread that takes
         in."""
         self.take_in(timeout=timeout)
-        self._buffer.hurry()
+        self.buffer.hurry()
 
     def identity_of(
         self,
@@ -124,7 +121,7 @@ class SpanIntake:
         around: SpanIdentity | Context | None,
     ) -> SpanIdentity | None:
         """Return the identity of a span: its own, completed by that of its trace. What came before must be taken in."""
-        inherited = self._table.inherited(context.trace_id, parent.span_id if parent is not None else None)
+        inherited = self.table.inherited(context.trace_id, parent.span_id if parent is not None else None)
         if identity is None:
             return inherited or _around(parent, around)
         return identity if inherited is None or inherited is identity else identity.completed_by(inherited)
@@ -137,10 +134,10 @@ class SpanIntake:
 
     def disown(self) -> None:
         """After a fork, keep what the parent process knew of open traces, and leave all its spans to it."""
-        self._observer = None
+        self.observer = None
         self._stopped = True
         self._take_in(len(self.events))
-        self._table.disown()
+        self.table.disown()
 
     def _take_in(self, count: int) -> None:
         pop = self.events.popleft
@@ -152,7 +149,7 @@ class SpanIntake:
                 else:
                     self._take_end(event)  # type: ignore[arg-type]
             except Exception as error:  # noqa: BLE001 - a bug of ours costs one span; it is logged and counted
-                self._fault(error)
+                self.fault(error)
         self.limit = self._room()
 
     def _take_start(
@@ -162,39 +159,39 @@ class SpanIntake:
         if context is None or not context.trace_flags.sampled:
             return
         identity = self.identity_of(context, span.parent, identity, around)
-        self._table.start(context.trace_id, context.span_id, identity)
-        if self._observer is not None:
-            self._observer.started(span, identity)
+        self.table.start(context.trace_id, context.span_id, identity)
+        if self.observer is not None:
+            self.observer.started(span, identity)
 
     def _take_end(self, span: ReadableSpan) -> None:
         context, parent = span.get_span_context(), span.parent
         if context is None or not context.trace_flags.sampled:
             return
         is_root = parent is None or parent.is_remote
-        entry, identity = self._table.end(context.trace_id, context.span_id, is_root=is_root)
+        entry, identity = self.table.end(context.trace_id, context.span_id, is_root=is_root)
         if self._stopped:
             self.too_late += 1
             return
         ended = ended_span(span, identity)
-        if self._observer is not None:
-            self._observer.ended(ended)
+        if self.observer is not None:
+            self.observer.ended(ended)
         self._mean_size += (ended.size - self._mean_size) / _MEAN_OF
-        if not self._buffer.has_room(ended.size):
+        if not self.buffer.has_room(ended.size):
             return
         closes = entry is not None and not entry.open
         if entry is not None:
             entry.handed_over += 1
             ended.span_count = entry.handed_over if closes else None
-        self._buffer.add(ended)
+        self.buffer.add(ended)
         if closes:
-            self._buffer.hurry()
+            self.buffer.hurry()
 
     def _room(self) -> int:
         """Return how many starts and ends may wait: two for each span that the buffer has room for."""
         if self._stopped:
             return 0
-        most = MAX_UNWEIGHED if self._observer is not None else MAX_UNTIMED
-        return 2 * max(1, min(most, self._buffer.free_spans, int(self._buffer.free_bytes / self._mean_size)))
+        most = MAX_UNWEIGHED if self.observer is not None else MAX_UNTIMED
+        return 2 * max(1, min(most, self.buffer.free_spans, int(self.buffer.free_bytes / self._mean_size)))
 
 
 def _around(parent: SpanContext | None, around: SpanIdentity | Context | None) -> SpanIdentity | None:

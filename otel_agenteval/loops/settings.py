@@ -54,11 +54,11 @@ def loop_settings(given: Any) -> LoopSettings:
     """Read settings from mappings. Raises LoopSettingsError, which names everything in them that is invalid."""
     reader = _Reader()
     if not isinstance(given, Mapping):
-        reader.problem((), given, f": {_GIVE_KINDS}")
+        reader.problem((), f"is {given!r}: {_GIVE_KINDS}")
         given = {}
     agents = given.get(AGENTS, {})
     if not isinstance(agents, Mapping):
-        reader.problem((AGENTS,), agents, ": give a mapping of agents' names to their rules")
+        reader.problem((AGENTS,), f"is {agents!r}: give a mapping of agents' names to their rules")
         agents = {}
     settings = reader.rules((), LoopSettings(), {kind: rule for kind, rule in given.items() if kind != AGENTS})
     common = settings.rule_book.default
@@ -128,8 +128,9 @@ class _Reader:
     def __init__(self) -> None:
         self.problems: list[tuple[tuple[str, ...], str]] = []
 
-    def problem(self, path: tuple[str, ...], value: Any, advice: str) -> None:
-        self.problems.append((path, f"{_written(path)} is {value!r}{advice}"))
+    def problem(self, path: tuple[str, ...], problem: str) -> None:
+        """Note a problem, which follows the name of the setting."""
+        self.problems.append((path, f"{'.'.join(('loops', *path))} {problem}"))
 
     def rules(self, path: tuple[str, ...], rules: _Rules, given: Any) -> _Rules:
         """Return `rules` with the changes in `given`."""
@@ -144,13 +145,11 @@ class _Reader:
             try:
                 read[name] = _READERS[name](value)
             except ValueError as error:
-                self.problem((*path, name), value, f": {error}")
+                self.problem((*path, name), f"is {value!r}: {error}")
         changed = replace(rule, **read)
         if isinstance(changed, BudgetRule) and changed.mode is not Mode.OFF and not changed.is_bound:
-            problem = (
-                f"{_written((*path, 'mode'))} is {changed.mode}, but nothing is bounded: give steps, tokens or seconds"
-            )
-            self.problems.append(((*path, "mode"), problem))
+            unbound = f"is {changed.mode}, but nothing is bounded: give steps, tokens or seconds"
+            self.problem((*path, "mode"), unbound)
         return changed
 
     def _known(
@@ -158,14 +157,9 @@ class _Reader:
     ) -> list[tuple[str, Any]]:
         """Return the entries of `given` that have one of the `names`, and note every other one as a problem."""
         if not isinstance(given, Mapping):
-            self.problem(path, given, f": {advice}")
+            self.problem(path, f"is {given!r}: {advice}")
             return []
         for name in given:
             if name not in names:
-                known = f"{_written((*path, str(name)))} is no {sort}: give one of {', '.join(names)}"
-                self.problems.append(((*path, str(name)), known))
+                self.problem((*path, str(name)), f"is no {sort}: give one of {', '.join(names)}")
         return [(name, value) for name, value in given.items() if name in names]
-
-
-def _written(path: tuple[str, ...]) -> str:
-    return ".".join(("loops", *path))

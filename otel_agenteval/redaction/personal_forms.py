@@ -13,7 +13,7 @@ It does not find names, postal addresses and dates of birth, nor bare digits: th
 
 import re
 from collections.abc import Iterator
-from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Final
 
 from otel_agenteval.redaction.kinds import WORD, DataKind, Rule, rule, start
@@ -47,21 +47,15 @@ def _phone(text: str) -> bool:
     return 9 <= len(_digits(text)) <= 16
 
 
-def _ipv4(text: str) -> bool:
-    try:
-        return IPv4Address(text).is_global
-    except AddressValueError:
-        return False
-
-
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 
 
-def _ipv6(text: str) -> bool:
+def _is_public(text: str) -> bool:
     try:
-        return IPv6Address(text) in _GLOBAL_UNICAST
-    except AddressValueError:
+        address = ip_address(text)
+    except ValueError:
         return False
+    return address.is_global if isinstance(address, IPv4Address) else address in _GLOBAL_UNICAST
 
 
 _PHONE_NAME: Final = re.compile(
@@ -124,8 +118,8 @@ PERSONAL_RULES: Final[tuple[Rule, ...]] = (
         r"|0[1-9][0-9]{1,3}[ /-](?:[0-9]{3,8}(?: [0-9]{3,4})?|[0-9]{2}(?: [0-9]{2}){2,4}))(?![\w,:/.-]?[0-9])", _phone,
         sign=r"0[1-9][0-9]{0,3}[ ./-][0-9]{2}"),
     Rule(DataKind.PHONE, (), _named_phones, _PHONE_SIGN),
-    rule(DataKind.IP, "", r"(?<![\w.-])(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])", _ipv4,
+    rule(DataKind.IP, "", r"(?<![\w.-])(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])", _is_public,
         sign=r"\.[0-9]{1,3}\.[0-9]"),
-    rule(DataKind.IP, "", r"(?<![\w:.])[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2,34}(?![\w:])", _ipv6,
+    rule(DataKind.IP, "", r"(?<![\w:.])[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2,34}(?![\w:])", _is_public,
         sign=r"[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2}"),
 )  # fmt: skip

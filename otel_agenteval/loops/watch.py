@@ -52,6 +52,7 @@ class _WatchedTrace:
     untold: dict[str, list[Finding]] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class Watch:
     """Finds loops in the starts and ends of spans. The thread that takes spans in calls `started` and `ended`.
 
@@ -62,20 +63,15 @@ class Watch:
     Unix epoch.
     """
 
-    def __init__(
-        self,
-        rules: RuleBook,
-        publish: Callable[[Finding], None],
-        announce: Announcements,
-        monotonic: Callable[[], float] = time.monotonic,
-        now: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self._rules = rules
-        self._detects = not rules.are_off
-        self._publish = publish
-        self._announce = announce
-        self._now = now
-        self._log = ThrottledLog(_logger, monotonic)
+    rules: RuleBook
+    publish: Callable[[Finding], None]
+    announce: Announcements
+    monotonic: Callable[[], float] = time.monotonic
+    now: Callable[[], int] = time.time_ns
+
+    def __post_init__(self) -> None:
+        self._detects = not self.rules.are_off
+        self._log = ThrottledLog(_logger, self.monotonic)
         self._events: deque[StartedSpan | EndedSpan] = deque()
         # While nobody hears: spans that began since the last tick, by id. Most of them are over before the next one.
         self._young: dict[int, StartedSpan] = {}
@@ -183,7 +179,7 @@ class Watch:
         self.look()
         with self._looking:
             self._look_at_young()
-            now = self._now()
+            now = self.now()
             for trace_id, trace in self._traces.items():
                 try:
                     if unwatched != self._missed:
@@ -203,7 +199,7 @@ class Watch:
             del trace.open[context.span_id]
             trace.calls.discard(context.span_id)
             span_id = format_span_id(context.span_id)
-            self._announce.ended(span_id)
+            self.announce.ended(span_id)
             if trace.detectors is not None:
                 trace.detectors.observe(
                     Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time)
@@ -214,7 +210,7 @@ class Watch:
             if began.stirred_at:
                 detectors.hear(format_span_id(span_id), began.stirred_at)
         for loop in self._told(trace_id, trace, detectors.tick(now)):
-            self._announce.hung(loop)
+            self.announce.hung(loop)
             if loop.span_id is not None and int(loop.span_id, 16) in trace.open:
                 trace.untold.setdefault(loop.span_id, []).append(loop)
 
@@ -240,7 +236,7 @@ class Watch:
             at=span.start_time or 0,
         )
         service = str(span.resource.attributes.get(SERVICE_NAME, ""))
-        self._announce.started(start, format_trace_id(context.trace_id), trace.session_id, service)
+        self.announce.started(start, format_trace_id(context.trace_id), trace.session_id, service)
         if self._detects and kind is not StepKind.OTHER:
             trace.calls.add(context.span_id)
         if trace.calls:
@@ -253,7 +249,7 @@ class Watch:
         trace = self._traces.get_or_make(context.trace_id, _WatchedTrace)
         trace.open.pop(context.span_id, None)
         span_id = f"{context.span_id:016x}"
-        self._announce.ended(span_id)
+        self.announce.ended(span_id)
         if not self._detects:
             return
         attributes = ended.attributes
@@ -283,13 +279,13 @@ class Watch:
     def _told(self, trace_id: int, trace: _WatchedTrace, found: list[Finding]) -> Iterator[Finding]:
         for loop in found:
             told = replace(loop, session_id=trace.session_id or format_trace_id(trace_id))
-            self._publish(told)
+            self.publish(told)
             yield told
 
     def _detectors(self, trace_id: int, trace: _WatchedTrace) -> Detectors:
         if trace.detectors is None:
             # The session may be known later than the first step.
-            trace.detectors = Detectors("", format_trace_id(trace_id), self._rules)
+            trace.detectors = Detectors("", format_trace_id(trace_id), self.rules)
         return trace.detectors
 
     def _name(self, trace: _WatchedTrace, identity: SpanIdentity | None, attributes: Mapping[str, Any]) -> None:

@@ -20,8 +20,8 @@ def current_verdict() -> Verdict | None:
 def raise_if_looping() -> None:
     """Raise `AgentLoopDetected` if a guard would stop the current trace, whether or not `stop_on_loop` was called.
 
-    For frameworks whose spans say only at their end that they are calls. Like the guard, it first looks for loops in
-    the spans that have ended.
+    Call it where a framework's spans say only at their end that they are calls. Like the guard, it first looks for
+    loops in the spans that have ended.
     """
     session_id, trace_id = current_ids()
     for processor in live_processors():

@@ -79,7 +79,7 @@ def attach(**options: Any) -> AgentEvalSpanProcessor:
 
 
 def attach_from_environment() -> None:
-    """Attach if AGENTEVAL_ENDPOINT is set or `agenteval run` started the process. The entry point without code.
+    """Attach if AGENTEVAL_ENDPOINT is set or `agenteval run` started the process. It needs no code in the application.
 
     Errors are logged, not raised: an application that does not name us in its code must not fail because of us.
     """

@@ -228,7 +228,7 @@ def _plan(turn: TurnNodes) -> tuple[str, ...]:
 
 
 def _sent_back(models: Sequence[Node]) -> Sequence[ChatMessage]:
-    """Return the messages since the user's last one that the last of several model calls was sent."""
+    """Return what the last model call was sent since the user's last message; nothing if it is the only call."""
     return models[-1].facts.steps if len(models) > 1 else ()
 
 

@@ -55,7 +55,8 @@ class AgentRunDetectors:
         self._pauses = 0
 
     def observe(self, step: Step) -> tuple[Finding | None, ...]:
-        """Return the loops that `step`, a tool or model call, completes, among Nones for those that it does not."""
+        """Return an entry for each rule that applies to `step`, a tool or model call: the loop that it completes, or
+        None."""
         is_pause = self._pauses_before(step)
         failure = None if step.error is None else _failure(step.error, step)
         if step.kind is StepKind.MODEL:

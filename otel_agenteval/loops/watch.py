@@ -103,7 +103,7 @@ class Watch:
         return bool(self._young) or any(trace.open for trace in self._traces.newest_first())
 
     def hear(self) -> None:
-        """Find all loops from now on, because somebody in this process wants to know of them."""
+        """Look for all loops from now on, because somebody in this process wants to hear of them."""
         self.is_heard = True
 
     def started(self, span: ReadableSpan, identity: SpanIdentity | None) -> None:

@@ -147,7 +147,7 @@ class _Table:
         return np.bincount(self._session, parts).astype(np.float64)
 
     def label_parts(self, values: Floats) -> Floats:
-        """Return the part of each trace in the error of `labelled_mean`."""
+        """Return how much each trace adds to the error of `labelled_mean`."""
         parts: Floats = self.weight * (values - self.labelled_mean(values)) / self.weight.sum()
         return parts
 

@@ -27,7 +27,7 @@ class ExactSum:
 
     @property
     def saved(self) -> Sequence[int]:
-        """Two small numbers, from which the sum can be made again: it is `first` x 2**`second` units."""
+        """The sum as two small numbers: it is the first x 2 to the power of the second, in units of 2**-1074."""
         shift = max(0, (self._multiple & -self._multiple).bit_length() - 1)
         return self._multiple >> shift, shift
 

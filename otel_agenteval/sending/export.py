@@ -46,7 +46,8 @@ ANNOUNCE_TIMEOUT: Final = 1.0
 
 _IDLE: Final = 30.0
 _MAX_ORDERED_DELAY: Final = 300.0
-"""Seconds that a collector may ask us to wait. More could be a mistake, and spans would be lost for it."""
+"""The most seconds for which we wait when a collector asks us to. A longer wait may be a mistake, and would cost
+spans."""
 _UNREACHABLE_GRACE: Final = 0.5
 """Seconds for which a stop tries a collector that was never reached. It may be starting beside the agent."""
 

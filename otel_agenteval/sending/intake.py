@@ -99,7 +99,7 @@ class SpanIntake:
             self._lock.release()
 
     def relieve(self) -> None:
-        """Take some events in on a thread of the agent, because our threads are busy or gone."""
+        """Take in some events on a thread of the agent. It is called there because our threads are busy or gone."""
         self.wake()
         self.take_in(HELP, timeout=0)
         while len(self.events) > MAX_EVENTS:

@@ -1,12 +1,14 @@
 """Put spans together to traces, and decide when each is complete. It has no threads and does not wait: a clock is
 given.
 
-A trace is complete - at once, when every process that told its span count has delivered that many spans. Our processor
-writes the count on the span that closes a trace; - otherwise when its root and the parents of all its spans have come,
-and nothing more has for a short time. The collector learns from each sender's last traces which parents never come, and
-whose content comes in log records (`senders`). Where it knows nothing of a sender, it waits for a long silence; - as
-soon as its agent is known to have died, even where nothing of it has arrived; - in any case at `max_age` after its
-first span, or earlier when memory is needed. It is scored as it stands then.
+A trace is complete
+- at once, when every process that told its span count has delivered that many spans. Our processor writes the count on
+  the span that closes a trace;
+- otherwise when its root and the parents of all its spans have come, and nothing more has for a short time. The
+  collector learns from each sender's last traces which parents never come, and whose content comes in log records
+  (`senders`). Where it knows nothing of a sender, it waits for a long silence;
+- as soon as its agent is known to have died, even where nothing of it has arrived;
+- in any case at `max_age` after its first span, or earlier when memory is needed. It is scored as it stands then.
 
 Spans that come later open the trace again, with all it had, and complete it as the next revision. Once the log has
 forgotten a request of the scored revision, later spans are counted as late and passed over: a revision of fragments
@@ -41,7 +43,7 @@ from agenteval_collector.model.logged_requests import (
 from agenteval_collector.runtime.clock import Clock
 
 GOES_ON_AGAIN = 1.0
-"""Seconds between two looks whether an agent is still at work on a trace that is complete by its spans."""
+"""Seconds between two checks of whether an agent still works on a trace whose spans look complete."""
 
 _EARLY = (ClosedBy.SILENCE, ClosedBy.MAX_AGE, ClosedBy.MEMORY)
 
@@ -124,7 +126,7 @@ class Assembler:
         return complete if self._open_bytes <= self._config.max_open_bytes else complete + self._within_memory()
 
     def due(self) -> list[AssembledTrace]:
-        """Return the traces whose time has come."""
+        """Return the traces for which no more has to be waited."""
         now = self._clock.monotonic()
         complete: list[AssembledTrace] = []
         for trace_id in self._schedule.due(now):

@@ -103,7 +103,7 @@ class Awaiting:
             told[habit] = False
 
     def told_before(self) -> None:
-        """Mark everything as taught, because the trace was complete before."""
+        """Note that the senders' habits already hold what came so far, because the trace was complete before."""
         self._told = {**dict.fromkeys(self.missing(), False), **dict.fromkeys(self._came, True)}
 
     def _expect_logs(self, span_id: bytes, habit: Habit) -> None:

@@ -54,7 +54,7 @@ class Usual(StrEnum):
 
 
 _SEVERAL: Final = {Usual.COMES: "come", Usual.NEVER: "never come", Usual.MIXED: "come sometimes"}
-"""The same words for a plural."""
+"""The same words where the things that come are several."""
 
 
 class Habits:

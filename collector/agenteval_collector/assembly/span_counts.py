@@ -38,7 +38,7 @@ class SpanCounts:
         self._awaited.pop(span_id, None)
 
     def forget_awaited(self) -> None:
-        """Wait for no parent any more, as the processes have died."""
+        """Stop waiting for parents, because their processes have died."""
         self._awaited.clear()
 
     def going_on(self) -> bool:

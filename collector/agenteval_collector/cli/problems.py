@@ -54,7 +54,7 @@ def mute(
     url: Url = DEFAULT_URL,
     api_key: Key = None,
 ) -> None:
-    """Mute a problem for a time: it goes on to be counted, and no alert tells of it."""
+    """Mute a problem for a time. It is still counted, but no alert tells of it."""
     try:
         length = seconds(time)
     except ValueError:

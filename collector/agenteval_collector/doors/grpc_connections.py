@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 LOOK_EVERY: Final = 0.2
 """Seconds between two looks."""
 ONE_SHARE: Final = 3 / 4
-"""Share of all connections that one address may have, as one caller may have of the slots."""
+"""The most that one address may have of all connections. One caller may have the same share of the slots."""
 KNOWN: Final = 16_384
 """Connections of callers that are remembered, the newest."""
 _FOLDER: Final = "/proc/self/fd"

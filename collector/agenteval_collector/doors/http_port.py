@@ -103,7 +103,7 @@ class Connection(H11Protocol):
         return ("request", id(self.cycle))
 
     def cut_off(self) -> None:
-        """Close the connection now, whatever waits to be sent."""
+        """Close the connection now, even if something waits to be sent."""
         if self._is_open:
             self.transport.abort()
         elif self.opening is not None:

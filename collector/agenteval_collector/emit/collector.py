@@ -69,7 +69,7 @@ _COUNTERS: Final = {
 class CollectorTelemetry:
     """The pipeline's `Telemetry`, and observable instruments for the parts that `wiring/` names.
 
-    Each `observe_*` is called once, but `observe_queues`.
+    Call each `observe_*` once, and `observe_queues` as often as there are further queues.
     """
 
     def __init__(self, meter: Meter, version: str) -> None:

@@ -107,8 +107,8 @@ class Participants:
 class Subscription(AbstractContextManager["Subscription"]):
     """The entries that one watcher has not read yet. Above `capacity`, the oldest are dropped.
 
-    Findings are read before outcomes, of which hundreds may wait, and are dropped after them. Thread-safe. Close it
-    when the watcher leaves; it is a context manager.
+    Findings are read first and dropped last, because hundreds of outcomes may wait. Thread-safe. Close it when the
+    watcher leaves; it is a context manager.
     """
 
     def __init__(self, feed: "Feed", interest: Interest, capacity: int) -> None:
@@ -149,7 +149,7 @@ class Subscription(AbstractContextManager["Subscription"]):
             self._changed.notify_all()
 
     def _offer(self, events: Sequence[FeedEntry], participants: _Participants) -> int:
-        """Add the entries that the watcher wants. Returns how many older ones were dropped for them."""
+        """Add the entries that the watcher wants. Return how many older entries were dropped to make room."""
         wanted = [event for event in events if self._interest.covers(event, participants)]
         if not wanted:
             return 0
@@ -207,7 +207,8 @@ class Feed:
         self._lock = Lock()
 
     def remember(self, findings: Sequence[Finding]) -> None:
-        """Remember findings of an earlier process, oldest first, as alarms told when they were found."""
+        """Remember alarms of an earlier process. `findings` come oldest first, and count as told at the time when they
+        were found."""
         with self._lock:
             for finding in findings:
                 self._alarms.put(alarm_key(finding), (finding.found_at, finding))

@@ -76,7 +76,8 @@ class EvaluationInstruments:
         self._outcomes.add(len(evaluations), {**attributes, **present(came_of_it)})
 
     def observe_sessions(self, read: Callable[[], Iterable[SessionLevel]], past: PastSessionCounts) -> None:
-        """Show how many sessions are open and score low, and how many low ones chance explains after `past` ones.
+        """Show how many sessions are open, how many of them score low, and how many low ones chance explains by the
+        `past` ones.
 
         The sources are read from any thread at each scrape and push. Call it once.
         """

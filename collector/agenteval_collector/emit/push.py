@@ -143,7 +143,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
             self._closing.take(1, _LINGER)
 
     def _push(self) -> bool:
-        """Push a batch. Returns whether it was taken and more events may wait."""
+        """Push a batch. Return True if the backend took it and more events may wait."""
         if not self._is_on_duty():
             self._size = 0
             return False

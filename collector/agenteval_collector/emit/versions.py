@@ -63,7 +63,7 @@ class VersionGauges:
         )
 
     def _named(self, found: Iterable[Version]) -> Iterator[tuple[dict[str, str], Version]]:
-        """Yield what is of a version that instruments name, with the attributes for that."""
+        """Yield each item whose version has series of its own, together with the attributes of that version."""
         for each in found:
             if (whose := self._identities.agent_version(each.agent, each.version)) is not None:
                 yield whose, each

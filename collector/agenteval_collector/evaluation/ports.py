@@ -69,7 +69,7 @@ class SessionAggregation(Protocol):
         """Return the sessions that have changed since the last call."""
 
     def forget_all(self) -> None:
-        """Forget all sessions: each is read from the store again when it goes on."""
+        """Forget all sessions in memory. Each is read from the store again when something of it comes."""
 
     def keep(self, is_kept: Callable[[str], bool]) -> None:
         """Forget what is in memory, and let sessions go for which `is_kept` returns False."""

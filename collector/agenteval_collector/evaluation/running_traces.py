@@ -83,7 +83,7 @@ class RunningTraceReader:
 
 
 def completed(arrived: Trace, begun: Trace) -> Trace:
-    """Return the trace of the spans that have arrived, completed from the trace that has begun.
+    """Return the trace `arrived`, made of the spans that have ended, with what only the reported starts in `begun` say.
 
     The reported starts may name a session and an agent that no span names yet.
     """
@@ -119,7 +119,7 @@ def _running(trace: Trace) -> RunningTrace:
 
 
 def _joined(arrived: RunningTrace, reported: RunningTrace | None) -> RunningTrace:
-    """Return the trace that has arrived, completed from the starts that its process has reported."""
+    """Return the trace with what only the reported starts of its process say."""
     if reported is None:
         return arrived
     return replace(

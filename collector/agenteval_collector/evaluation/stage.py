@@ -167,7 +167,8 @@ class EvaluationStage(Component):
         self._recount([each for each in left if each is not None], list(commit.moves.values()))
 
     def _take_up(self, session_id: str) -> None:
-        """Leave the sampled-out traces of an escalated session to the judge, which judges the whole session."""
+        """Hand the sampled-out traces of an escalated session to the judge as well, so that it judges the whole
+        session."""
         limit = min(TAKEN_UP, self._judge.room)
         if self._whole.get(session_id) or not limit:
             return
@@ -291,7 +292,8 @@ class EvaluationStage(Component):
             self._go_on(change.partitions)
 
     def _resume_some(self) -> None:
-        """Take up a few sessions and jobs of the last process. New traces do not have to wait for all of them."""
+        """Take up some of the sessions and jobs that the last process left. It takes a few at a time, so new traces
+        need not wait for all."""
         for _ in range(min(RESUMED, len(self._to_resume))):
             session_id = self._to_resume.popleft()
             self.insist(self._sessions.reload, session_id)

@@ -45,7 +45,7 @@ class Uncheckable(Exception):
 
 
 class SchemaChecks:
-    """Checks the calls of one trace, until their work exceeds its bound."""
+    """Checks the calls of one trace. It stops checking when the checks of the trace take too much work."""
 
     def __init__(self, work: int = MAX_WORK) -> None:
         self._left = work

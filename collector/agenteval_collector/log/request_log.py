@@ -51,8 +51,8 @@ class RequestLog(Component):
         return self._inbox.weight
 
     def append(self, signal: Signal, body: bytes) -> list[Future[int]]:
-        """Append a request, in one part. Its future has the offset once it is on disk, and raises Unavailable where the
-        disk refused it: nothing was kept then. Raises Overloaded where too much waits already."""
+        """Append a request, in one part. Its future gives the offset once the request is on disk. If the disk refuses,
+        the future raises Unavailable, and nothing was kept. Raises Overloaded if too much waits already."""
         entry = _Append(NewRequest(self._tenant, signal, self._clock.now(), body), Future())
         if not self._inbox.put(entry, REQUEST_BYTES + len(body)):
             if self._inbox.closed:

@@ -107,7 +107,7 @@ class JudgeJob:
 
     @property
     def key(self) -> JobKey:
-        """Key among the jobs that wait. It includes the subject, as a session and a trace may have the same id."""
+        """Key among the jobs that wait. It includes the subject, because a session and a trace may have the same id."""
         return self.subject, self.trace_id, self.recheck
 
 

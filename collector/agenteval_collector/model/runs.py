@@ -29,7 +29,8 @@ class RunKey(NamedTuple):
 class Violation:
     """A constraint that a run broke, with its severity (`low`, `medium`, `high`, `critical`) and evidence.
 
-    `values` are digests of the personal data in it: where all of it had been said before, there is no violation.
+    `values` are digests of the personal data in the evidence. If all of it had been said before in the run, there is no
+    violation.
     """
 
     constraint: str

@@ -28,8 +28,8 @@ class SessionFilter:
     """The filter of a listing of sessions; None: any. Names are compared exactly.
 
     `finding` and `severity` are the kind and the severity of one finding of the session. `below` holds for an outcome
-    of the session or of one of its traces. `text` was said in the session; case is ignored. It was last seen at `since`
-    or later and before `until`, in nanoseconds since the Unix epoch.
+    of the session or of one of its traces. `text` was said in the session; case is ignored. The session was last seen
+    at `since` or later and before `until`, both in nanoseconds since the Unix epoch.
     """
 
     agent: str | None = None

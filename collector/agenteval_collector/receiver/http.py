@@ -72,7 +72,7 @@ class Bodies:
 
     @contextmanager
     def one(self, who: str) -> Iterator[Body]:
-        """Give a body that counts for the caller `who` until the end of the `with`."""
+        """Give an empty body. Its bytes count for the caller `who` until the `with` block ends."""
         body = Body(who, self._clock.monotonic())
         self._coming[body] = None
         try:

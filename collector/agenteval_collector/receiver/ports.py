@@ -24,7 +24,7 @@ class Labels(Protocol):
 
 
 class Admission(Protocol):
-    """The stage behind the log, the assembly, which may be behind with its work."""
+    """The assembly, which takes requests from the log and may be late with them."""
 
     def admit(self) -> None:
         """Raises Overloaded while it has no room for more."""

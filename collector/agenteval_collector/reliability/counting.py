@@ -61,7 +61,7 @@ class CountedRuns:
         self._window = window
 
     def revision(self) -> int:
-        """Return a number that differs from the one before if anything may have changed."""
+        """Return a number that changes whenever the runs or their reports may have changed."""
         return self._store.revision()
 
     def versions(self) -> list[AgentVersion]:

@@ -28,7 +28,7 @@ class RunReader(Protocol):
         """Return the reports on runs, by run. Those of one run are in order of time."""
 
     def reports_without_traces(self, newest: int) -> list[RunReport]:
-        """Return those of the `newest` last reports that fit no trace.
+        """Return the reports that fit no trace, of the last `newest` reports.
 
         A report fits a trace that has the run, agent and version that it names.
         """

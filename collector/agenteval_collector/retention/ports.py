@@ -70,7 +70,7 @@ class Erasure(Protocol):
         """
 
     def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
-        """Erase what was erased from the store from some requests of the log, from offset `start` on.
+        """Erase from the log what was erased from the store, in some of its requests from offset `start` on.
 
         Return the offset to go on from, None at the end, and the counts of what was removed.
         """

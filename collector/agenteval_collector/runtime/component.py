@@ -20,7 +20,7 @@ LAST_STEP = 1.0
 
 
 def health_of(parts: Iterable[Healthy]) -> str | None:
-    """Return None while every part can do its work, else what holds up those that cannot."""
+    """Return what holds up the parts that cannot do their work. Return None while every part can."""
     return "; ".join(trouble for part in parts if (trouble := part.health) is not None) or None
 
 

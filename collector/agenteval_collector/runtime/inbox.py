@@ -44,7 +44,7 @@ class Inbox(Generic[T]):
 
     @property
     def full(self) -> bool:
-        """True while the capacity is used up; an instant's value."""
+        """True if the capacity is used up at this moment."""
         return self._weight >= self.capacity
 
     def put(self, item: T, weight: int = 1, *, timeout: float = 0.0) -> bool:

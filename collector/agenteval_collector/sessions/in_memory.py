@@ -90,7 +90,7 @@ class Sessions:
     ) -> list[tuple[Member, list[TurnSummary]]]:
         """Return the traces of the session whose windows reach back to one of `places`, each with the turns before it.
 
-        `trace` is the trace that is put into the session, and is not returned. It is None if a trace has left.
+        `trace` is put into the session, and is not returned itself. It is None if a trace has left the session.
         """
         session = self._open(session_id)
         found: dict[str, tuple[Member, list[TurnSummary]]] = {}

@@ -31,7 +31,7 @@ class PastSessions:
         self._lock = Lock()
 
     def remember(self, sessions: Iterable[PastSession]) -> None:
-        """Remember sessions that are over, in this order."""
+        """Remember these sessions, which are over. The last one counts as the newest."""
         with self._lock:
             for agent, service, evaluator, low in sessions:
                 kept = self._low.get_or_make((agent, service, evaluator), lambda: deque(maxlen=KEPT_SESSIONS))

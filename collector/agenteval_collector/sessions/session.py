@@ -29,8 +29,8 @@ class Session:
 
     `changed` has the traces that the store does not have in their current form. `gone` has the traces that have left
     the place where the store has them. `last_turn` is the turn that events of session scores are attached to.
-    `first_agent` is the agent that the session is known by: the first by time, whichever trace arrived first. Both
-    have the place of their trace. `part` says why the judge looks at the session.
+    `first_agent` is the agent that the session is known by: the first by time, whichever trace arrived first. Each of
+    the two stands beside the place of its trace. `part` says why the judge looks at the session.
     """
 
     record: SessionRecord

@@ -137,7 +137,8 @@ def missing_status(scores: BoundedScores) -> Status:
 
 
 def unjudged_reason(scores: BoundedScores) -> str | None:
-    """Return a text on how many traces lack a signal that was asked for, and why. Return None if none does."""
+    """Return a text that says how many traces lack a signal that was asked for, and why. Return None if no trace
+    does."""
     unjudged = scores.unjudged
     if not unjudged:
         return None

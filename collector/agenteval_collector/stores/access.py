@@ -182,8 +182,7 @@ class Snapshots(Generic[T]):
 
 
 def look_up(read: Callable[Concatenate[TenantConnection, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Make a method from a function that reads over a connection. The method's object needs a method `reading` to
-    connect."""
+    """Make a method from a function that reads over a connection. The object needs a method `reading` that connects."""
 
     @wraps(read)
     def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:

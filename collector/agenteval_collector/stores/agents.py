@@ -215,7 +215,7 @@ def read_history(connection: TenantConnection, agent: str, since: int, step: int
 
 
 class _Sums:
-    """The sums of a part of the history: all of it, a point, or a version."""
+    """The sums over a part of an agent's history: over all of it, a point of a chart, or a version."""
 
     def __init__(self) -> None:
         self.sessions: set[str] = set()
@@ -235,8 +235,8 @@ class _Sums:
 
 
 def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
-    """Make the conditions for rows of an agent since an hour. A row from which everything was taken back counts
-    nothing, and is left out."""
+    """Make the conditions for an agent's rows from a given hour on. They leave out rows that count no trace any
+    more."""
     return own(table), table.c.agent == bindparam("agent"), table.c.hour >= bindparam("since"), table.c.traces > 0
 
 

@@ -45,8 +45,7 @@ class Claims:
 
     def check(self, connection: TenantConnection) -> None:
         """Raise Superseded where another process has taken one of the partitions over. Call this in the transaction
-        that keeps what was computed. Where nothing was ever taken, no other process is there, and nothing is
-        checked."""
+        that stores the results. Without any claim there is no other process, so nothing is checked."""
         if not self._is_shared:
             return
         now = _generations(connection)

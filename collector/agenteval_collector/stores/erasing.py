@@ -56,7 +56,7 @@ _KEPT_BY_OTHERS: Final = {
     "agent_hours": "by `AgentSums`",
     "erasures": "until the log is done",
 }
-"""Tables that name traces or sessions, but are cleared in another way; and that way."""
+"""How each table is cleared that names traces or sessions but is not cleared here."""
 
 
 def _about(table: sa.Table, subject: SubjectKind) -> sa.ColumnElement[bool]:

@@ -74,8 +74,8 @@ def late_enough() -> ColumnElement[bool]:
 
 
 def trim_labels(connection: TenantConnection, before: int) -> None:
-    """Forget the feedback and the results of other evaluators from before that time (ns) for which no telemetry
-    came."""
+    """Forget feedback, and results of other evaluators, from before that time (ns) if the trace or session has not
+    come."""
     same_trace = exists().where(own(traces), traces.c.trace_id == labels.c.trace_id)
     same_session = exists().where(own(sessions), sessions.c.session_id == labels.c.session_id)
     connection.execute(

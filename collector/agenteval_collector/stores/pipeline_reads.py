@@ -72,7 +72,7 @@ def read_checkpoint(connection: TenantConnection) -> int:
 def read_known_traces(
     connection: TenantConnection, trace_ids: Sequence[str]
 ) -> Mapping[str, tuple[int, frozenset[int]]]:
-    """Return the revision and the log offsets of those of the traces that were scored before."""
+    """Return the revision and the log offsets of each trace that was scored before."""
     rows = connection.execute(_KNOWN_TRACES, ids(trace_ids)).all()
     return {row.trace_id: (row.revision, frozenset(json.loads(row.offsets))) for row in rows}
 

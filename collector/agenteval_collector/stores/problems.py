@@ -102,7 +102,8 @@ def _judged(connection: TenantConnection, params: Row) -> Iterator[tuple[Problem
 
 
 def _placed(connection: TenantConnection, keys: Collection[ProblemKey]) -> dict[ProblemKey, ProblemKey]:
-    """Return, for each key, the problem that has room for it: its own, that of further errors, or the last resort."""
+    """Return the problem under which each key is kept: its own, that of further errors, or the last resort if there are
+    too many problems."""
     known = set(connection.execute(_KNOWN, ids(key.problem_id for key in keys)).scalars())
     placed = {key: key for key in keys if key.problem_id in known}
     unknown = keys - placed.keys()

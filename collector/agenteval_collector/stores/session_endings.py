@@ -72,7 +72,8 @@ _REPORTED: Final = (
 
 
 def read_ends(connection: TenantConnection, agent: str, *, newest: int = NEWEST) -> list[SessionEnding]:
-    """Return the ends of the agent's `newest` sessions, as far as anything is said of them."""
+    """Return how the agent's `newest` sessions ended: whether they had an error, and what the judge, labels and reports
+    said."""
     query = (
         select(sessions.c.session_id, sessions.c.errors)
         .where(own(sessions), sessions.c.agent == agent)

@@ -1,5 +1,5 @@
-"""Read the stored sessions of a listing, in its order. A search for what was said uses the index of `traces.said`,
-where that leads to few traces."""
+"""Read the stored sessions of a listing, in its order. A search for a text uses the index of `traces.said` if the index
+leads to few traces."""
 
 import json
 from collections.abc import Iterator

@@ -21,7 +21,7 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
 }
 """Every file, with its media type."""
 _FOREVER: Final = "max-age=31536000, immutable"
-"""For files whose address has a hash of their content."""
+"""How long a file is cached if its address has a hash of its content."""
 _A_DAY: Final = "max-age=86400"
 
 

@@ -24,7 +24,7 @@ RUNNING: Final = 5
 PROBLEMS_ON_TOP: Final = 5
 SESSIONS_AT_START: Final = 20
 FEWEST: Final = 3
-"""Sessions that are folded to one line at least; fewer have a line each."""
+"""The least number of sessions that share one line. If there are fewer, each has its own line."""
 _MOVING = ("running", "active", "pending")
 _PUT_OFF = (ProblemState.MUTED, ProblemState.RESOLVED)
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")

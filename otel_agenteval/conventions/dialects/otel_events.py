@@ -88,7 +88,8 @@ Fields = Mapping[str, Json]
 
 
 def _logged(logs: Sequence[LogRecord]) -> tuple[list[tuple[str, Fields]], bool]:
-    """Return the events among log records, and whether their order is known: not if two user messages have one time."""
+    """Return the events among log records, and whether their order is known. It is not if two user messages have the
+    same time."""
     known = (log for log in logs if log.event_name in _NAMES)
     records = sorted(known, key=lambda log: (log.time, _ORDER.index(log.event_name)))
     moments = [(log.time, log.event_name) for log in records if MESSAGE_EVENTS.get(log.event_name) == USER]

@@ -62,7 +62,7 @@ class LiveLoops:
         self._traces: LruMap[bytes, LiveTrace] = LruMap(MAX_TRACES)
 
     def observe(self, arrivals: Iterable[Arrival], found: FoundLive) -> None:
-        """Add to `found` what is found with these spans."""
+        """Add to `found` the loops that these spans complete."""
         for span, origin in sorted(arrivals, key=lambda arrival: arrival.span.end_time_unix_nano):
             if span.end_time_unix_nano:
                 self._arrived(span, origin, found)

@@ -26,7 +26,7 @@ ANSWERED_WITHIN: Final = 10.0
 LOOK_EVERY: Final = 5.0
 """Seconds between two questions where the partitions end."""
 LOOKED_WITHIN: Final = 1.0
-"""Seconds that a broker may take to say how far the group is meanwhile."""
+"""Seconds that a broker may take to say where the partitions end, while messages are read."""
 LARGEST_ANSWER: Final = 512 * 1024 * 1024
 """Bytes of a broker's answer at most: the largest message, and the others in its batch."""
 

@@ -90,7 +90,8 @@ class Conversations:
 
 
 def _join(known: KnownLinks, link: ConversationLink, before: ConversationLink | None) -> dict[str, Move]:
-    """Put a link, and all links that it affects, where they belong. Return the traces that move by that.
+    """Put a link, and all links that it affects, where they belong. Return the moves of traces that follow from this,
+    by trace id.
 
     `before` is the link of the trace's earlier revision, if there is one.
     """

@@ -91,15 +91,15 @@ class Content:
         return len(self._strange)
 
     def begin_again(self) -> None:
-        """Forget what was looked at. Values stay decoded, except where the text was cut: reading those changes the last
-        one."""
+        """Begin to read again from the first value. Values stay decoded, except where the text was cut: reading those
+        changes the last one."""
         self._messages, self._since_user, self._strange = None, None, set()
         if self.cut:
             self._decoded = None
 
     def go_on_from(self, earlier: "Content") -> None:
-        """Share what was read of `earlier` where this content begins with it. A model is mostly sent all that it was
-        sent before, and more."""
+        """Take over the values that were read of `earlier`, if this content begins with it. A model is mostly sent all
+        that it was sent before, and more."""
         known, array = earlier.array, self.array
         if self._decoded is not None or known is None or array is None or earlier is self:
             return

@@ -25,7 +25,7 @@ class InputCache:
         self._newest: LruMap[tuple[str, str], Content] = LruMap(max_bytes, _size)
 
     def join(self, session_id: str, nodes: Iterable[Node]) -> None:
-        """Let the inputs of a session's model calls share what was read of the inputs before them."""
+        """Let the input of each model call take over what was read of the input before it in the session."""
         for node in nodes:
             content = node.facts.input
             if node.role is not SpanRole.MODEL or content is None or content.array is None or content.cut:

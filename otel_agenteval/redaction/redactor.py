@@ -33,7 +33,7 @@ class RedactionBudget:
     def __init__(self, characters: int = MAX_CHARACTERS) -> None:
         self._left = characters
         self.left_out = 0
-        """The number of texts that were left out, because they were longer than what was left of the budget."""
+        """The number of texts that were left out, because the budget had too few characters left for them."""
 
     def spend(self, characters: int) -> bool:
         """Take so many characters from the budget. False if it has less; a shorter text may still fit."""

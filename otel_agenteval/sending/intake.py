@@ -108,8 +108,8 @@ class SpanIntake:
                 self.lost += type(self.events.pop()) is not tuple
 
     def hurry(self, timeout: float) -> None:
-        """Have everything that has ended by now sent soon. Waits at most `timeout` seconds for a thread that takes
-        in."""
+        """Let the export thread send soon everything that has ended by now. Waits at most `timeout` seconds for a
+        thread that takes in."""
         self.take_in(timeout=timeout)
         self.buffer.hurry()
 

@@ -86,8 +86,8 @@ class Awaiting:
         self._expect_logs(span.span_id, self._senders.habits(span, raw, origin, self._tenant).logs)
 
     def learn(self) -> None:
-        """Teach the habits what has come and what has not, as the trace is complete. Each thing is taught once, and
-        again when it has come after all."""
+        """Note in the senders' habits what came and what did not. Call this when the trace is complete. Each thing is
+        noted once, and again if it comes after all."""
         if not self._came and not self._parents and self._logged is None:
             return
         told = self._told = self._told or {}

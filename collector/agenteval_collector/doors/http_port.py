@@ -119,7 +119,7 @@ class Connections:
         self._held: set[Connection] = set()
 
     def has_room(self) -> bool:
-        """Return whether one more connection may come. Room is made by ending one that waits for its client."""
+        """Return whether one more connection may come. If there is no room, end one that waits for its client."""
         return len(self._held) < self._limit or self.make_room()
 
     def make_room(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_CHARACTERS = 4000
-"""Characters that are embedded: a longer text is embedded by its beginning.
+"""The most characters that are embedded. Of a longer text, only the beginning is.
 
 The mean over more tokens says little more, and takes longer.
 """

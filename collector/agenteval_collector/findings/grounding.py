@@ -4,7 +4,8 @@ An *identifier* is a text without spaces that holds a digit (`TP531`, `order-773
 with a digit was, in upper or lower case, with or without separators. Three digits or more of a part are enough.
 
 A *number* counts from 100 on: small numbers are counted by the agent, or said in words ("the two of us"). It was said
-if it was, with or without thousands separators, decimal zeros and currency, or its hundredfold or hundredth (cents).
+if it stands somewhere before, with or without thousands separators, decimal zeros and currency, or as its hundredfold
+or hundredth (cents).
 
 Dates and texts with spaces are not looked up: a date is said in too many ways to call one invented.
 """

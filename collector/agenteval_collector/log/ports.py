@@ -27,7 +27,7 @@ class Requests(Protocol):
 
     def trim(self, below: int, older_than: int, batch: int) -> int:
         """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns since the
-        Unix epoch); return how many that were."""
+        Unix epoch). Return their number."""
 
     def shutdown(self) -> None:
         """Close the log."""

@@ -44,7 +44,7 @@ class RunStore(Protocol):
     """The stored runs. Thread-safe. Each method may raise Unavailable."""
 
     def revision(self) -> int:
-        """Return a number that differs from the one before if anything may have changed."""
+        """Return a number that changes whenever the runs or their reports may have changed."""
 
     def snapshot(self) -> AbstractContextManager[RunReader]:
         """Read the runs as they are at one moment."""

@@ -69,15 +69,15 @@ class RetentionStage(Component):
         self._is_done = threading.Condition()
 
     def recover(self) -> None:
-        """Erase from the log what the last process had erased from the store only.
+        """Erase from the log what the last process had erased only from the store.
 
-        Has to be called before the log is read again.
+        Call it before the log is read again.
         """
         for deletion_id, _ in self._deletions.pending()[:1]:
             self._erase_from_log(deletion_id, lambda step, *args: step(*args))
 
     def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
-        """Delete what has arrived until now of what `wanted` describes. Return the receipt so far.
+        """Delete everything that `wanted` describes and that has arrived by now. Return the receipt so far.
 
         The deletion is durable when this returns. It is done within `WITHIN` seconds, or later. The same request while
         it goes on is the same deletion. Raises Overloaded if `MAX_WAITING` deletions wait.
@@ -171,7 +171,8 @@ class RetentionStage(Component):
         return self.insist(attempt, *args)
 
     def look(self) -> None:
-        """Forget some of what is too old, then some of what is too much, and give back the space."""
+        """Forget some content and outcomes that are too old, then some that exceed `retention.max_bytes`, and give back
+        the space."""
         now = self._clock.now()
         content, outcomes = (now - round(age * 1e9) for age in (self._ages.content, self._ages.outcomes))
         self._some(lambda: self._forget_content(content))

@@ -49,7 +49,8 @@ class Component(ABC):
         self._thread.start()
 
     def shutdown(self, timeout: float = 10.0) -> None:
-        """Finish what waits within `timeout` seconds, then give up on what is refused. Safe before start and twice.
+        """Work off what waits, for `timeout` seconds at most. Then give up what the disk or a network still refuses.
+        Safe before start and twice.
 
         The step under way gets `LAST_STEP` seconds more; where `timeout` is 0, it gets none.
         """

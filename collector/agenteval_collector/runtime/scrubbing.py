@@ -56,8 +56,8 @@ class DatabaseFile:
         return (pages - free) * size
 
     def give_back(self, most: int) -> int:
-        """Give at most `most` bytes of unused pages back to the disk; return how many. A tenth of the file stays free
-        for what comes."""
+        """Give at most `most` bytes of unused pages back to the disk; return how many. A tenth of the file stays free,
+        because the space is needed again."""
         with self._connected("made smaller") as connection:
             pages, free, size = _pages(connection)
             surplus = min(free - (pages - free) // 9, most // size)

@@ -101,7 +101,7 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
 
 
 def drop_deleted(connection: TenantConnection) -> None:
-    """Remove every piece from the index of what was said that is in no trace any more, where there is an index. This
+    """Remove every piece that is in no trace any more from the index of what was said, if the database has one. This
     writes the whole index again.
 
     FTS5 deletes a piece by a mark in a newer part of the index. The piece itself stays in the older part until both are

@@ -56,7 +56,7 @@ class FindingStore:
         self._outbox = outbox
 
     def keep(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> News:
-        """Keep what was found in traces that go on, unless it is known. Return what is new.
+        """Keep the findings in traces that go on, except those that are known. Return the new ones.
 
         `recounted` has all loops of their kinds that were found by counting the steps of a trace as far as it has
         arrived.

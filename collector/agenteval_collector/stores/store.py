@@ -214,7 +214,7 @@ class Store:
         )
 
     def report_run(self, report: RunReport) -> None:
-        """Keep what came of a run, as of now where the report gives no time. A repeated report changes nothing."""
+        """Keep a report on a run. If it gives no time, it counts as made now. A repeated report changes nothing."""
         with self._writing("run_reports", durable=True) as connection:
             write_run_report(connection, report, now=self._clock.now())
         # Only now and then, because it looks at all reports, which are kept as long as the traces of their runs.

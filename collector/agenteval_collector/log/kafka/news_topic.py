@@ -81,7 +81,8 @@ class NewsTopic:
         self._send(DELETE, b"")
 
     def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Send what was deleted. Returns once the brokers have it; raises RetryableError where they do not take it."""
+        """Tell all processes which traces and sessions were deleted. Return once the brokers have it. Raises
+        RetryableError if they do not take it."""
         body = json.dumps({"trace_ids": [*trace_ids], "session_ids": [*session_ids]})
         self._send(FORGET, body.encode()).result()
 

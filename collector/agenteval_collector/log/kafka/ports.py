@@ -26,7 +26,7 @@ class MessageHandler(Protocol):
         """Finish the work on these partitions that is under way, and forget the rest: another process goes on."""
 
     def lost(self, partitions: Collection[int]) -> None:
-        """Forget what was taken of these partitions: another process has gone on with them already."""
+        """Forget all messages of these partitions: another process has gone on with them already."""
 
 
 class Assembly(Protocol):

@@ -87,7 +87,8 @@ class TopicReader(Poller):
             self._next_look = time.monotonic() + LOOK_EVERY
 
     def leave(self) -> None:
-        """Save what was noted, and leave the group; once the reader and its handler have stopped. Safe twice."""
+        """Save the noted offsets, and leave the group. Call it once the reader and its handler have stopped. Safe
+        twice."""
         self._is_leaving = True
         try:
             self._save(self._offsets.unsaved())

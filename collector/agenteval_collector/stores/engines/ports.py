@@ -88,4 +88,4 @@ class Database(Protocol):
         this method was called again."""
 
     def close(self) -> None:
-        """Close what is open beside the engines, after these were disposed. It is safe to call this twice."""
+        """Close all but the engines. Call it after these were disposed. It is safe to call this twice."""

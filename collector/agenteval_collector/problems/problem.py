@@ -109,7 +109,7 @@ class ProblemState(StrEnum):
     NEW = "new"
     """The problem occurred for the first time less than `NEW_FOR` ago."""
     ONGOING = "ongoing"
-    """The problem first occurred at least `NEW_FOR` ago."""
+    """The problem first occurred, or came back, at least `NEW_FOR` ago."""
     REGRESSED = "regressed"
     """The problem was resolved, and came back less than `NEW_FOR` ago."""
     MUTED = "muted"

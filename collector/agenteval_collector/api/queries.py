@@ -62,7 +62,7 @@ class Queries:
         self._judge_model = judge_model
         self._drifts = drifts
         self._idle = round(idle * 1e9)
-        self._reliability = reliability
+        self.version_reports = reliability
         self.pass_rates = PassRates(records, clock)
         self.spans = spans or SpanQueries()
 
@@ -282,7 +282,9 @@ class Queries:
 
         Raises InvalidRequest for an unknown variant, and for a cursor of another listing.
         """
-        return self._reliability.page(limit=limit, cursor=cursor, **wanted).map(figure_rendering.reliability_document)
+        return self.version_reports.page(limit=limit, cursor=cursor, **wanted).map(
+            figure_rendering.reliability_document
+        )
 
     def reliability_comparison(
         self, before: str, after: str, **wanted: str | None
@@ -293,7 +295,7 @@ class Queries:
         Raises NotFound where one of them has no runs, InvalidRequest for an unknown variant or figure and where several
         agents have these versions.
         """
-        return figure_rendering.comparison_document(self._reliability.comparison(before, after, **wanted))
+        return figure_rendering.comparison_document(self.version_reports.comparison(before, after, **wanted))
 
     def _unknown(
         self, records: RecordSnapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]

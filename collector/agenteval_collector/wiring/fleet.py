@@ -1,4 +1,5 @@
 """Connect a tenant's pipeline in one of several processes, which share the work by Kafka and the store by PostgreSQL.
+Read `_connect` from its end to its start to follow a span, as in `one_process.py`.
 
 receive: receiver -> topic of spans, by trace
 assemble: topic of spans -> assembly -> topic of traces, by session
@@ -11,8 +12,8 @@ A process does one of these, or all. Each is built in every process, and runs wh
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from agenteval_collector.api.queries import Queries
 from agenteval_collector.assembly.stage import Progress
 from agenteval_collector.config.settings import ProcessRole, Settings
 from agenteval_collector.emit.feed import Feed, Participants
@@ -28,7 +29,7 @@ from agenteval_collector.log.kafka.topic_reader import TopicReader
 from agenteval_collector.log.kafka.trace_messages import SessionTopic, TraceMessageHandler
 from agenteval_collector.log.kafka.trace_topic import TraceTopic
 from agenteval_collector.model.news import NewsSink
-from agenteval_collector.reliability.version_reports import ReliabilityReports
+from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
@@ -37,10 +38,10 @@ from agenteval_collector.sessions.past_sessions import PastSessions, StoredSessi
 from agenteval_collector.wiring import stages
 from agenteval_collector.wiring.emit import make_emit, make_output
 from agenteval_collector.wiring.fleet_erasing import FleetErasure
-from agenteval_collector.wiring.hearing import FleetNewsHandler
+from agenteval_collector.wiring.fleet_news import FleetNewsHandler
 from agenteval_collector.wiring.partitions import PartitionSessions, PartitionSpans
 from agenteval_collector.wiring.pipeline import REMEMBERED_SESSIONS, Pipeline
-from agenteval_collector.wiring.scoring import reliability_reports, session_naming
+from agenteval_collector.wiring.scoring import session_naming
 from agenteval_collector.wiring.storage import Storage
 from agenteval_collector.wiring.store_watch import StoreWatch
 
@@ -72,35 +73,60 @@ def pipeline_in_a_fleet(settings: Settings, clock: Clock, tenant: str, memory: M
 
 
 def _connect(base: stages.Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:
-    store, clock, settings, producer = base.store, base.clock, base.settings, topics.producer
-    heard, live, past_sessions = HeardProcesses(), stages.make_live_loops(base), PastSessions()
-    open_spans = PartitionSpans(clock, base.telemetry, topics.cluster, topics.span_offsets, store)
+    store, clock, cluster, producer = base.store, base.clock, topics.cluster, topics.producer
     # The topic of news tells all processes what one of them found. Each feeds its watchers with what it hears.
+    heard, live_loops, past_sessions = HeardProcesses(), stages.make_live_loops(base), PastSessions()
+    open_spans = PartitionSpans(clock, base.telemetry, cluster, topics.span_offsets, store)
     feed = Feed(base.telemetry, Participants(store, heard), clock)
-    news = NewsTopic(producer, topics.cluster, Participants(store, live, open_spans).processes_in)
+    news = NewsTopic(producer, cluster, Participants(store, live_loops, open_spans).processes_in)
     emit = make_emit(base.output, news, past_sessions)
-    found = stages.make_live_findings(base, live, open_spans, emit)
-    evaluate = _evaluate(base, topics, emit)
-    assemble = _assemble(base, topics, found)
-    evaluation, assembly = evaluate.evaluation, assemble.assembly
-    base.memory.watch(producer, assembly.stage, found.stage)
-    erasure = FleetErasure(store.deletions, news, settings.log.retention, clock, base.telemetry)
+
+    evaluate_role = _evaluate_role(base, topics, emit)
+    live_findings = stages.make_live_findings(base, live_loops, open_spans, emit)
+    assemble_role = _assemble_role(base, topics, live_findings)
+    ingest = stages.make_ingest(base, RequestTopic(producer, cluster), assemble_role.assembly.stage)
+    return _pipeline(
+        base, topics, watch, heard, feed, news, past_sessions, evaluate_role, live_findings, assemble_role, ingest
+    )
+
+
+def _pipeline(
+    base: stages.Foundation,
+    topics: _Topics,
+    watch: StoreWatch,
+    heard: HeardProcesses,
+    feed: Feed,
+    news: NewsTopic,
+    past_sessions: PastSessions,
+    evaluate_role: "_EvaluateRole",
+    live_findings: stages.LiveFindings,
+    assemble_role: "_AssembleRole",
+    ingest: Ingest,
+) -> Pipeline:
+    """Add what is beside the way of a span: retention, news of other processes, queries, reports and gauges."""
+    store, settings, producer = base.store, base.settings, topics.producer
+    evaluation, assembly = evaluate_role.evaluation, assemble_role.assembly
+    base.memory.watch(producer, assembly.stage, live_findings.stage)
+    erasure = FleetErasure(store.deletions, news, settings.log.retention, base.clock, base.telemetry)
     retention = stages.make_retention(base, erasure, store.files, tell=news.deletion)
     handler = FleetNewsHandler(
-        base, found, assembly, evaluation, evaluate.trace_handler, erased=topics.erased, feed=feed, retention=retention
+        base,
+        live_findings,
+        assembly,
+        evaluation,
+        evaluate_role.trace_handler,
+        erased=topics.erased,
+        feed=feed,
+        retention=retention,
     )
-    fleet = _Stages(
-        watch,
-        retention,
-        assemble,
-        found.stage,
-        evaluate,
-        NewsReader(topics.cluster, feed, heard, handler, base.telemetry),
-        producer,
-    )
-    reliability = reliability_reports(settings, store, clock)
-    queries = stages.make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
-    _show_levels(base, topics, fleet, queries, reliability)
+    reader = NewsReader(topics.cluster, feed, heard, handler, base.telemetry)
+    fleet = _Stages(watch, retention, assemble_role, live_findings.stage, evaluate_role, reader, producer)
+    queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
+    sessions = StoredSessions(store.session_levels, partial(store.past_sessions, REMEMBERED_SESSIONS), base.clock)
+    queues, levels = (producer, live_findings.stage, assembly.stage, evaluation.stage), sessions.session_levels
+    stages.register_gauges(base, assembly.assembler, queues, queries, levels=levels, past=sessions)
+    lags = {"spans": topics.span_offsets.lags, "traces": topics.trace_offsets.lags}
+    base.output.collector.observe_partitions(lags)
 
     def recover() -> None:
         # Listen first: what is deleted after the look into the store is told by news.
@@ -111,7 +137,7 @@ def _connect(base: stages.Foundation, topics: _Topics, watch: StoreWatch) -> Pip
         base=base,
         feed=feed,
         past_sessions=past_sessions,
-        ingest=stages.make_ingest(base, RequestTopic(producer, topics.cluster), assembly.stage),
+        ingest=ingest,
         assembly=assembly,
         evaluation=evaluation,
         retention=retention,
@@ -124,17 +150,17 @@ def _connect(base: stages.Foundation, topics: _Topics, watch: StoreWatch) -> Pip
 
 
 @dataclass(frozen=True, slots=True)
-class _Assemble:
-    """topic of spans -> assembly -> topic of traces"""
+class _AssembleRole:
+    """Reads the topic of spans, assembles traces, and writes them into the topic of traces."""
 
     reader: TopicReader
     assembly: stages.AssemblyParts
     trace_topic: TraceTopic
 
 
-def _assemble(base: stages.Foundation, topics: _Topics, found: stages.LiveFindings) -> _Assemble:
+def _assemble_role(base: stages.Foundation, topics: _Topics, live_findings: stages.LiveFindings) -> _AssembleRole:
     cluster, store, offsets = topics.cluster, base.store, topics.span_offsets
-    progress = Progress(found.open_spans)
+    progress = Progress(live_findings.open_spans)
     trace_topic = TraceTopic(
         topics.producer,
         cluster,
@@ -144,9 +170,9 @@ def _assemble(base: stages.Foundation, topics: _Topics, found: stages.LiveFindin
         progress.take_scored,
     )
     span_progress = SpanProgress(store.habits, offsets)
-    assembly = stages.make_assembly(base, found, traces=trace_topic, progress=progress, store=span_progress)
+    assembly = stages.make_assembly(base, live_findings, traces=trace_topic, progress=progress, store=span_progress)
     span_handler = SpanMessageHandler(base.storage.tenant, assembly.stage, topics.erased)
-    return _Assemble(
+    return _AssembleRole(
         TopicReader("spans", cluster, cluster.spans, "assemble", offsets, span_handler, base.telemetry),
         assembly,
         trace_topic,
@@ -154,15 +180,15 @@ def _assemble(base: stages.Foundation, topics: _Topics, found: stages.LiveFindin
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluate:
-    """topic of traces -> evaluation"""
+class _EvaluateRole:
+    """Reads the topic of traces and evaluates them."""
 
     reader: TopicReader
     trace_handler: TraceMessageHandler
     evaluation: stages.EvaluationParts
 
 
-def _evaluate(base: stages.Foundation, topics: _Topics, emit: NewsSink) -> _Evaluate:
+def _evaluate_role(base: stages.Foundation, topics: _Topics, emit: NewsSink) -> _EvaluateRole:
     cluster, offsets = topics.cluster, topics.trace_offsets
     inbox = stages.make_inbox(base.settings)
     trace_handler = TraceMessageHandler(inbox, offsets, topics.erased)
@@ -175,7 +201,7 @@ def _evaluate(base: stages.Foundation, topics: _Topics, emit: NewsSink) -> _Eval
     evaluation = stages.make_evaluation(
         base, inbox, own_sessions, emit=emit, scored=trace_handler, asks_again=asks_again
     )
-    return _Evaluate(
+    return _EvaluateRole(
         TopicReader("traces", cluster, cluster.traces, "evaluate", offsets, trace_handler, base.telemetry),
         trace_handler,
         evaluation,
@@ -188,15 +214,15 @@ class _Stages:
 
     watch: StoreWatch
     retention: RetentionStage
-    assemble: _Assemble
+    assemble_role: _AssembleRole
     loops: LoopStage
-    evaluate: _Evaluate
+    evaluate_role: _EvaluateRole
     news: NewsReader
     producer: KafkaProducer
 
     def of(self, role: ProcessRole) -> Sequence[Component]:
         """Return those of a role, on the way of a span."""
-        assemble, evaluate = self.assemble, self.evaluate
+        assemble, evaluate = self.assemble_role, self.evaluate_role
         assembling = (assemble.reader, assemble.assembly.stage, self.loops, assemble.trace_topic)
         evaluating = (evaluate.reader, *evaluate.evaluation.components)
         return (
@@ -211,23 +237,10 @@ class _Stages:
 
     def stop(self, deadline: float) -> None:
         """Stop them by the deadline: what takes in first, then what works it off, then what it leaves by."""
-        assemble, evaluate = self.assemble, self.evaluate
+        assemble, evaluate = self.assemble_role, self.evaluate_role
         readers = (assemble.reader, evaluate.reader)
         working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))
         stages.stop_in_turn((self.watch, self.retention, *readers, *working, assemble.trace_topic, self.news), deadline)
         for reader in readers:
             reader.leave()  # It saves what is finished, so that no other process does it again.
         stages.stop_in_turn((self.producer,), deadline)
-
-
-def _show_levels(
-    base: stages.Foundation, topics: _Topics, fleet: _Stages, queries: Queries, reliability: ReliabilityReports
-) -> None:
-    store, assembly = base.store, fleet.assemble.assembly
-    sessions = StoredSessions(store.session_levels, lambda: store.past_sessions(REMEMBERED_SESSIONS), base.clock)
-    queues = (fleet.producer, fleet.loops, assembly.stage, fleet.evaluate.evaluation.stage)
-    stages.show_levels(
-        base, assembly.assembler, queues, queries, reliability, levels=sessions.session_levels, past=sessions
-    )
-    lags = {"spans": topics.span_offsets.lags, "traces": topics.trace_offsets.lags}
-    base.output.collector.observe_partitions(lags)

@@ -17,6 +17,7 @@ from agenteval_collector.evaluation.every_session import EverySession
 from agenteval_collector.findings.loops.open_spans import OpenSpans
 from agenteval_collector.log.request_file import RequestFile
 from agenteval_collector.log.request_log import RequestLog
+from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.sessions.past_sessions import PastSessions
@@ -24,7 +25,6 @@ from agenteval_collector.wiring import stages
 from agenteval_collector.wiring.emit import make_emit, make_output
 from agenteval_collector.wiring.erasing import PipelineErasure
 from agenteval_collector.wiring.pipeline import Pipeline
-from agenteval_collector.wiring.scoring import reliability_reports
 from agenteval_collector.wiring.storage import Storage, request_file
 
 
@@ -41,32 +41,41 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
     output = make_output(settings, storage, _always)
     base = stages.Foundation(settings, clock, memory, storage, output, is_on_duty=_always)
 
-    # Everything that is told of findings and scores, and live detection, which tells of findings early.
-    live, open_spans, past_sessions = stages.make_live_loops(base), OpenSpans(clock, base.telemetry), PastSessions()
-    feed = Feed(base.telemetry, Participants(store, live, open_spans), clock)
-    emit = make_emit(output, feed, past_sessions)
-    found = stages.make_live_findings(base, live, open_spans, emit)
+    # Those who are told of what is stored: watchers, instruments, and the assembly, which is told of progress.
+    live_loops, open_spans = stages.make_live_loops(base), OpenSpans(clock, base.telemetry)
+    feed, past_sessions = Feed(base.telemetry, Participants(store, live_loops, open_spans), clock), PastSessions()
+    emit, progress = make_emit(output, feed, past_sessions), Progress(open_spans)
 
-    # evaluation <-> judge; what is stored goes to `emit`, and back to the assembly as progress.
-    inbox, progress = stages.make_inbox(settings), Progress(open_spans)
+    inbox = stages.make_inbox(settings)
     evaluation = stages.make_evaluation(base, inbox, EverySession(), emit=emit, scored=progress, asks_again=_always)
-
-    # receiver -> log -> assembly -> evaluation
-    assembly = stages.make_assembly(base, found, traces=inbox, progress=progress, store=store)
+    live_findings = stages.make_live_findings(base, live_loops, open_spans, emit)
+    assembly = stages.make_assembly(base, live_findings, traces=inbox, progress=progress, store=store)
     log = RequestLog(
         requests, clock, assembly.stage, tenant=storage.tenant, max_pending_bytes=settings.log.max_pending_bytes
     )
     ingest = stages.make_ingest(base, log, assembly.stage)
-    memory.watch(log, assembly.stage, found.stage)
+    return _pipeline(base, storage, feed, past_sessions, evaluation, live_findings, assembly, log, ingest)
 
-    # The end of data, and those who ask.
-    erasure = PipelineErasure(storage, assembly, found.stage, evaluation, feed, base.telemetry)
-    retention = stages.make_retention(base, erasure, (*store.files, requests.space), tell=_nobody)
-    reliability = reliability_reports(settings, store, clock)
-    queries = stages.make_queries(base, assembly.assembler, open_spans, evaluation, reliability)
-    queues, levels = (log, found.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
-    stages.show_levels(base, assembly.assembler, queues, queries, reliability, levels=levels, past=past_sessions)
-    before_evaluation = (retention, log, assembly.stage, found.stage)
+
+def _pipeline(
+    base: stages.Foundation,
+    storage: Storage[RequestFile],
+    feed: Feed,
+    past_sessions: PastSessions,
+    evaluation: stages.EvaluationParts,
+    live_findings: stages.LiveFindings,
+    assembly: stages.AssemblyParts,
+    log: RequestLog,
+    ingest: Ingest,
+) -> Pipeline:
+    """Add what is beside the way of a span: retention, queries, reports and gauges."""
+    base.memory.watch(log, assembly.stage, live_findings.stage)
+    erasure = PipelineErasure(storage, assembly, live_findings.stage, evaluation, feed, base.telemetry)
+    retention = stages.make_retention(base, erasure, (*storage.store.files, storage.requests.space), tell=_nobody)
+    queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
+    queues, levels = (log, live_findings.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
+    stages.register_gauges(base, assembly.assembler, queues, queries, levels=levels, past=past_sessions)
+    before_evaluation = (retention, log, assembly.stage, live_findings.stage)
     return Pipeline(
         base=base,
         feed=feed,
@@ -76,10 +85,10 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
         evaluation=evaluation,
         retention=retention,
         queries=queries,
-        reports=stages.make_reports(base, inbox, found.take_starts, retention),
+        reports=stages.make_reports(base, evaluation.inbox, live_findings.take_starts, retention),
         components=(*before_evaluation, *evaluation.components),
         recover=retention.recover,
-        # The evaluation last: the judge hands it what it says.
+        # The evaluation is stopped after the judge, which hands its judgements to it.
         stop=partial(stages.stop_in_turn, (*before_evaluation, *reversed(evaluation.components))),
     )
 

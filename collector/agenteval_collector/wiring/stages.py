@@ -38,7 +38,6 @@ from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.ports import RequestAppender
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.reliability.regressions import Regressions
-from agenteval_collector.reliability.version_reports import ReliabilityReports
 from agenteval_collector.retention.ports import Erasure, File
 from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.clock import Clock
@@ -59,7 +58,7 @@ from agenteval_collector.wiring.judge import (
 from agenteval_collector.wiring.ports import SessionTaker
 from agenteval_collector.wiring.redaction import stored_redaction
 from agenteval_collector.wiring.reports import StoredReports
-from agenteval_collector.wiring.scoring import EvaluationCore, session_naming
+from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.wiring.storage import Storage
 
 T = TypeVar("T")
@@ -116,10 +115,10 @@ class LiveFindings:
             self.announcer.announce(found)
 
 
-def make_live_findings(base: Foundation, live: LiveLoops, open_spans: OpenSpans, emit: NewsSink) -> LiveFindings:
+def make_live_findings(base: Foundation, live_loops: LiveLoops, open_spans: OpenSpans, emit: NewsSink) -> LiveFindings:
     """Make live detection, which tells of findings before their trace is complete."""
     announcer = Announcer(base.store.findings, base.settings.findings.apply, emit, base.clock)
-    return LiveFindings(open_spans, announcer, LoopStage(live, announcer, base.output.collector))
+    return LiveFindings(open_spans, announcer, LoopStage(live_loops, announcer, base.output.collector))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ class AssemblyParts:
 
 
 def make_assembly(
-    base: Foundation, found: LiveFindings, *, traces: TraceTaker, progress: Progress, store: AssemblyStore
+    base: Foundation, live_findings: LiveFindings, *, traces: TraceTaker, progress: Progress, store: AssemblyStore
 ) -> AssemblyParts:
     """Make the assembly, with what was learned of senders before: it hands arriving spans to live detection, and
     complete traces to `traces`. `progress` says what is scored, `store` keeps how far that goes."""
@@ -210,8 +209,8 @@ def make_assembly(
         telemetry=base.telemetry,
         store=base.store,
         log=storage.requests,
-        loops=found.stage,
-        open_spans=found.open_spans,
+        loops=live_findings.stage,
+        open_spans=live_findings.open_spans,
         senders=Senders(base.store.habits.load().items(), settings.assembly.senders),
         config=settings.assembly,
     )
@@ -222,7 +221,7 @@ def make_assembly(
         evaluation=traces,
         progress=progress,
         store=store,
-        open_spans=found.open_spans,
+        open_spans=live_findings.open_spans,
         clock=clock,
         telemetry=base.telemetry,
         memory=base.memory,
@@ -274,13 +273,7 @@ def make_reports(
     )
 
 
-def make_queries(
-    base: Foundation,
-    assembler: Assembler,
-    open_spans: OpenSpans,
-    evaluation: EvaluationParts,
-    reliability: ReliabilityReports,
-) -> Queries:
+def make_queries(base: Foundation, assembler: Assembler, open_spans: OpenSpans, evaluation: EvaluationParts) -> Queries:
     """Make the queries of the API and the page, over stored and running traces."""
     settings, storage = base.settings, base.storage
 
@@ -296,17 +289,16 @@ def make_queries(
         judge_model=settings.judge.model if settings.judge.on else None,
         drifts=evaluation.canaries.stored_drifts if settings.judge.on else tuple,
         idle=settings.session.idle,
-        reliability=reliability,
+        reliability=reliability_reports(settings, base.store, base.clock),
         spans=SpanQueries(trace, TokenPrices(settings.prices).usd),
     )
 
 
-def show_levels(
+def register_gauges(
     base: Foundation,
     assembler: Assembler,
     queues: Sequence[Component],
     queries: Queries,
-    reliability: ReliabilityReports,
     *,
     levels: Callable[[], Iterable[SessionLevel]],
     past: PastSessionCounts,
@@ -318,7 +310,7 @@ def show_levels(
     output.collector.observe_queues({each.name: each for each in queues})
     output.evaluations.observe_sessions(on_duty(levels), past)
     output.findings.observe_problems(on_duty(queries.problem_counts))
-    output.versions.observe_reliability(on_duty(reliability.figures))
+    output.versions.observe_reliability(on_duty(queries.version_reports.figures))
     output.versions.observe_regressions(on_duty(Regressions(base.store.versions, base.clock).figures))
     output.versions.observe_pass_rates(on_duty(queries.pass_rates.newest))
 

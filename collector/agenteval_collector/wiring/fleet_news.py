@@ -18,7 +18,7 @@ class FleetNewsHandler:
     """Takes what the reader of news hears; each process does the part that its role has to do with."""
 
     base: Foundation
-    found: LiveFindings
+    live_findings: LiveFindings
     assembly: AssemblyParts
     evaluation: EvaluationParts
     trace_handler: TraceMessageHandler
@@ -29,9 +29,9 @@ class FleetNewsHandler:
     def take_starts(self, report: StartsReport) -> None:
         """Note the spans that are open in a process. Only processes that assemble announce the findings on them."""
         if self.base.settings.role.does(ProcessRole.ASSEMBLE):
-            self.found.take_starts(report)
+            self.live_findings.take_starts(report)
         else:
-            self.found.open_spans.take_starts(report)
+            self.live_findings.open_spans.take_starts(report)
 
     def wake_retention(self) -> None:
         """Look for a deletion that another process was asked for."""
@@ -50,7 +50,7 @@ class FleetNewsHandler:
             self.erased.add(trace_ids, self.base.clock.now())
         if self.base.settings.role.does(ProcessRole.ASSEMBLE):
             self.assembly.stage.run_errand(Errand(lambda: self.assembly.assembler.forget(trace_ids)))
-            self.found.stage.forget(trace_ids)
+            self.live_findings.stage.forget(trace_ids)
 
     def _erase_again(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
         """Forget on the evaluation's thread, and erase what was on its way and was stored after it had been erased."""

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from otel_agenteval.loops.light_reader import is_genai
@@ -25,25 +26,21 @@ _FURTHER: Final = "`agenteval doctor` looks further"
 _logger = logging.getLogger("otel_agenteval")
 
 
+@dataclass(eq=False)
 class FirstMinute:
     """Waits for the first GenAI span, and logs one warning if it does not come in time.
 
-    The export thread calls `see`, the owner of the processor calls `start` and `stop`.
+    The export thread calls `see`, the owner of the processor calls `start` and `stop`. `is_working` returns whether
+    spans are open or wait for the collector, so that a GenAI span may still come.
     """
 
-    def __init__(
-        self,
-        is_working: Callable[[], bool],
-        monotonic: Callable[[], float] = time.monotonic,
-        patience: float = PATIENCE,
-    ) -> None:
-        """`is_working` returns whether spans are open or wait for the collector, so that a GenAI span may still
-        come."""
-        self._is_working = is_working
-        self._monotonic = monotonic
-        self._patience = patience
-        self._ends = monotonic() + patience
-        self._latest = monotonic() + LONGEST * patience
+    is_working: Callable[[], bool]
+    monotonic: Callable[[], float] = time.monotonic
+    patience: float = PATIENCE
+
+    def __post_init__(self) -> None:
+        self._ends = self.monotonic() + self.patience
+        self._latest = self.monotonic() + LONGEST * self.patience
         self._thread = OwnThread("agenteval-first-minute", self._wait)
         self._spans = 0
         self._scopes: dict[str, None] = {}
@@ -78,7 +75,7 @@ class FirstMinute:
     def _wait(self) -> None:
         while not self._is_settled:
             self._judge()
-            self._thread.wait(max(0.0, self._ends - self._monotonic()))
+            self._thread.wait(max(0.0, self._ends - self.monotonic()))
 
     def _settle(self) -> None:
         self._is_settled = True
@@ -87,11 +84,11 @@ class FirstMinute:
     def _judge(self) -> None:
         """Log the warning if the time is over. Two threads may call this, and one of them logs."""
         with self._judging:
-            now = self._monotonic()
+            now = self.monotonic()
             if self._is_settled or now < self._ends:
                 return
-            if self._is_working() and now < self._latest:
-                self._ends = now + self._patience
+            if self.is_working() and now < self._latest:
+                self._ends = now + self.patience
                 return
             self._is_settled = True
         if self._spans:

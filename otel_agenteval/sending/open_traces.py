@@ -24,6 +24,7 @@ class TraceEntry:
     outlives_root: bool = False
 
 
+@dataclass(eq=False)
 class TraceTable:
     """Keeps a bounded number of traces and open spans. Evicts the trace that closed first, else the one that opened
     first.
@@ -32,16 +33,11 @@ class TraceTable:
     `monotonic` gives seconds.
     """
 
-    def __init__(
-        self,
-        monotonic: Callable[[], float],
-        *,
-        max_traces: int = MAX_TRACES,
-        max_open_spans: int = MAX_OPEN_SPANS,
-    ) -> None:
-        self._monotonic = monotonic
-        self._max_traces = max_traces
-        self._max_open_spans = max_open_spans
+    monotonic: Callable[[], float]
+    max_traces: int = MAX_TRACES
+    max_open_spans: int = MAX_OPEN_SPANS
+
+    def __post_init__(self) -> None:
         # Dicts keep order: `_open` by first start, `_closed` by time of closing.
         self._open: dict[int, TraceEntry] = {}
         self._closed: dict[int, TraceEntry] = {}
@@ -67,12 +63,12 @@ class TraceTable:
 
     def start(self, trace_id: int, span_id: int, identity: SpanIdentity | None) -> None:
         """Note that a span is open, and its identity."""
-        if self.open_spans >= self._max_open_spans:
+        if self.open_spans >= self.max_open_spans:
             self._evict_open()
         entry = self._open.get(trace_id)
         if entry is None:
             entry = self._closed.pop(trace_id, None) or TraceEntry()
-            if len(self) >= self._max_traces:
+            if len(self) >= self.max_traces:
                 self._evict()
             self._open[trace_id] = entry
         entry.open[span_id] = identity
@@ -93,7 +89,7 @@ class TraceTable:
         identity = entry.open.pop(span_id)
         self.open_spans -= 1
         if not entry.open:
-            entry.closed_at = self._monotonic()
+            entry.closed_at = self.monotonic()
             self._closed[trace_id] = self._remove_open(trace_id)
             self._forget_oldest(entry.closed_at)
         elif is_root and not entry.outlives_root:
@@ -103,7 +99,7 @@ class TraceTable:
 
     def disown(self) -> None:
         """After a fork, leave all open spans to the parent process. This process has handed over none so far."""
-        now = self._monotonic()
+        now = self.monotonic()
         self._closed.update(self._open)
         self._open.clear()
         self.open_spans = self.without_root = 0

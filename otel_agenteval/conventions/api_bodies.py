@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import (
-    decode_messages,
     decode_structure,
+    decode_value,
     is_cut,
     known_text,
     object_in,
@@ -83,7 +83,7 @@ def finish_reason(recorded: Json) -> str | None:
 
 def decoded(recorded: Json) -> Json:
     """Return the value of recorded JSON text, of a cut text what remains (or None). Other text stays as it is."""
-    value = decode_messages(recorded)
+    value = decode_value(recorded)
     return None if is_cut(value) else value
 
 

@@ -1,7 +1,7 @@
 """Read questions, answers and tool results from the objects that frameworks record as a span's input and output."""
 
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_messages, decode_structure, decode_text, is_cut, known_text
+from otel_agenteval.conventions.decoding import decode_structure, decode_text, decode_value, is_cut, known_text
 from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, read_message
 from otel_agenteval.model import Json
 
@@ -41,7 +41,7 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
     if isinstance(value, str):
         if is_cut(value):
             return None
-        value = decode_messages(value)
+        value = decode_value(value)
     if isinstance(value, dict):
         if {"args", "kwargs"} <= value.keys():
             return _of_call(value, role, names)

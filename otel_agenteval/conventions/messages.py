@@ -12,8 +12,8 @@ from typing import TypeAlias, TypeGuard
 
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
-    decode_messages,
     decode_text,
+    decode_value,
     first_text,
     known_text,
     texts_of,
@@ -143,7 +143,7 @@ def are_parts(value: Json) -> TypeGuard[list[Json]]:
 
 def message_items(value: Json, role: str) -> Sequence[Item]:
     """Return the messages in `value`, which may be JSON text, or JSON text inside JSON text."""
-    value = decode_messages(value)
+    value = decode_value(value)
     if isinstance(value, list):
         return value
     if isinstance(value, dict):

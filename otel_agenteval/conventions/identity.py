@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_json, decode_structure, first_text, known_text
+from otel_agenteval.conventions.decoding import decode_json, decode_structure, first_text, known_text, object_in
 from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.model import Json
 
@@ -81,5 +81,4 @@ def _identifier(value: Json) -> str | None:
 
 def _metadata(carriers: Carriers) -> list[dict[str, Json]]:
     """Return the JSON objects in `metadata`. LangChain applications put their ids there."""
-    objects = (decode_structure(carrier[_METADATA]) for carrier in carriers if _METADATA in carrier)
-    return [each for each in objects if isinstance(each, dict)]
+    return [object_in(decode_structure(carrier[_METADATA])) for carrier in carriers if _METADATA in carrier]

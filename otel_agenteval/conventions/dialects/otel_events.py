@@ -16,6 +16,7 @@ from otel_agenteval.conventions.decoding import (
     first_text,
     is_cut,
     known_text,
+    object_in,
 )
 from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts, SpanRole
 from otel_agenteval.conventions.dialects.otel_genai import read_model
@@ -98,9 +99,7 @@ def _logged(logs: Sequence[LogRecord]) -> tuple[list[tuple[str, Fields]], bool]:
 
 def _fields(event: EventRecord | LogRecord) -> Fields:
     body = decode_structure(event.body) if isinstance(event, LogRecord) else None
-    if not isinstance(body, dict):
-        body = decode_structure(event.attributes.get(_FIELDS))
-    return body if isinstance(body, dict) else event.attributes
+    return object_in(body) or object_in(decode_structure(event.attributes.get(_FIELDS))) or event.attributes
 
 
 def _read_messages(facts: SpanFacts, events: Sequence[tuple[str, Fields]], is_ordered: bool) -> None:

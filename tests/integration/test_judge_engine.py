@@ -74,7 +74,6 @@ class Engine:
         asking = Asking(
             judge=judge,
             ledger=Ledger(budget or BudgetConfig(), prices, self.store.ledger, self.clock, ["m"]),
-            prices=prices,
             clock=self.clock,
             endpoint="http://judge",
             nonce=lambda: secrets.token_hex(16),

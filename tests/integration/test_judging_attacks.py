@@ -7,17 +7,18 @@ have guessed them.
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import pytest
 from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.panel import JUDGED, Judged
-from agenteval_collector.judge.ports import Malformed, Message, Question
+from agenteval_collector.judge.ports import JudgeRequest, Malformed, Message, Question
 from agenteval_collector.judge.prompt.encoding import tokens
-from agenteval_collector.judge.prompt.envelope import Envelope, enclose, reask
+from agenteval_collector.judge.prompt.envelope import enclose, reask
 from agenteval_collector.judge.prompt.replies import decode
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Answer
 
@@ -34,13 +35,17 @@ CANARY = "c" * 16
 RUBRIC = RubricConfig(name="polite", question="How polite was the agent?")
 
 
-def enclosed(question: Question, nonce: str) -> Envelope:
-    return enclose(question, nonce=nonce, mark=CANARY)
+def enclosed(question: Question, nonce: str) -> JudgeRequest:
+    return enclose(question, model="m", temperature=0.0, nonce=nonce, mark=CANARY)
 
 
-def guessed(attack: dict[str, Any], envelope: Envelope) -> str:
+def nonce_in(request: JudgeRequest) -> str:
+    return request.messages[1].text.removeprefix("<data-").partition(">")[0]
+
+
+def guessed(attack: dict[str, Any], envelope: JudgeRequest) -> str:
     """The payload of an attack on this envelope."""
-    payload = str(attack["payload"]).replace("{nonce}", envelope.nonce).replace("{canary}", CANARY)
+    payload = str(attack["payload"]).replace("{nonce}", nonce_in(envelope)).replace("{canary}", CANARY)
     payload *= attack.get("repeat", 1)
     padding = "x" * attack.get("padding", 0)
     return padding + payload if attack.get("side") == "before" else payload + padding
@@ -95,7 +100,7 @@ class ObedientJudge:
         words = letters(payload[:2_000] + payload[-2_000:])
         self.commands = [words[start : start + 40] for start in range(0, max(1, len(words) - 39), 20)]
 
-    def reply(self, messages: tuple[Message, ...], schema: Any) -> str:
+    def reply(self, messages: Sequence[Message], schema: Any) -> str:
         outside = ""
         for message in messages:
             text = re.sub(r"<data-([0-9a-f]+)>\n.*?</data-\1>", "", message.text, flags=re.DOTALL)
@@ -135,18 +140,20 @@ class AttackedAsk:
         envelope = enclosed(question, next(self.nonces))
         assert received(envelope) == question.data
         judge = ObedientJudge(guessed(self.attack, envelope))
-        again = reask(envelope, guessed(self.attack, envelope), guessed(self.attack, envelope)[:500])
+        again = reask(
+            envelope, nonce_in(envelope), guessed(self.attack, envelope), guessed(self.attack, envelope)[:500]
+        )
         sent = (envelope, again)[vote]
         decoded = decode(judge.reply(sent.messages, sent.schema), question, CANARY)
         return Answer(reply=decoded, model=model, temperature=0.0)
 
 
-def received(envelope: Envelope) -> Json:
+def received(envelope: JudgeRequest) -> Json:
     """The data, as it is read by whoever takes the request apart."""
     lines = envelope.messages[1].text.split("\n")
     assert len(lines) == 3
-    assert lines[0] == f"<data-{envelope.nonce}>"
-    assert lines[2] == f"</data-{envelope.nonce}>"
+    assert lines[0] == f"<data-{nonce_in(envelope)}>"
+    assert lines[2] == f"</data-{nonce_in(envelope)}>"
     value: Json = json.loads(lines[1])
     return value
 
@@ -186,12 +193,12 @@ def test_what_repeats_a_payload_is_no_reply(attack: dict[str, Any]) -> None:
         decode(payload, asked, "d" * 16)
 
 
-def unsafe(question: Question, nonce: str) -> Envelope:
+def unsafe(question: Question, nonce: str) -> JudgeRequest:
     """An envelope as it would be without the escapes: the attacks have to succeed here, or they show nothing."""
     envelope = enclosed(question, nonce)
     data = json.dumps(dict(question.data), ensure_ascii=False)
     field = Message("user", f"<data-{nonce}>\n{data}\n</data-{nonce}>")
-    return Envelope(messages=(envelope.messages[0], field), schema=envelope.schema, nonce=nonce)
+    return replace(envelope, messages=(envelope.messages[0], field))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +220,7 @@ def test_the_obedient_judge_obeys_where_nothing_is_escaped(name: str) -> None:
     }
     nonce = "a" * 32
 
-    def replied(envelope_of: Callable[[Question, str], Envelope]) -> float:
+    def replied(envelope_of: Callable[[Question, str], JudgeRequest]) -> float:
         payload = guessed(attack, enclosed(bare(schema, {}), nonce))
         asked = bare(schema, {"text": payload})
         envelope = envelope_of(asked, nonce)

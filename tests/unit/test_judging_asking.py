@@ -148,7 +148,6 @@ def run(scenario: Callable[[Setting], Coroutine[Any, Any, None]], *steps: Step) 
         asking = Asking(
             judge=judge,
             ledger=Ledger(BudgetConfig(), prices, Table(), clock, [MODEL]),
-            prices=prices,
             clock=clock,
             endpoint="http://judge",
             nonce=lambda: next(nonces),

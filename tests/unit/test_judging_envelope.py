@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.ports import Malformed, Question
+from agenteval_collector.judge.ports import JudgeRequest, Malformed, Question
 from agenteval_collector.judge.prompt.encoding import encode, tokens
-from agenteval_collector.judge.prompt.envelope import MAX_REPEATED_CHARACTERS, Envelope, enclose, reask
+from agenteval_collector.judge.prompt.envelope import MAX_REPEATED_CHARACTERS, enclose, reask
 from agenteval_collector.judge.prompt.replies import (
     MAX_REPLY_CHARACTERS,
     REASON,
@@ -41,8 +41,8 @@ values: st.SearchStrategy[Json] = st.recursive(
 )
 
 
-def enclosed(asked: Question) -> Envelope:
-    return enclose(asked, nonce=NONCE, mark=SECRET)
+def enclosed(asked: Question, nonce: str = NONCE, mark: str = SECRET) -> JudgeRequest:
+    return enclose(asked, model="m", temperature=0.0, nonce=nonce, mark=mark)
 
 
 def field_of(text: str, nonce: str) -> Any:
@@ -125,9 +125,9 @@ def test_the_reply_has_to_repeat_what_only_the_instructions_say() -> None:
 @pytest.mark.parametrize("nonce", ["", "abc", "0123456789ABCDEF", "0123456789abcdef>", "0" * 65])
 def test_a_nonce_that_could_be_guessed_or_break_out_is_refused(nonce: str) -> None:
     with pytest.raises(ValueError, match="the nonce is not 16 to 64 hexadecimal"):
-        enclose(CONFIDENCE, nonce=nonce, mark=SECRET)
+        enclosed(CONFIDENCE, nonce=nonce)
     with pytest.raises(ValueError, match="the mark is not 16 to 64 hexadecimal"):
-        enclose(CONFIDENCE, nonce=NONCE, mark=nonce)
+        enclosed(CONFIDENCE, mark=nonce)
 
 
 def test_braces_in_instructions_are_no_placeholders() -> None:
@@ -140,7 +140,7 @@ def test_braces_in_instructions_are_no_placeholders() -> None:
 @given(hostile, hostile)
 def test_a_bad_reply_and_its_error_are_data_as_well(reply: str, error: str) -> None:
     first = enclosed(CONFIDENCE)
-    again = reask(first, reply, error)
+    again = reask(first, NONCE, reply, error)
     assert [message.role for message in again.messages] == ["system", "user"]
     assert again.messages[1].text.startswith(first.messages[1].text)
     added = again.messages[1].text.removeprefix(first.messages[1].text)
@@ -149,7 +149,7 @@ def test_a_bad_reply_and_its_error_are_data_as_well(reply: str, error: str) -> N
 
 
 def test_a_long_bad_reply_is_shown_in_part() -> None:
-    again = reask(enclosed(CONFIDENCE), "x" * 1_000_000, "too long")
+    again = reask(enclosed(CONFIDENCE), NONCE, "x" * 1_000_000, "too long")
     assert len(again.messages[1].text) < MAX_REPEATED_CHARACTERS + 1_000
 
 

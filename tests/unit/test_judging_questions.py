@@ -10,9 +10,9 @@ import pytest
 from agenteval_collector.config.evaluators import DEFAULT_CONSTRAINTS
 from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.panel import JUDGED
-from agenteval_collector.judge.ports import Malformed, Question
+from agenteval_collector.judge.ports import JudgeRequest, Malformed, Question
 from agenteval_collector.judge.prompt import transcript
-from agenteval_collector.judge.prompt.envelope import Envelope, enclose
+from agenteval_collector.judge.prompt.envelope import enclose
 from agenteval_collector.judge.prompt.replies import decode, object_schema, strict
 from agenteval_collector.judge.questions import execution, extract, tools
 from agenteval_collector.judge.questions.safety import safety_question
@@ -57,8 +57,8 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
-def enclosed(asked: Question) -> Envelope:
-    return enclose(asked, nonce="0" * 16, mark="c" * 16)
+def enclosed(asked: Question) -> JudgeRequest:
+    return enclose(asked, model="m", temperature=0.0, nonce="0" * 16, mark="c" * 16)
 
 
 def fingerprint(*parts: Json) -> str:

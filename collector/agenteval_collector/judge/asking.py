@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from weakref import WeakValueDictionary
 
-from agenteval_collector.judge.budget import Ledger, PriceList
+from agenteval_collector.judge.budget import Ledger
 from agenteval_collector.judge.ports import (
     AnswerStore,
     Judge,
     JudgeError,
-    JudgeRequest,
     JudgeTelemetry,
     Malformed,
     NoAnswer,
@@ -59,7 +58,6 @@ class Asking:
 
     judge: Judge
     ledger: Ledger
-    prices: PriceList
     clock: Clock
     telemetry: JudgeTelemetry
     endpoint: str
@@ -130,15 +128,9 @@ class TraceQuestions:
         """Ask until the reply is valid. After a malformed reply, tell the judge what was wrong with it."""
         assert self._reserve is not None, "questions are asked in a room"
         by, problem = self._asking, ""
-        envelope = enclose(question, nonce=by.nonce(), mark=by.mark)
+        nonce = by.nonce()
+        request = enclose(question, model=model, temperature=temperature, nonce=nonce, mark=by.mark)
         for _ in range(1 + REASKS):
-            request = JudgeRequest(
-                name=question.name,
-                model=model,
-                messages=envelope.messages,
-                schema=envelope.schema,
-                temperature=temperature,
-            )
             asked, started = self._asked(question, model), by.clock.monotonic()
             try:
                 reply = await by.judge.ask(request, self._reserve)
@@ -150,14 +142,14 @@ class TraceQuestions:
             text = conceal(by.mark, reply.text)
             sent, received = reply.input_tokens, reply.output_tokens
             # Prices are listed by the model that was asked, not by the name in the reply.
-            usd = by.prices.usd(model, sent, received)
+            usd = by.ledger.prices.usd(model, sent, received)
             answered = replace(asked, input_tokens=sent, output_tokens=received, usd=usd, seconds=reply.seconds)
             exchange = replace(answered, reply=_shortened(text, MAX_REPLY))
             try:
                 decoded = decode(reply.text, question, by.mark)
             except Malformed as error:
                 problem = conceal(by.mark, str(error))
-                envelope = reask(envelope, text, problem)
+                request = reask(request, nonce, text, problem)
                 self._count(replace(exchange, problem=_shortened(problem, MAX_PROBLEM)), "malformed")
             else:
                 self._count(exchange, None)

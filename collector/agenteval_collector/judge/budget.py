@@ -89,7 +89,7 @@ class Ledger:
     def __init__(
         self, budget: BudgetConfig, prices: PriceList, store: LedgerStore, clock: Clock, models: Collection[str]
     ) -> None:
-        self._prices = prices
+        self.prices = prices
         self._store = store
         self._clock = clock
         self._bounds = _bounds(budget, prices.unknown(models))
@@ -147,7 +147,7 @@ class Ledger:
 
     def _priced(self, model: str, spend: Spend) -> Spend:
         """Return a spend with its cost, which is 0 where the model has no price."""
-        return replace(spend, usd=self._prices.usd(model, spend.input_tokens, spend.output_tokens) or 0.0)
+        return replace(spend, usd=self.prices.usd(model, spend.input_tokens, spend.output_tokens) or 0.0)
 
     def _used(self, bound: _Bound, spent_since: SpentSince) -> float:
         """Return how much of a bound was spent in its present period."""

@@ -103,12 +103,10 @@ def make_judge_stage(
     """
     config = settings.judge
     models = judge_models(settings)
-    prices = PriceList(config.prices)
     judge = _judge(config, clock, telemetry, config.timeout)
     asking = Asking(
         judge=judge,
         ledger=ledger,
-        prices=prices,
         clock=clock,
         endpoint=config.base_url or OPENAI,
         nonce=lambda: secrets.token_hex(16),
@@ -117,7 +115,7 @@ def make_judge_stage(
         telemetry=telemetry,
         answers=answers,
     )
-    logger.info("%s", _describe(settings, sorted(models), prices))
+    logger.info("%s", _describe(settings, sorted(models), ledger.prices))
     return JudgeStage(
         Judgements(load, _panel(settings).judge, asking.about, clock),
         judge,

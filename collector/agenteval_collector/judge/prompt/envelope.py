@@ -9,10 +9,9 @@ requests of a process. Endpoints compile a schema when they see it first, and th
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from agenteval_collector.judge.ports import Message, Question
+from agenteval_collector.judge.ports import JudgeRequest, Message, Question
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.replies import MARK, choice, object_schema, strict
 from otel_agenteval.model import Json
@@ -45,16 +44,7 @@ that error.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
-    """A question that is ready to be sent. `schema` is that of its replies, with the mark."""
-
-    messages: tuple[Message, Message]
-    schema: Mapping[str, Json]
-    nonce: str
-
-
-def enclose(question: Question, *, nonce: str, mark: str) -> Envelope:
+def enclose(question: Question, *, model: str, temperature: float, nonce: str, mark: str) -> JudgeRequest:
     """Make a request of `question`.
 
     `nonce` and `mark` are random, of 16 to 64 hexadecimal digits. A nonce is never used twice. Raises ValueError for
@@ -64,23 +54,25 @@ def enclose(question: Question, *, nonce: str, mark: str) -> Envelope:
         if not re.fullmatch(r"[0-9a-f]{16,64}", value):
             raise ValueError(f"the {name} is not 16 to 64 hexadecimal digits")
     rules = _RULES.format(instructions=question.instructions.strip(), nonce=nonce, mark_key=f'"{MARK}"', mark=mark)
-    return Envelope(
+    return JudgeRequest(
+        name=question.name,
+        model=model,
         messages=(Message("system", rules), Message("user", _field(dict(question.data), nonce))),
         schema=strict(object_schema(**{MARK: choice(mark), **question.schema["properties"]})),
-        nonce=nonce,
+        temperature=temperature,
     )
 
 
-def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
-    """Make the request that follows a malformed reply. `error` says what was wrong.
+def reask(request: JudgeRequest, nonce: str, reply_text: str, error: str) -> JudgeRequest:
+    """Make the request that follows a malformed reply. `error` says what was wrong. `nonce` is that of `request`.
 
     Neither the reply nor the error may hold the mark (`conceal`).
     """
     # Both fields go into one message, as the templates of chat models refuse two messages of one role in a row.
-    system, user = envelope.messages
+    system, user = request.messages
     shown: Json = {"reply": reply_text[:MAX_REPEATED_CHARACTERS], "error": error}
-    again = f"{user.text}\n\n{_AGAIN}\n{_field(shown, envelope.nonce)}"
-    return replace(envelope, messages=(system, Message("user", again)))
+    again = f"{user.text}\n\n{_AGAIN}\n{_field(shown, nonce)}"
+    return replace(request, messages=(system, Message("user", again)))
 
 
 def conceal(mark: str, text: str) -> str:

@@ -242,9 +242,10 @@ def test_arguments_score_by_the_share_of_right_calls(votes: list[Any], value: fl
 
 def test_what_is_not_shown_is_not_judged_and_lowers_the_coverage() -> None:
     many = use(trace(turn(tool_calls=tuple(tool_call(at=at, arguments={}) for at in range(40)))))
-    assert many.numbers == (*range(1, 16), *range(26, 41))
+    numbers = [each["call"] for each in many.calls]
+    assert numbers == [*range(1, 16), *range(26, 41)]
     scoring = tools.tools(many, tools.NAMES)
-    told = {f"call_{n}": {"verdict": "yes", "reason": "r"} for n in many.numbers}
+    told = {f"call_{n}": {"verdict": "yes", "reason": "r"} for n in numbers}
     score = concluded(scoring, "argument_correctness", {"tool_correctness": CHOSEN, "verdicts": told})
     assert (score.value, score.coverage) == (1.0, 30 / 40)
     assert "the other 10 were too many to be shown" in score.reason
@@ -256,7 +257,7 @@ def test_a_call_is_shown_however_tight_the_budget(count: int, budget: int, piece
     long = piece * times
     calls = tuple(tool_call(long, at=at, arguments=long, result=long, error=long) for at in range(count))
     said = (model_call(long or None, 0),)
-    assert use(trace(turn(long, tool_calls=calls, model_calls=said, plan=(long,))), budget).numbers
+    assert use(trace(turn(long, tool_calls=calls, model_calls=said, plan=(long,))), budget).calls
 
 
 def test_the_reasoning_before_a_call_stands_with_it() -> None:

@@ -66,17 +66,9 @@ class Entry:
         return self.values.get("error") is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """The list as it may be shown. `kept` holds the indexes of the entries that are in it."""
-
-    items: list[Json]
-    kept: tuple[int, ...]
-
-
 def fit(
     entries: Sequence[Entry], budget: int, redact: Redact, *, head: int = 0, tail: int = 0, most: int | None = None
-) -> Fitted:
+) -> list[Json]:
     """Fit at most `most` of `entries` into `budget` tokens.
 
     The first `head` and the last `tail` entries are always shown. Each of these must have one value. 500 tokens have
@@ -88,7 +80,7 @@ def fit(
     if len(order) == len(entries) and level >= least:
         items: list[Json] = [shown(entry, level, redact) for entry in entries]
         if tokens(encode(items)) <= budget:
-            return Fitted(items, tuple(range(len(entries))))
+            return items
     caps = dict.fromkeys(order, min(max(level, least), largest)) | dict.fromkeys(order[: head + tail], largest)
     return _ends(entries, caps, budget, redact)
 
@@ -148,7 +140,7 @@ def _level(entries: Sequence[Entry], budget: int) -> int:
     return budget
 
 
-def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact: Redact) -> Fitted:
+def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact: Redact) -> list[Json]:
     """Show as many entries as fit, in the order of `caps`. Say in the gap what is left out."""
     free = budget - tokens(encode([_left_out(entries)])) - 1
     chosen: dict[int, Json] = {}
@@ -164,7 +156,7 @@ def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact
     if gap:
         before = next((place for place, index in enumerate(kept) if place != index), len(kept))
         items.insert(before, _left_out(gap))
-    return Fitted(items, tuple(kept))
+    return items
 
 
 def _inwards(count: int, head: int, tail: int) -> Iterator[int]:

@@ -118,9 +118,9 @@ def transcript(trace: Trace, budget: int, redact: Redact) -> list[Json]:
     found = entries(trace)
     head = next((index + 1 for index, entry in enumerate(found) if entry.kind == EntryKind.USER), 0)
     if not trace.partial:
-        return fit(found, budget, redact, head=head, tail=1).items
+        return fit(found, budget, redact, head=head, tail=1)
     room = budget - tokens(encode([_PARTIAL]))
-    return [_PARTIAL, *fit(found, room, redact, head=head, tail=1).items]
+    return [_PARTIAL, *fit(found, room, redact, head=head, tail=1)]
 
 
 def earlier(trace: Trace, budget: int, redact: Redact) -> list[Json]:
@@ -143,7 +143,7 @@ def earlier(trace: Trace, budget: int, redact: Redact) -> list[Json]:
             return [*begun, _GAP, *later]
         fits = sum(sizes[: index + 1]) <= free
         share = free if fits or not index else max(free // 2, LEAST)
-        items = fit(turn, share, redact, head=int(len(turn) > 1), tail=1).items if turn else []
+        items = fit(turn, share, redact, head=int(len(turn) > 1), tail=1) if turn else []
         free -= _cost(items)
         later = items + later
     return begun + later

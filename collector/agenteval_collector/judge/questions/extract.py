@@ -60,7 +60,7 @@ def recorded_plan(trace: Trace, budget: int, redact: fitting.Redact) -> list[str
     """Read the plan in the spans, in at most `budget` tokens. Return an empty list where none was recorded."""
     recorded = stated([text for turn in trace.turns for text in turn.plan])
     texts = [fitting.Entry(kind=fitting.EntryKind.PLAN, values={"text": text}) for text in recorded]
-    return [cast("str", cast("dict[str, Json]", item)["text"]) for item in fitting.fit(texts, budget, redact).items]
+    return [cast("str", cast("dict[str, Json]", item)["text"]) for item in fitting.fit(texts, budget, redact)]
 
 
 def may_have_plan(trace: Trace) -> bool:

@@ -58,11 +58,15 @@ NAMES: Final = tuple(_GUIDES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTools:
-    """The facts about tools as the judge is shown them. Of `call_count` calls, those in `numbers` are shown."""
+    """The facts about tools as the judge is shown them. Of `call_count` calls, those in `calls` are shown."""
 
     data: Mapping[str, Any]
-    numbers: tuple[int, ...]
     call_count: int
+
+    @property
+    def calls(self) -> list[Mapping[str, Any]]:
+        """The calls, without the entry that says how many were left out."""
+        return [each for each in self.data["calls"] if "call" in each]
 
 
 def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
@@ -71,7 +75,6 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
     Of `budget`, calls get 1/2, user messages and tools 1/4 each, and instructions 1/8.
     """
     calls = _calls(trace)
-    shown = fit(calls, budget // 2, redact, most=MAX_CALLS)
     said = [
         Entry(kind=EntryKind.USER, labels={"turn": number}, values={"text": turn.input})
         for number, turn in enumerate(trace.turns, 1)
@@ -83,11 +86,10 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
     return ShownTools(
         data={
             "instructions": shorten(trace.system_instructions, budget // 8, redact),
-            "user_messages": fit(said, budget // 4, redact, head=1).items,
-            "calls": shown.items,
-            "available_tools": fit(offered, budget // 4, redact).items if _are_tools_known(trace) else None,
+            "user_messages": fit(said, budget // 4, redact, head=1),
+            "calls": fit(calls, budget // 2, redact, most=MAX_CALLS),
+            "available_tools": fit(offered, budget // 4, redact) if _are_tools_known(trace) else None,
         },
-        numbers=tuple(index + 1 for index in shown.kept),
         call_count=len(calls),
     )
 
@@ -98,7 +100,7 @@ def tools(use: ShownTools, asked: Collection[str], earlier: Sequence[Json] = ())
     verdict = object_schema(reason=REASON, verdict=choice("yes", "no"))
     schemas = {
         TOOL_CORRECTNESS: (TOOL_CORRECTNESS, object_schema(reason=REASON, score=SCORE)),
-        ARGUMENT_CORRECTNESS: ("verdicts", object_schema(**{_key(number): verdict for number in use.numbers})),
+        ARGUMENT_CORRECTNESS: ("verdicts", object_schema(**{_key(each): verdict for each in use.calls})),
     }
     readings = {
         TOOL_CORRECTNESS: by_median(part=TOOL_CORRECTNESS, metadata=_chosen(use)),
@@ -152,15 +154,13 @@ def _said(use: ShownTools) -> str:
 def _chosen(use: ShownTools) -> dict[str, Json]:
     return {
         "user_input": _said(use),
-        "tools_called": [
-            {"name": call["tool"], "parameters": call["arguments"]} for call in use.data["calls"] if "call" in call
-        ],
+        "tools_called": [{"name": call["tool"], "parameters": call["arguments"]} for call in use.calls],
         "available_tools": use.data["available_tools"],
     }
 
 
-def _key(number: int) -> str:
-    return f"call_{number}"
+def _key(call: Mapping[str, Any]) -> str:
+    return f"call_{call['call']}"
 
 
 def _share_of_yes(reply: Reply) -> float:
@@ -176,7 +176,7 @@ def _by_majority(use: ShownTools) -> Reading:
 
     def conclude(replies: Sequence[Reply]) -> Score:
         votes = [reply["verdicts"] for reply in replies]
-        verdicts = [{"call": number, **_majority([vote[_key(number)] for vote in votes])} for number in use.numbers]
+        verdicts = [{"call": each["call"], **_majority([vote[_key(each)] for vote in votes])} for each in use.calls]
         wrong = [verdict for verdict in verdicts if verdict["verdict"] == "no"]
         seen = len(verdicts)
         return Score(

@@ -12,13 +12,12 @@ class Table:
     def __init__(self) -> None:
         self.hours: defaultdict[int, Spend] = defaultdict(Spend)
 
-    def spend(self, hour: int, model: str, spend: Spend) -> None:
-        self.hours[hour] = added(self.hours[hour], spend)
-
-    def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
-        has_room = fits(self.spent_since)
+    def spend(
+        self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool] | None = None
+    ) -> bool:
+        has_room = fits is None or fits(self.spent_since)
         if has_room:
-            self.spend(hour, model, spend)
+            self.hours[hour] = added(self.hours[hour], spend)
         return has_room
 
     def spent_since(self, hour: int) -> Spend:

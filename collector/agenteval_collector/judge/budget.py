@@ -22,11 +22,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import product
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from agenteval_collector.config.judge import BudgetConfig
 from agenteval_collector.config.values import PriceConfig
-from agenteval_collector.judge.ports import JudgeRequest, LedgerStore, OverBudget, Reserve, Settle
+from agenteval_collector.judge.ports import JudgeRequest, LedgerStore, OverBudget, Reserve, Settle, SpentSince
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.model.judge_jobs import BudgetLevel, Spend
 from agenteval_collector.runtime.clock import Clock
@@ -43,8 +43,6 @@ _MEASURES: Final[dict[str, Callable[[Spend], float]]] = {
     "usd": lambda spend: spend.usd,
 }
 _PERIODS: Final = {"hour": 1, "day": 24}
-SpentSince: TypeAlias = Callable[[int], Spend]
-"""Sums up what was spent since an hour."""
 
 
 class PriceList:
@@ -123,7 +121,7 @@ class Ledger:
             # be waiting for the place that this one holds. It waits only for requests under way, which always end.
             needed = replace(estimate, requests=0) if self._left[room] else estimate
             hour, may_wait = self._hour(), self._under_way > 0
-            if self._store.spend_if(hour, request.model, estimate, partial(self._fits, needed, may_wait=may_wait)):
+            if self._store.spend(hour, request.model, estimate, partial(self._fits, needed, may_wait=may_wait)):
                 break
             await self._freed.wait()
         self._left[room] = max(self._left[room] - 1, 0)

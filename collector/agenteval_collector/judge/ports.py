@@ -169,17 +169,18 @@ class Ask(Protocol):
         """
 
 
+SpentSince: TypeAlias = Callable[[int], Spend]
+"""Sums up what was spent since an hour, over all models."""
+
+
 class LedgerStore(Protocol):
     """The store of spending, by hour and model. An `hour` is counted from the Unix epoch, UTC."""
 
-    def spend(self, hour: int, model: str, spend: Spend) -> None:
-        """Add to what was spent. The addition is durable on return, even if the process is killed right after."""
+    def spend(self, hour: int, model: str, spend: Spend, fits: Callable[[SpentSince], bool] | None = None) -> bool:
+        """Add to what was spent where `fits` agrees, and return whether it did. None always agrees.
 
-    def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
-        """Add to what was spent where `fits` agrees, and return whether it did.
-
-        `fits` is given a function that sums up what was spent since an hour. Its errors are raised, and nothing is
-        added then. Nobody else spends in between, in this process or another one.
+        The addition is durable on return, even if the process is killed right after. The errors of `fits` are raised,
+        and nothing is added then. Nobody else spends in between, in this process or another one.
         """
         ...
 

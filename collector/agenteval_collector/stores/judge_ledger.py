@@ -21,12 +21,11 @@ class JudgeLedgerStore:
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database
 
-    def spend(self, hour: int, model: str, spend: Spend) -> None:
-        self.spend_if(hour, model, spend, lambda _: True)
-
-    def spend_if(self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool]) -> bool:
+    def spend(
+        self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool] | None = None
+    ) -> bool:
         with self._database.sharing("judge_ledger") as connection:
-            has_room = fits(partial(_spent_since, connection))
+            has_room = fits is None or fits(partial(_spent_since, connection))
             if has_room:
                 connection.upsert(judge_ledger, [{"hour": hour, "model": model, **asdict(spend)}])
         return has_room

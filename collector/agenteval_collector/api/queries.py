@@ -63,7 +63,7 @@ class Queries:
         self._drifts = drifts
         self._idle = round(idle * 1e9)
         self.version_reports = reliability
-        self.pass_rates = PassRates(records, clock)
+        self.pass_rates = PassRates(records.snapshot, clock)
         self.spans = spans or SpanQueries()
 
     def collector(self) -> answers.CollectorDocument:

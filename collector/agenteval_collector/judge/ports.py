@@ -1,7 +1,7 @@
 """The ports of judging, and the values that pass between its parts."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -267,9 +267,3 @@ class JudgedSnapshot(Protocol):
         Either its answer failed, or the budget was used up.
         """
         ...
-
-
-class JudgedRecords(Protocol):
-    """The judged traces. Thread-safe; raises Unavailable."""
-
-    def snapshot(self) -> AbstractContextManager[JudgedSnapshot]: ...

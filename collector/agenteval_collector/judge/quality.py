@@ -8,13 +8,14 @@ guess it.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from threading import Lock
 from typing import Final
 
-from agenteval_collector.judge.ports import JudgedRecords, JudgedSnapshot
+from agenteval_collector.judge.ports import JudgedSnapshot
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.runtime.clock import Clock
@@ -90,10 +91,10 @@ class _Known:
 
 
 class PassRates:
-    """Computes rates of passing over judged traces. Thread-safe; raises Unavailable."""
+    """Computes rates of passing over judged traces, each time on a new `snapshot`. Thread-safe; raises Unavailable."""
 
-    def __init__(self, records: JudgedRecords, clock: Clock) -> None:
-        self._records = records
+    def __init__(self, snapshot: Callable[[], AbstractContextManager[JudgedSnapshot]], clock: Clock) -> None:
+        self._snapshot = snapshot
         self._clock = clock
         self._known: LruMap[Rated, _Known] = LruMap(MOST_KNOWN)
         # Two readers must not compute the same rate side by side.
@@ -113,7 +114,7 @@ class PassRates:
         For `agent`, `version` and `name`, None means any. Raises InvalidRequest for a cursor of another listing.
         """
         asked = (agent, version, name)
-        with self._lock, self._records.snapshot() as records:
+        with self._lock, self._snapshot() as records:
             following = behind(records.rated(), cursor, lambda each: each.rated)
             wanted = [each for each in following if _matches(each.rated, asked)]
             items = [self._current(records, each) for each in wanted[:limit]]
@@ -121,7 +122,7 @@ class PassRates:
 
     def rated(self) -> list[Rated]:
         """Return everything that has a rate. The one with the newest judgement is first."""
-        with self._records.snapshot() as records:
+        with self._snapshot() as records:
             return [each.rated for each in records.rated()]
 
     def next_draw(
@@ -131,7 +132,7 @@ class PassRates:
 
         Where no agent or version is given, it is taken from what was judged last.
         """
-        with self._records.snapshot() as records:
+        with self._snapshot() as records:
             for each in records.rated():
                 if _matches(each.rated, (agent, version, name)):
                     drawn = draw(records.judged(each.rated), skip=skip)
@@ -145,7 +146,7 @@ class PassRates:
         The other rates are returned as they were before, or left out where they were never computed, until the next
         call.
         """
-        with self._lock, self._records.snapshot() as records:
+        with self._lock, self._snapshot() as records:
             live = _live(records.rated())
             until = self._clock.monotonic() + SCRAPE_BUDGET
             for each in sorted(live, key=self._computed_at):

@@ -6,10 +6,14 @@ from contextlib import ExitStack
 
 import pytest
 from agenteval_collector.doors.grpc_connections import GrpcConnections, KnownPeers
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.memory import MemoryGuard
 
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="connections of a process are told on Linux only")
+
+SHORT, ROOMY = MemoryGuard(1, SystemClock()), MemoryGuard(1 << 40, SystemClock())
 
 
 def is_over(connection: socket.socket) -> bool:
@@ -34,7 +38,7 @@ def test_an_address_has_its_share_and_no_more() -> None:
         crowd = [connect(port, "127.0.0.2") for _ in range(20)]
         few = [connect(port, "127.0.0.3") for _ in range(3)]
         elsewhere = [connect(other, "127.0.0.2") for _ in range(20)]
-        limit = GrpcConnections(16, KnownPeers(), lambda: False)
+        limit = GrpcConnections(16, ROOMY, peers=KnownPeers())
         limit._port = port.getsockname()[1]
         assert limit.look() == 8
         eventually(lambda: [is_over(each) for each in crowd] == [False] * 12 + [True] * 8)
@@ -50,14 +54,14 @@ def test_while_memory_is_short_only_callers_stay() -> None:
             opened.enter_context(port.accept()[0])
         peers = KnownPeers()
         peers.hear(f"ipv6:%5B::1%5D:{made[1].getsockname()[1]}")
-        connections = GrpcConnections(4096, peers, lambda: True)
+        connections = GrpcConnections(4096, SHORT, peers=peers)
         connections._port = port.getsockname()[1]
         assert connections.look() == 2
         eventually(lambda: [is_over(each) for each in made] == [True, False, True])
 
 
 def test_where_there_is_room_nobody_is_ended() -> None:
-    limit = GrpcConnections(4096, None, lambda: True)
+    limit = GrpcConnections(4096, SHORT, peers=None)
     limit.watch(1)
     assert limit.look() == 0
     limit.shutdown()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,7 +63,8 @@ def not_stored(store: Any, *traces: Any) -> list[tuple[int, Sequence[int]]]:
     pytest.importorskip("confluent_kafka")
     from agenteval_collector.wiring.partitions import PartitionSessions  # noqa: PLC0415 - an extra
 
-    own = PartitionSessions(None, store, None, None, lambda trace: trace.trace_id != "left")  # type: ignore[arg-type]
+    awaited: Any = SimpleNamespace(waits_for=lambda trace: trace.trace_id != "left")
+    own = PartitionSessions(None, store, None, None, awaited)  # type: ignore[arg-type]
     return [(each.revision, each.offsets) for each in own.not_stored(own.still_own(traces))]
 
 

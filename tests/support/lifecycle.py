@@ -298,7 +298,7 @@ class TenantWatchCase(_Watching):
 class ConnectionsCase(_Watching):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.stage = GrpcConnections(16, None, lambda: False)
+        self.stage = GrpcConnections(16, MemoryGuard(1 << 40, self.clock), peers=None)
 
 
 class _Exporter:

@@ -8,12 +8,13 @@ import os
 import socket
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from agenteval_collector.runtime.component import Poller
+from agenteval_collector.runtime.memory import MemoryGuard
 from otel_agenteval.internal.lru import LruMap
 
 logger = logging.getLogger(__name__)
@@ -56,13 +57,13 @@ class GrpcConnections(Poller):
     """Ends connections to the gRPC port: the newest ones of an address that has more than its share, and those of
     strangers while the process has little memory left. It works on Linux alone: other systems do not list them."""
 
-    def __init__(self, total: int, peers: KnownPeers | None, is_short: Callable[[], bool]) -> None:
+    def __init__(self, total: int, memory: MemoryGuard, *, peers: KnownPeers | None) -> None:
         """Take `total`, the number of connections that are accepted at most. `peers` has those of callers; None: nobody
-        needs a key. `is_short` returns whether the process has little memory left."""
+        needs a key."""
         super().__init__("connections", LOOK_EVERY)
         self._most = int(total * ONE_SHARE)
         self._peers = peers
-        self._is_short = is_short
+        self._memory = memory
         self._port = 0
         # Addresses that were logged: one that comes again and again must not fill the log.
         self._told: LruMap[str, bool] = LruMap(1024)
@@ -82,7 +83,7 @@ class GrpcConnections(Poller):
     def look(self) -> int:
         """End the connections that are too many; return their number."""
         ended = 0
-        if self._peers is not None and self._is_short():
+        if self._peers is not None and self._memory.is_short:
             known = self._peers.peers()
             for descriptor, peer in self._connections():
                 if peer not in known:

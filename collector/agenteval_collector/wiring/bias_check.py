@@ -76,7 +76,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         self._clock = clock
         self._seed = seed
         self._asked: dict[Change, list[Judgement]] = {}
-        self._storage = Storage(settings, clock, open_log=request_file, is_guest=True)
+        self._storage = Storage(settings, clock, open_log=request_file(settings), is_guest=True)
         try:
             self._drawn = self._draw(limit)
         except BaseException:

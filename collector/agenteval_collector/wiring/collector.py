@@ -83,7 +83,7 @@ class Collector:
             health=self._health,
         )
         connections = GrpcConnections(
-            servers.grpc_connections(), None if self._ring.is_open else door.peers, lambda: memory.is_short
+            servers.grpc_connections(), memory, peers=None if self._ring.is_open else door.peers
         )
         self._grpc = servers.GrpcServer(config, certificates, door, connections, self.pipelines)
         self._http = servers.HttpServers(config, certificates)

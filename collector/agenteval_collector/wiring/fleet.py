@@ -64,7 +64,7 @@ def pipeline_in_a_fleet(settings: Settings, clock: Clock, tenant: str, memory: M
     assert settings.log.url is not None
     cluster = Cluster(settings.log.url, tenant, partitions=settings.log.partitions, retention=settings.log.retention)
     producer = KafkaProducer("log", cluster, max_bytes=settings.log.max_pending_bytes)
-    storage = Storage(settings, clock, tenant, open_log=lambda _: KafkaLog(cluster, tenant))
+    storage = Storage(settings, clock, tenant, open_log=partial(KafkaLog, cluster, tenant))
     with storage.closed_on_error():
         watch = StoreWatch(storage.store, clock, may_have_duty=settings.role.does(ProcessRole.SERVE))
         output = make_output(settings, storage, watch.is_on_duty)
@@ -142,7 +142,7 @@ def _pipeline(
         evaluation=evaluation,
         retention=retention,
         queries=queries,
-        reports=stages.make_reports(base, SessionTopic(producer, topics.cluster), news.starts, retention),
+        reports=stages.make_reports(base, SessionTopic(producer, topics.cluster), news, retention),
         components=fleet.of(settings.role),
         recover=recover,
         stop=fleet.stop,
@@ -192,7 +192,7 @@ def _evaluate_role(base: stages.Foundation, topics: _Topics, emit: NewsSink) -> 
     cluster, offsets = topics.cluster, topics.trace_offsets
     inbox = stages.make_inbox(base.settings)
     trace_handler = TraceMessageHandler(inbox, offsets, topics.erased)
-    own_sessions = PartitionSessions(cluster, base.store, topics.producer, offsets, trace_handler.waits_for)
+    own_sessions = PartitionSessions(cluster, base.store, topics.producer, offsets, trace_handler)
 
     def asks_again() -> bool:
         # Exactly one evaluator has the first partition.

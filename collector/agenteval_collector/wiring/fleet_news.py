@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from agenteval_collector.config.settings import ProcessRole
 from agenteval_collector.emit.feed import Feed
@@ -44,12 +45,12 @@ class FleetNewsHandler:
         self.evaluation.judge.forget({*trace_ids, *session_ids})
         if self.base.settings.role.does(ProcessRole.EVALUATE):
             self.trace_handler.forget(
-                trace_ids, self.base.clock.now(), Errand(lambda: self._erase_again(trace_ids, session_ids))
+                trace_ids, self.base.clock.now(), Errand(partial(self._erase_again, trace_ids, session_ids))
             )
         else:
             self.erased.add(trace_ids, self.base.clock.now())
         if self.base.settings.role.does(ProcessRole.ASSEMBLE):
-            self.assembly.stage.run_errand(Errand(lambda: self.assembly.assembler.forget(trace_ids)))
+            self.assembly.stage.run_errand(Errand(partial(self.assembly.assembler.forget, trace_ids)))
             self.live_findings.stage.forget(trace_ids)
 
     def _erase_again(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:

@@ -7,8 +7,9 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Container, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
 from agenteval_collector.config.evaluators import JudgedConfig
@@ -30,9 +31,11 @@ from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals, Sess
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.redaction import judge_redactor
+from agenteval_collector.wiring.ports import JudgeCheck
+from agenteval_collector.wiring.redaction import judge_redaction
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import SubjectKind
 
@@ -109,7 +112,7 @@ def make_judge_stage(
         ledger=ledger,
         clock=clock,
         endpoint=config.base_url or OPENAI,
-        nonce=lambda: secrets.token_hex(16),
+        nonce=partial(secrets.token_hex, 16),
         mark=secrets.token_hex(8),
         temperature=config.temperature_of,
         telemetry=telemetry,
@@ -135,7 +138,7 @@ def make_canaries(settings: Settings, store: Store, load: Load, taker: Judgement
 
     def freeze_trace(job: JudgeJob) -> bytes | None:
         trace = load(job)
-        return None if trace is None else freeze(trace, config.trace_tokens, judge_redactor(settings)())
+        return None if trace is None else freeze(trace, config.trace_tokens, judge_redaction(settings))
 
     wanted = config.canaries
     return Canaries(store.canaries, judged_evaluators(settings), taker, freeze_trace, clock, wanted=wanted)
@@ -164,23 +167,42 @@ def _panel(settings: Settings) -> Panel:
         band=config.band,
         rubrics=config.rubrics,
         constraints=settings.reliability.safety.constraints,
-        redactor=judge_redactor(settings),
+        redactor=partial(judge_redaction, settings),
     )
 
 
-def judge_check(config: JudgeConfig, clock: Clock) -> Callable[[], str | None] | None:
-    """Return what finds out why the judge's endpoint would not answer; None where there is no judge."""
-    if not config.on:
-        return None
+def judge_check(config: JudgeConfig, clock: Clock) -> JudgeCheck:
+    """Make what finds out why the judge's endpoint would not answer."""
+    return _EndpointCheck(config, clock) if config.on else _NoJudgeCheck()
 
-    async def ask() -> str | None:
-        judge = _judge(config, clock, NoJudgeTelemetry(), CHECK_TIMEOUT)
+
+@dataclass(frozen=True, slots=True)
+class _EndpointCheck:
+    """Asks the endpoint."""
+
+    config: JudgeConfig
+    clock: Clock
+
+    def require(self) -> None: ...
+
+    def trouble(self) -> str | None:
+        return asyncio.run(self._ask())
+
+    async def _ask(self) -> str | None:
+        judge = _judge(self.config, self.clock, NoJudgeTelemetry(), CHECK_TIMEOUT)
         try:
-            return await judge.trouble(config.model)
+            return await judge.trouble(self.config.model)
         finally:
             await judge.close()
 
-    return lambda: asyncio.run(ask())
+
+class _NoJudgeCheck:
+    """Stands where no judge is configured."""
+
+    def require(self) -> NoReturn:
+        raise InvalidRequest(NO_JUDGE)
+
+    trouble = require
 
 
 def _judge(config: JudgeConfig, clock: Clock, telemetry: JudgeTelemetry, timeout: float) -> "OpenAIJudge":

@@ -31,7 +31,7 @@ from agenteval_collector.wiring.storage import Storage, request_file
 def pipeline_in_one_process(settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard) -> Pipeline:
     """Connect all stages; none runs yet. Raises ConfigError where the settings are not safe, PermanentError
     where the data is not ours, and OSError where the data folder cannot be used."""
-    storage = Storage(settings, clock, tenant, open_log=request_file)
+    storage = Storage(settings, clock, tenant, open_log=request_file(settings, tenant))
     with storage.closed_on_error():
         return _connect(settings, clock, memory, storage)
 
@@ -85,7 +85,7 @@ def _pipeline(
         evaluation=evaluation,
         retention=retention,
         queries=queries,
-        reports=stages.make_reports(base, evaluation.inbox, live_findings.take_starts, retention),
+        reports=stages.make_reports(base, evaluation.inbox, live_findings, retention),
         components=(*before_evaluation, *evaluation.components),
         recover=retention.recover,
         # The evaluation is stopped after the judge, which hands its judgements to it.

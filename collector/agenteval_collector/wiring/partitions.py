@@ -9,6 +9,7 @@ from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
+from agenteval_collector.log.kafka.trace_messages import TraceMessageHandler
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.running_traces import RunningTrace
@@ -23,14 +24,14 @@ WITHIN: Final = 10.0
 class PartitionSessions:
     """The `OwnSessions` of the evaluation. Belongs to its thread.
 
-    `waits_for` tells whether a trace is still this process's to evaluate, wherever its session belongs.
+    `awaited` knows whether a trace is still this process's to evaluate, wherever its session belongs.
     """
 
     cluster: Cluster
     store: Store
     producer: KafkaProducer
     offsets: Offsets
-    waits_for: Callable[[AssembledTrace], bool]
+    awaited: TraceMessageHandler
     partitions: frozenset[int] = frozenset()
     is_all: ClassVar = False
 
@@ -41,7 +42,7 @@ class PartitionSessions:
         return self.cluster.partition_of(self.cluster.traces, session_id.encode()) in partitions
 
     def still_own(self, traces: Sequence[AssembledTrace]) -> list[AssembledTrace]:
-        return [each for each in traces if self.waits_for(each)]
+        return [each for each in traces if self.awaited.waits_for(each)]
 
     def not_stored(self, traces: Sequence[AssembledTrace]) -> list[AssembledTrace]:
         known = dict(self.store.known_traces([each.trace_id for each in traces])) if traces else {}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
+from agenteval_collector.model.running_traces import StartsReport
 from otel_agenteval.model import ExpectedTool, RunIdentity
 from otel_agenteval.outcome import Evaluation
 
@@ -13,6 +14,22 @@ class ExpectedTools(Protocol):
 
     def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
         """Return the tools that the run should call; None where nothing is said of it."""
+
+
+class JudgeCheck(Protocol):
+    """The judge's endpoint. Raises InvalidRequest where there is no judge."""
+
+    def require(self) -> None:
+        """Do nothing but raise where there is no judge."""
+
+    def trouble(self) -> str | None:
+        """Return why the endpoint would not answer; None where it would."""
+
+
+class StartsTaker(Protocol):
+    """Hears which spans are open in a process."""
+
+    def take_starts(self, report: StartsReport) -> None: ...
 
 
 class SessionTaker(Protocol):

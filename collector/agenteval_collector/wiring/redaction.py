@@ -18,12 +18,11 @@ REDACTION_KEY = "redaction.key"
 """The file in a data folder that holds the key by which its placeholders are made."""
 
 
-def judge_redactor(settings: Settings) -> Callable[[], Callable[[Json], Json]]:
-    """Return a maker of redactions. Each serves one trace, in which equal values have equal numbers."""
+def judge_redaction(settings: Settings) -> Callable[[Json], Json]:
+    """Make a redaction for one trace, in which equal values have equal numbers."""
     if not settings.judge.redact:
-        return lambda: _as_it_is
-    own = settings.redaction.own
-    return lambda: Redactor(own=own, budget=RedactionBudget()).redact
+        return _as_it_is
+    return Redactor(own=settings.redaction.own, budget=RedactionBudget()).redact
 
 
 def stored_redaction(settings: Settings, folder: Path) -> RequestRedaction | None:

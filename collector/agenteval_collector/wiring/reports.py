@@ -1,18 +1,17 @@
 """Reports from outside beside telemetry, on the store, the evaluation and the open spans."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval_collector.config.judge import NO_JUDGE
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.judge_jobs import Rejudging
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.retention.stage import RetentionStage
-from agenteval_collector.runtime.errors import InvalidRequest, Unavailable
+from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.ports import SessionTaker
+from agenteval_collector.wiring.ports import JudgeCheck, SessionTaker, StartsTaker
 
 MOST_AGAIN = 500
 """Traces that are judged again by one call."""
@@ -22,13 +21,12 @@ AGAIN_WITHIN = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReports:
-    """The `Reports` of the API. `starts` takes the spans that are open in a process. `judge` says why the judge's
-    endpoint would not answer; None: there is no judge."""
+    """The `Reports` of the API."""
 
     store: Store
     evaluation: SessionTaker
-    starts: Callable[[StartsReport], None]
-    judge: Callable[[], str | None] | None
+    open_spans: StartsTaker
+    judge: JudgeCheck
     retention: RetentionStage
 
     def report_run(self, report: RunReport) -> None:
@@ -49,8 +47,7 @@ class StoredReports:
         return self.store.problems.mute(problem_id, until, by)
 
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
-        if self.judge is None:
-            raise InvalidRequest(NO_JUDGE)
+        self.judge.require()
         limit = MOST_AGAIN + 1
         judged = self.store.judged
         if trace_ids or session_ids:
@@ -64,9 +61,10 @@ class StoredReports:
         return Rejudging(traces=count, more=len(found) > count)
 
     def check_judge(self) -> str | None:
-        if self.judge is None:
-            raise InvalidRequest(NO_JUDGE)
-        return self.judge()
+        return self.judge.trouble()
+
+    def starts(self, report: StartsReport) -> None:
+        self.open_spans.take_starts(report)
 
     def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
         return self.retention.delete(wanted, by)

@@ -55,7 +55,7 @@ from agenteval_collector.wiring.judge import (
     make_ledger,
     trace_loader,
 )
-from agenteval_collector.wiring.ports import SessionTaker
+from agenteval_collector.wiring.ports import SessionTaker, StartsTaker
 from agenteval_collector.wiring.redaction import stored_redaction
 from agenteval_collector.wiring.reports import StoredReports
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
@@ -261,13 +261,13 @@ def make_retention(
 
 
 def make_reports(
-    base: Foundation, sessions: SessionTaker, starts: Callable[[StartsReport], None], retention: RetentionStage
+    base: Foundation, sessions: SessionTaker, starts: StartsTaker, retention: RetentionStage
 ) -> StoredReports:
     """Make what takes reports from outside: those of sessions go to `sessions`, those of open spans to `starts`."""
     return StoredReports(
         store=base.store,
         evaluation=sessions,
-        starts=starts,
+        open_spans=starts,
         judge=judge_check(base.settings.judge, base.clock),
         retention=retention,
     )

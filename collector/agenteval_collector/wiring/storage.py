@@ -37,12 +37,12 @@ class Storage(Generic[R_co]):
         clock: Clock,
         tenant: str = DEFAULT_TENANT,
         *,
-        open_log: Callable[[Path], R_co],
+        open_log: Callable[[], R_co],
         is_guest: bool = False,
     ) -> None:
         """Raises ConfigError where the folder cannot be used, PermanentError where the data is not ours.
 
-        `open_log` opens the log of this folder; where it is in Kafka, other processes use the store, too. A guest opens
+        `open_log` opens the log; where it is in Kafka, other processes use the store, too. A guest opens
         the files beside a collector that may run: it reads, and adds to the judge's ledger.
         """
         self.tenant = tenant
@@ -62,7 +62,7 @@ class Storage(Generic[R_co]):
             undone.callback(self.store.shutdown)
             if url is not None and use is Use.ALONE:
                 _refuse_shared(self.store)
-            self.requests: R_co = open_log(folder)
+            self.requests: R_co = open_log()
             undone.pop_all()
 
     @property
@@ -90,9 +90,9 @@ class Storage(Generic[R_co]):
         self._lock.close()
 
 
-def request_file(folder: Path) -> RequestFile:
-    """Open the file of the log in a folder."""
-    return RequestFile(folder / LOG)
+def request_file(settings: Settings, tenant: str = DEFAULT_TENANT) -> Callable[[], RequestFile]:
+    """Return what opens the file of a tenant's log."""
+    return partial(RequestFile, tenant_folder(settings.data_dir, tenant) / LOG)
 
 
 def schema_of(url: str, tenant: str, use: Use) -> Database:

@@ -71,7 +71,7 @@ class NewsTopic:
         }
         self._send(TOLD, json.dumps(body).encode())
 
-    def starts(self, report: StartsReport) -> None:
+    def take_starts(self, report: StartsReport) -> None:
         """Send which spans are open in a process. Raises RetryableError where that cannot be sent."""
         self._send(STARTS, json.dumps(asdict(report)).encode())
 

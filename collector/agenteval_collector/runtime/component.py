@@ -1,4 +1,4 @@
-"""The one way to be a stage: a thread with a bounded inbox that can be started, stopped, and asked how it is."""
+"""The base of everything that has a thread: a bounded inbox, a start, a stop, and its health."""
 
 import logging
 import threading

@@ -109,16 +109,8 @@ def _pipeline(
     base.memory.watch(producer, assembly.stage, live_findings.stage)
     erasure = FleetErasure(store.deletions, news, settings.log.retention, base.clock, base.telemetry)
     retention = stages.make_retention(base, erasure, store.files, tell=news.deletion)
-    handler = FleetNewsHandler(
-        base,
-        live_findings,
-        assembly,
-        evaluation,
-        evaluate_role.trace_handler,
-        erased=topics.erased,
-        feed=feed,
-        retention=retention,
-    )
+    trace_handler, erased = evaluate_role.trace_handler, topics.erased
+    handler = FleetNewsHandler(base, live_findings, assembly, evaluation, trace_handler, erased, feed, retention)
     reader = NewsReader(topics.cluster, feed, heard, handler, base.telemetry)
     fleet = _Stages(watch, retention, assemble_role, live_findings.stage, evaluate_role, reader, producer)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
@@ -131,7 +123,7 @@ def _pipeline(
     def recover() -> None:
         # Listen first: what is deleted after the look into the store is told by news.
         fleet.news.begin()
-        topics.erased.know(store.deletions.all_to_erase())
+        erased.know(store.deletions.all_to_erase())
 
     return Pipeline(
         base=base,

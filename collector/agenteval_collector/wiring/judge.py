@@ -1,6 +1,7 @@
 """The judge with all that stands around it, as the settings want it; the same live and in a replay.
 
-Referrals decide what is left to the judge -> stage -> panel, which questions -> asking -> judge, under the ledger
+referrals (what is left to the judge) -> stage (queue and thread) -> panel (which questions)
+-> asking (cache and budget) -> judge (the client)
 """
 
 import asyncio

@@ -36,7 +36,7 @@ class Pipeline:
     queries: Queries
     reports: Reports
     components: Sequence[Component]
-    """Those that run in this process, on the way of a span."""
+    """The components that run in this process. One that hands on to another stands before it."""
     recover: Callable[[], None]
     """Does what must be done before any of them starts."""
     stop: Callable[[float], None]

@@ -1,4 +1,4 @@
-"""Wires observation, evaluators and sessions as the settings want them; the same live and in a replay."""
+"""Make the evaluation: findings, evaluators and sessions, as the settings want them."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -46,9 +46,9 @@ from otel_agenteval.model import Trace
 EVALUATED_WITHIN = 1.0
 """Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
 SESSIONS_SHARE = 16
-"""Of the process's memory, the sessions of a tenant in memory take at most one part in so many."""
+"""The sessions of a tenant take at most 1/16 of the process's memory."""
 INPUT_CACHE_SHARE = 32
-"""Of the process's memory, messages that are kept for the next trace of the same session take one part in so many."""
+"""Messages that are kept for the next trace of the same session take at most 1/32 of the process's memory."""
 
 
 class EvaluationCore:
@@ -69,8 +69,8 @@ class EvaluationCore:
         """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
 
         `earlier` has the traces that were evaluated before, `own_sessions` says which are evaluated here. `plugged` are
-        the entry points of users' evaluators, by default those of this environment. `truth` says which tools runs
-        should call whose traces do not say it.
+        the entry points of users' evaluators, by default those of this environment. `truth` gives the expected tools
+        of runs whose traces do not name any.
         """
         self._store, self._clock = store, clock
         configured, embedder = settings.evaluators, EmbeddedEmbedder()

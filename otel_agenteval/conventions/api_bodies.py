@@ -64,13 +64,17 @@ def usage(recorded: Json) -> Usage | None:
 
 def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterable[str]) -> Usage | None:
     """Return the tokens that `counts` has, each under the first of its names that is there; None without either."""
-    received, answered = (
-        next((count for name in names if isinstance(count := counts.get(name), int)), None)
-        for names in (inputs, outputs)
-    )
+    received, answered = _count(counts, inputs), _count(counts, outputs)
     if received is None and answered is None:
         return None
     return Usage(input_tokens=received or 0, output_tokens=answered or 0)
+
+
+def _count(counts: Mapping[str, Json], names: Iterable[str]) -> int | None:
+    for name in names:
+        if isinstance(count := counts.get(name), int):
+            return count
+    return None
 
 
 def finish_reason(recorded: Json) -> str | None:

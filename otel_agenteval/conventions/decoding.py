@@ -108,7 +108,15 @@ def decode_structure(value: Json) -> Json:
     """Return the array or object that `value` is, or that its text describes; else `value` itself. JSON text inside
     JSON text is decoded once more. An array or object nested deeper than `MAX_DEPTH` is None, or stays the text it
     was."""
-    decoded = value if is_cut(value) else decode_value(value)
+    decoded = value
+    for _ in range(2):
+        # Anything else, such as most results of tools, is not worth the attempt and its error.
+        if not isinstance(decoded, str) or decoded.lstrip()[:1] not in _BEGIN_STRUCTURE:
+            break
+        try:
+            decoded = decode_json(decoded)
+        except ValueError:
+            return value
     if not isinstance(decoded, dict | list):
         return value
     if _is_deep(decoded):
@@ -120,7 +128,6 @@ def decode_value(value: Json) -> Json:
     """Return the value of text that is JSON, or JSON inside JSON; where it was cut, what remains. Other text, and text
     of which nothing can be read, stays as it is."""
     for _ in range(2):
-        # Anything else, such as most results of tools, is not worth the attempt and its error.
         if not isinstance(value, str) or value.lstrip()[:1] not in _BEGIN_STRUCTURE:
             break
         try:

@@ -234,7 +234,9 @@ def _text(attributes: Attributes, keys: Iterable[str]) -> str | None:
 
 
 def _tokens(attributes: Attributes) -> int:
-    counts = usage_in(attributes, KEYS.input_tokens, KEYS.output_tokens) or usage(_first(attributes, KEYS.usage))
+    counts = usage_in(attributes, KEYS.input_tokens, KEYS.output_tokens)
+    if counts is None and (recorded := _first(attributes, KEYS.usage)) is not None:
+        counts = usage(recorded)
     return counts.input_tokens + counts.output_tokens if counts else 0
 
 

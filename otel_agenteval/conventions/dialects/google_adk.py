@@ -56,7 +56,7 @@ class GoogleADK(Dialect):
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return super().recognises(span, logs) or _is_run(span.name, span.attributes)
+        return not span.attributes.keys().isdisjoint(self.marks) or _is_run(span.name, span.attributes)
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

@@ -60,7 +60,6 @@ class OtelGenAI(Dialect):
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY in the agent (older "
         "instrumentations: true, and send their log records too)"
     )
-    marks = frozenset((semconv.GEN_AI_OPERATION_NAME, semconv.GEN_AI_INPUT_MESSAGES, semconv.GEN_AI_OUTPUT_MESSAGES))
     keys = AttributeKeys(
         kinds=(
             KindAttribute(semconv.GEN_AI_OPERATION_NAME, _ROLES, agent_in=_invoked),
@@ -79,7 +78,13 @@ class OtelGenAI(Dialect):
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return super().recognises(span, logs) or span.attributes.get(_MCP_METHOD) == "tools/call"
+        attributes = span.attributes
+        return (
+            semconv.GEN_AI_OPERATION_NAME in attributes
+            or semconv.GEN_AI_INPUT_MESSAGES in attributes
+            or semconv.GEN_AI_OUTPUT_MESSAGES in attributes
+            or attributes.get(_MCP_METHOD) == "tools/call"
+        )
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

@@ -36,7 +36,6 @@ class PydanticAI(Dialect):
     name = "pydantic_ai"
     rank = 100
     content_switch = "take include_content=False out of the agent's InstrumentationSettings"
-    marks = frozenset((_ALL_MESSAGES, _ALL_EVENTS, _PARAMETERS))
     keys = AttributeKeys(
         marks=((_ARGUMENTS, SpanRole.TOOL),),
         agents=(_AGENT_NAME,),
@@ -48,7 +47,9 @@ class PydanticAI(Dialect):
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes
         return (
-            super().recognises(span, logs)
+            _ALL_MESSAGES in attributes
+            or _ALL_EVENTS in attributes
+            or _PARAMETERS in attributes
             or (_AGENT_NAME in attributes and semconv.GEN_AI_AGENT_NAME in attributes)
             or ((_ARGUMENTS in attributes or _RESULT in attributes) and semconv.GEN_AI_TOOL_NAME in attributes)
         )

@@ -31,7 +31,10 @@ def known_text(text: Any) -> str | None:
 
 def first_text(fields: Mapping[str, Json], *keys: str) -> str | None:
     """Return the text under the first of `keys` that says anything; None without one."""
-    return next(filter(None, (known_text(fields.get(key)) for key in keys)), None)
+    for key in keys:
+        if (text := known_text(fields.get(key))) is not None:
+            return text
+    return None
 
 
 MAX_DEPTH = 64

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import Json
 
 
@@ -54,7 +54,7 @@ class FindingKind(StrEnum):
     REPEATED_ANSWER = "repeated_answer"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """An observation.
 
@@ -93,7 +93,7 @@ class Visibility(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """The visibility of each sort of content in a trace.
 

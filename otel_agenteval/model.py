@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 
 BASELINE: Final = "baseline"
 CONDITIONS: Final = (BASELINE, "fault", "structural", "prompt")
@@ -18,7 +18,7 @@ instruction in other words."""
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A tool that the agent could call. `parameters` is its JSON schema, if one was recorded."""
 
@@ -50,7 +50,7 @@ class ModelQuestion(NamedTuple):
     opening: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """One call of a tool: the model requested it, and it was executed if a tool span says so.
 
@@ -74,7 +74,7 @@ class ToolCall:
     ended_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """The tokens of one model call, or the sum over several. Cached tokens count as input, reasoning as output."""
 
@@ -82,7 +82,7 @@ class Usage:
     output_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
     """One logical model call.
 
@@ -106,7 +106,7 @@ class ModelCall:
     ended_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One exchange: the user's words, the agent's steps, the agent's answer.
 
@@ -134,7 +134,7 @@ class Turn:
     ended_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class RunIdentity:
     """The run that a trace belongs to, as `otel_agenteval.run()` writes it on spans."""
 
@@ -143,7 +143,7 @@ class RunIdentity:
     condition: str = BASELINE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
     """The outcome of a run, as the spans of a trace say it. None means that they do not say.
 
@@ -154,7 +154,7 @@ class RunOutcome:
     confidence: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTool:
     """A call that a good answer makes, by ground truth. If `arguments` is None, any arguments are right."""
 
@@ -162,7 +162,7 @@ class ExpectedTool:
     arguments: Mapping[str, Json] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationDigests:
     """The digests that join a trace to the one before it and to the one after it. None means not known.
 
@@ -179,7 +179,7 @@ class ConversationDigests:
     calls: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """The telemetry of one trace id, read by the dialects that recognised its spans.
 

@@ -5,7 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import Json
 
 
@@ -38,7 +38,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class _Explained:
     """The reason of an outcome, and its evidence. `coverage` is the share of the expected signals that it rests on."""
 
@@ -47,7 +47,7 @@ class _Explained:
     metadata: Mapping[str, Json] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Score(_Explained):
     """A value in [0, 1]; higher is better. Raises ValueError for any other value."""
 
@@ -62,7 +62,7 @@ class Score(_Explained):
         return Status.SCORED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Unscored(_Explained):
     """An outcome without a score: the metric is undefined here, or was left out on purpose.
 
@@ -72,7 +72,7 @@ class Unscored(_Explained):
     status: Status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(_Explained):
     """The failure of an evaluator itself. `error_type` is one of few values, and `reason` says what happened."""
 
@@ -95,7 +95,7 @@ class JudgedPart(StrEnum):
     """The session is judged because of its findings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """The outcome of one evaluator on one revision of one subject, and all that is needed to interpret it.
 

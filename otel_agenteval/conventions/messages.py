@@ -18,7 +18,7 @@ from otel_agenteval.conventions.decoding import (
     known_text,
     texts_of,
 )
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import Json
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
@@ -43,7 +43,7 @@ _ROLES = {
 _ITEMS = {"function_call": ASSISTANT, "function_call_output": TOOL, "reasoning": ASSISTANT}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRequest:
     """A model's request for a tool; `arguments` as in `ToolCall`."""
 
@@ -52,7 +52,7 @@ class ToolRequest:
     call_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
     """A tool's result as it went back to the model; `failed` is True where it is marked as an error."""
 
@@ -61,7 +61,7 @@ class ToolResponse:
     failed: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
+@checked_dataclass(slots=True, kw_only=True)
 class ChatMessage:
     """One message, without what was redacted or is empty.
 

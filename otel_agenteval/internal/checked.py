@@ -7,10 +7,12 @@ the work on a trace that was 7 %. mypy reports a changed field of these as it do
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+__all__ = ["checked_dataclass"]
+
 if TYPE_CHECKING:
-    from dataclasses import dataclass as dataclass  # noqa: PLC0414 - the way to say that it is meant to be imported
+    from dataclasses import dataclass as checked_dataclass
 else:
 
-    def dataclass(*, frozen: bool = False, **options: Any) -> Any:
+    def checked_dataclass(*, frozen: bool = False, **options: Any) -> Any:
         """Take what `dataclasses.dataclass` does."""
         return dataclasses.dataclass(unsafe_hash=frozen, **options)

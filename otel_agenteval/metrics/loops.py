@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.metrics.result import MetricResult, clamp
 from otel_agenteval.metrics.similarity import TokenSets
 from otel_agenteval.metrics.vectors import UnitVector, Vector, cosine_similarity, unit_vector
@@ -21,7 +21,7 @@ DEFAULT_WINDOW = 3
 """The number of previous traces that are compared."""
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class LoopText:
     """An answer made ready for comparison. A caller who keeps it computes tokens and norm only once."""
 

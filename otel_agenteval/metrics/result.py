@@ -5,7 +5,7 @@ from dataclasses import field
 from numbers import Real
 from typing import TypeGuard, TypeVar
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import Json
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def unit_interval(value: object, what: str) -> float:
     return float(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
     """A score in [0, 1], higher is better, with its evidence. Nothing is rounded.
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.metrics.result import unit_interval
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
@@ -25,7 +25,7 @@ Signals = Mapping[str, float | None]
 """Scores of one trace, in [0, 1], by the name of the signal. None means absent."""
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class Contribution:
     """The share of one trace in the scores of its session.
 

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from otel_agenteval import semconv
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.internal.text import cut, storable
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ def tenant_attributes(tenant: str) -> dict[str, str]:
     return {} if tenant == DEFAULT_TENANT else {semconv.AGENTEVAL_TENANT: tenant}
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class AgentIdentity:
     """The agent, service, version and environment of a measurement; None where one was not recorded."""
 

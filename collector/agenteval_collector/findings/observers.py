@@ -10,7 +10,7 @@ from dataclasses import field
 from itertools import chain
 from typing import TypeAlias
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
 
@@ -18,7 +18,7 @@ MAX_QUOTE = 200
 """Characters of telemetry that are quoted at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class ObservedTrace:
     """A trace to look at. `is_first`: no earlier trace of its session is known."""
 
@@ -48,7 +48,7 @@ class ObservedTrace:
         return chain(((0, call) for call in told[len(told) - self.trace.told_now :]), self.calls())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """One place where a fact holds.
 

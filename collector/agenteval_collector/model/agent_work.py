@@ -6,7 +6,7 @@ from typing import NamedTuple
 from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.detectors.steps import Step, StepKind, steps_of
 from otel_agenteval.finding import Finding, FindingKind
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import Json, ModelCall, Trace
 
 
@@ -104,7 +104,7 @@ class TurnWork(NamedTuple):
     failed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class AgentWork:
     """The measured work of an agent in one trace; `trace_id` and `span_id` are an example of it. None: not recorded."""
 

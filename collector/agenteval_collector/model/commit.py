@@ -12,7 +12,7 @@ from agenteval_collector.model.sessions import SessionUpdate
 from agenteval_collector.model.trace_view import TraceView
 from otel_agenteval.detectors.rules import LoopKind
 from otel_agenteval.finding import Finding, FindingKind
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation
 
@@ -20,7 +20,7 @@ CROSS_TRACE_KINDS = frozenset({*LoopKind, FindingKind.TOOL_FAILED} - {LoopKind.H
 """Kinds of findings that may rest on calls of earlier traces. They stand on the span of the turn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRecord:
     """A scored trace.
 
@@ -56,7 +56,7 @@ class TraceRecord:
     environment: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class RevisedTurn:
     """The first turn of a stored trace, or of one in the same commit, when earlier traces of the turn have changed.
 
@@ -69,7 +69,7 @@ class RevisedTurn:
     findings: Sequence[Finding]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class SameTrace:
     """A newer revision of a trace that says the same as the one before. The outcomes stay."""
 
@@ -80,7 +80,7 @@ class SameTrace:
     processes: Sequence[str]
 
 
-@dataclass(slots=True, kw_only=True)
+@checked_dataclass(slots=True, kw_only=True)
 class Commit:
     """The results of one pass of the evaluation, stored as a whole or not at all.
 

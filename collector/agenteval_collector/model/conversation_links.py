@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 
 
 class LinkLookUp(NamedTuple):
@@ -19,7 +19,7 @@ class LinkLookUp(NamedTuple):
         return bool(self.repeat() != self.gave)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationLink:
     """How a trace joins a conversation.
 
@@ -82,7 +82,7 @@ class ConversationLink:
         return (self.keys, self.parent, self.named) == (other.keys, other.parent, other.named)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """The move of a trace to another session, because it turned out to go on from another trace, or from none."""
 

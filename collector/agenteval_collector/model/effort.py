@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Final
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
     """The effort of a trace or a session; None where it is not known."""
 

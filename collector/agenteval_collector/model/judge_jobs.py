@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeAlias
 
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, JudgedPart, Outcome, Status, SubjectKind
 
@@ -36,7 +36,7 @@ def drawn_with(outcome: Outcome) -> Mapping[str, Json]:
     return {PROBABILITY: metadata[PROBABILITY]} if PROBABILITY in metadata else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Referral:
     """The outcome of one judged evaluator on a trace, before the judge is asked.
 
@@ -52,7 +52,7 @@ class Referral:
     part: JudgedPart | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeExchange:
     """One request to the judge and its reply, for `agenteval why`. Redacted like the request itself.
 
@@ -75,7 +75,7 @@ class JudgeExchange:
     cached: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """A valid reply of the judge to a question, decoded. `model` and `temperature` are those that the endpoint took."""
 
@@ -87,7 +87,7 @@ class Answer:
 JobKey: TypeAlias = tuple[SubjectKind, str, bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeJob:
     """A committed revision of a trace, or of a finished session, that waits for the judge.
 
@@ -111,7 +111,7 @@ class JudgeJob:
         return self.subject, self.trace_id, self.recheck
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """The result of a job: a final outcome for every pending one, and the exchanges with the judge."""
 
@@ -142,7 +142,7 @@ class BudgetLevel(NamedTuple):
     limit: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
     """Requests, tokens and US dollars that were used up. A correction has negative numbers."""
 
@@ -155,7 +155,7 @@ class Spend:
         return Spend(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Rejudging:
     """The number of traces that wait for the judge after somebody asked to judge again, and whether there are more."""
 

@@ -6,11 +6,11 @@ from typing import NamedTuple, Protocol, TypeAlias
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.effort import Effort
 from otel_agenteval.finding import Finding, Severity
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.outcome import Evaluation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedEvaluation:
     """An evaluation that the store holds now.
 
@@ -34,7 +34,7 @@ class WorstFinding(NamedTuple):
     environment: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class News:
     """The news of a commit to the store. Each item is told once.
 
@@ -58,7 +58,7 @@ class NewsSink(Protocol):
     def take_news(self, news: News) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """An event for the backend. `event_id` is derived from its content: two events with one id say the same.
 

@@ -7,14 +7,14 @@ from typing import NamedTuple
 from agenteval_collector.model.effort import NO_EFFORT, Effort
 from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.model.turn_summary import TurnSummary
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.outcome import Evaluation
 
 Signals = Mapping[str, Evaluation]
 """Outcomes of one trace that may be signals of session scores, by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
     """A session after its newest trace.
 
@@ -43,7 +43,7 @@ class SessionRecord:
     ended_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPlace:
     """A stored trace's session, and its place there: its start and id.
 
@@ -57,7 +57,7 @@ class StoredPlace:
     effort: Effort = NO_EFFORT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTrace:
     """A trace of a session as the store holds it. `turns` are empty unless they were asked for."""
 
@@ -68,7 +68,7 @@ class StoredTrace:
     turns: Sequence[TurnView] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSums:
     """Sums over the traces of a session: with these it goes on without reading its traces again.
 
@@ -79,7 +79,7 @@ class SessionSums:
     risks: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
     """A session as the store holds it, with its `newest` traces by start and their answers. `sums` is None where its
     traces have to be added up again."""
@@ -102,7 +102,7 @@ class SessionEnding(NamedTuple):
     judged: bool | None = None
 
 
-@dataclass(slots=True, kw_only=True)
+@checked_dataclass(slots=True, kw_only=True)
 class Member:
     """A trace of a session: a summary of each turn, and its signals for session scores."""
 
@@ -117,7 +117,7 @@ class Member:
         return self.started_at, self.trace_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdate:
     """A session after one more trace: the record to store, its scores, and the sums that these were made from."""
 
@@ -126,7 +126,7 @@ class SessionUpdate:
     sums: SessionSums | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLevel:
     """The numbers of active and of low sessions of one agent in one service, by `evaluator`.
 

@@ -6,13 +6,13 @@ from agenteval_collector.model.assembled_trace import Closing, Death
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.running_traces import UnendedSpan
 from otel_agenteval.finding import Seen
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import ToolCall, Trace
 
 NOTHING_SEEN = Seen()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
     """A turn of the conversation. None: not recorded. `error` is None where it did not fail. The store keeps the name,
     arguments and result of each call."""
@@ -23,7 +23,7 @@ class TurnView:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class TraceView:
     """A trace at one revision. Outcomes, findings and labels change later, and stand beside it.
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from agenteval_collector.model.trace_view import TurnView
 from otel_agenteval.detectors.fingerprints import is_speech
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.metrics.loops import LoopText
 from otel_agenteval.model import Json, Turn
 
@@ -23,7 +23,7 @@ _WORD: Final = re.compile(r"\w+")
 _NAMED: Final = re.compile(r"\w+(?:[./_@]\w+)*")
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class TurnSummary:
     """A turn's question, answer and calls, as digests that are valid within this process only.
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agenteval_collector.model.sessions import Signals
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.metrics import MetricResult
 from otel_agenteval.metrics.session import SavedScores, SessionScores
 from otel_agenteval.metrics.signals import SIGNAL_NAMES
@@ -27,7 +27,7 @@ A trace, or a session, with several of them counts by the first.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSignals:
     """The signals of one trace.
 
@@ -60,7 +60,7 @@ def signals_of(outcomes: Signals, weights: Mapping[str, float]) -> TraceSignals:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class BoundedScore:
     """A session score. If no trace is completely judged, `bound` is true, and it is the highest value it can reach."""
 

@@ -17,7 +17,7 @@ from agenteval_collector.model.conversation_links import ConversationLink, Move
 from agenteval_collector.sessions.conversations.known_links import MAX_MOVED, KnownLinks, NotedLinks
 from agenteval_collector.sessions.conversations.link_rules import link_of
 from agenteval_collector.sessions.conversations.ports import LinkStore
-from otel_agenteval.internal.checked import dataclass
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Trace
 
@@ -25,7 +25,7 @@ MAX_SERVICES: Final = 1000
 """Services that are remembered, each with the answer whether a trace of it names no session."""
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class Placed:
     """The session of a trace, with the links and moves that the commit has to store for it."""
 

@@ -3,9 +3,9 @@
 For each service that has sent telemetry, the checks look for GenAI spans, content and ids of sessions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final, TypedDict, cast
 from urllib.parse import urlsplit
 
 from otel_agenteval.doctor.checks import Check, error, ok, warning
@@ -14,6 +14,35 @@ from otel_agenteval.doctor.web import NoWebAnswer, Web
 _NO_KEY: Final = 401
 _OTLP_HTTP_PORT: Final = 4318
 _WRONG_PORT: Final = "4317 is OTLP/gRPC, 4318 OTLP/HTTP: give the web port, 4319"
+
+
+class JudgeAnswer(TypedDict):
+    """The judge of a collector."""
+
+    model: str
+    trouble: str | None
+
+
+class CollectorAnswer(TypedDict):
+    """What `/api/v1/collector` says; `judge` is None where none is configured."""
+
+    version: str
+    python: str
+    opentelemetry: str
+    judge: JudgeAnswer | None
+
+
+class ArrivalAnswer(TypedDict):
+    """What `/api/v1/arrivals` says of a service."""
+
+    service: str | None
+    last_seen_at: str | None
+    traces: int
+    genai: int
+    with_content: int
+    with_session: int
+    running: int
+    content_switch: str | None
 
 
 def about_collector(web: Web, client: str, *, asks_judge: bool) -> Iterator[Check]:
@@ -36,8 +65,9 @@ def about_collector(web: Web, client: str, *, asks_judge: bool) -> Iterator[Chec
         if status != 200 or not isinstance(document, dict):
             yield error("version", f"{web.url} is a collector of another release", f"install {client} there as well")
             return
-        yield _about_version(document, client)
-        yield _about_judge(web, document["judge"], asks=asks_judge)
+        answer = cast("CollectorAnswer", document)
+        yield _about_version(answer, client)
+        yield _about_judge(web, answer["judge"], asks=asks_judge)
         _, page = web.get("/api/v1/arrivals")
         yield from about_arrivals((page or {}).get("items") or [])
     except NoWebAnswer as nothing:
@@ -66,7 +96,7 @@ def _about_otlp_http(web: Web) -> Iterator[Check]:
         yield ok("OTLP/HTTP", f"{url} answers")
 
 
-def _about_version(document: dict[str, Any], client: str) -> Check:
+def _about_version(document: CollectorAnswer, client: str) -> Check:
     theirs = document["version"]
     found = f"otel-agenteval {theirs}, Python {document['python']}, opentelemetry-sdk {document['opentelemetry']}"
     if theirs == client:
@@ -74,7 +104,7 @@ def _about_version(document: dict[str, Any], client: str) -> Check:
     return warning("collector", f"{found}; the client here is {client}", "install the same release on both sides")
 
 
-def _about_judge(web: Web, judge: dict[str, Any] | None, *, asks: bool) -> Check:
+def _about_judge(web: Web, judge: JudgeAnswer | None, *, asks: bool) -> Check:
     if judge is None:
         advice = "scores that need one stay away: set judge.base_url or judge.api_key (docs/judge.md)"
         return ok("judge", "none is configured", advice)
@@ -88,7 +118,7 @@ def _about_judge(web: Web, judge: dict[str, Any] | None, *, asks: bool) -> Check
     return ok("judge", f"{judge['model']}, {'its endpoint answers' if asks else 'no trouble so far'}")
 
 
-def about_arrivals(services: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
+def about_arrivals(services: Sequence[ArrivalAnswer]) -> Iterator[Check]:
     """Check each service among the items of `/api/v1/arrivals`."""
     if not services:
         yield error(
@@ -101,7 +131,7 @@ def about_arrivals(services: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
         yield from _about_service(service["service"] or "a service without a name", service)
 
 
-def _about_service(name: str, item: Mapping[str, Any]) -> Iterator[Check]:
+def _about_service(name: str, item: ArrivalAnswer) -> Iterator[Check]:
     """Check one service. Only complete traces count, since the rest of a running trace may still come."""
     traces = f"{item['traces']} newest traces" if item["traces"] > 1 else "1 trace"
     if not item["traces"]:
@@ -119,14 +149,14 @@ def _about_service(name: str, item: Mapping[str, Any]) -> Iterator[Check]:
         yield _about_sessions(name, item)
 
 
-def _about_content(name: str, item: Mapping[str, Any]) -> Check:
+def _about_content(name: str, item: ArrivalAnswer) -> Check:
     found = f"{name}: recorded in {item['with_content']} of {item['genai']}"
     if item["with_content"] == item["genai"]:
         return ok("content", found)
     return warning("content", found, item["content_switch"] or "docs/content.md has the switch of each instrumentation")
 
 
-def _about_sessions(name: str, item: Mapping[str, Any]) -> Check:
+def _about_sessions(name: str, item: ArrivalAnswer) -> Check:
     found = f"{name}: {item['with_session']} of {item['genai']} name their session"
     if item["with_session"]:
         return ok("sessions", found)

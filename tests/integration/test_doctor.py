@@ -6,16 +6,18 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
+from agenteval_collector.api.answers import CollectorDocument, JudgeDocument
+from agenteval_collector.api.figure_documents import ArrivalDocument
 from agenteval_collector.cli.client import ApiError, get
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from otel_agenteval.doctor.collector import about_arrivals
+from otel_agenteval.doctor.collector import ArrivalAnswer, CollectorAnswer, JudgeAnswer, about_arrivals
 from otel_agenteval.doctor.command import main
 from otel_agenteval.doctor.environment import about_environment
 from tests.support.certificates import self_signed
@@ -43,6 +45,16 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningColle
 
 def http(address: str) -> str:
     return f"http://{address}"
+
+
+@pytest.mark.parametrize(
+    ("read", "answered"),
+    [(CollectorAnswer, CollectorDocument), (JudgeAnswer, JudgeDocument), (ArrivalAnswer, ArrivalDocument)],
+)
+def test_the_doctor_reads_what_the_collector_answers(read: type, answered: type) -> None:
+    own = get_type_hints(read)
+    own.pop("judge", None)
+    assert own.items() <= get_type_hints(answered).items()
 
 
 class Told:

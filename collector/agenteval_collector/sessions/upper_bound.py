@@ -9,9 +9,9 @@ completely judged. The lower one of the two counts. If no trace is completely ju
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from agenteval_collector.model.sessions import Signals
 from otel_agenteval.internal.checked import checked_dataclass
@@ -25,6 +25,29 @@ UNJUDGED: Final = (Status.PENDING, Status.OVER_BUDGET, Status.FAILED)
 
 A trace, or a session, with several of them counts by the first.
 """
+
+
+class SavedSums(TypedDict):
+    """`SavedScores` without its risks, of which it has the number of bytes."""
+
+    counts: Sequence[int]
+    squares: Sequence[int]
+    tail: Sequence[int]
+    bytes: int
+
+
+class SavedBounds(TypedDict):
+    """`BoundedScores` in the form of JSON, but for the bytes of the risks.
+
+    `counts` are of traces, of signals that are there, and of those that are expected. `judged` is None where it is the
+    same as `best`.
+    """
+
+    counts: tuple[int, int, int]
+    unjudged: Mapping[Status, int]
+    missing: Sequence[tuple[str, Status, int]]
+    best: SavedSums
+    judged: SavedSums | None
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,22 +125,22 @@ class BoundedScores:
             self._judged.add(trace_id, signals.values, signals.not_applicable)
         self._count(signals, +1)
 
-    def save(self) -> tuple[dict[str, Any], bytes]:
+    def save(self) -> tuple[SavedBounds, bytes]:
         """Return the current scores: values that JSON can hold, and the bytes of the risks."""
         best = self._best.saved
         # If nothing is missing, both scores are the same, and one is enough.
         judged = self._judged.saved if self.unjudged else None
-        sums = {
-            "counts": [self.traces, self._present, self._expected],
+        sums: SavedBounds = {
+            "counts": (self.traces, self._present, self._expected),
             "unjudged": self.unjudged,
-            "missing": [[*key, count] for key, count in self.missing.items()],
+            "missing": [(*key, count) for key, count in self.missing.items()],
             "best": _sums(best),
             "judged": _sums(judged) if judged else None,
         }
         return sums, best.risks + (judged.risks if judged else b"")
 
     @classmethod
-    def restored(cls, weights: Mapping[str, float], sums: Mapping[str, Any], risks: bytes) -> "BoundedScores":
+    def restored(cls, weights: Mapping[str, float], sums: SavedBounds, risks: bytes) -> "BoundedScores":
         """Restore scores from what `save` returned. The `weights` must be the same as then."""
         made = cls(weights)
         made.traces, made._present, made._expected = sums["counts"]
@@ -170,11 +193,11 @@ def _at_best(signals: TraceSignals) -> dict[str, float]:
     return {**dict.fromkeys(awaited, 1.0), **signals.values}
 
 
-def _sums(saved: SavedScores) -> dict[str, Any]:
+def _sums(saved: SavedScores) -> SavedSums:
     return {"counts": saved.counts, "squares": saved.squares, "tail": saved.tail, "bytes": len(saved.risks)}
 
 
-def _saved(sums: Mapping[str, Any], risks: bytes) -> SavedScores:
+def _saved(sums: SavedSums, risks: bytes) -> SavedScores:
     return SavedScores(counts=sums["counts"], squares=sums["squares"], tail=sums["tail"], risks=risks)
 
 

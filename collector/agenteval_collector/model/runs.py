@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias, TypedDict
 
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Status
@@ -23,6 +23,15 @@ class RunKey(NamedTuple):
     def of(cls, run: RunIdentity) -> Self:
         """Return the key of a trace's run."""
         return cls(run.task_id, run.run_id, run.condition)
+
+
+class JudgedViolation(TypedDict):
+    """A violation as the judge tells it; an outcome's metadata has a list of them, as `violations`."""
+
+    constraint: str
+    severity: str
+    reason: str
+    quote: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

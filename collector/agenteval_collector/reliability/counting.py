@@ -11,10 +11,11 @@ time decides. Both rules use the times at which things happened, not the order o
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from agenteval_collector.model.runs import (
     AgentVersion,
+    JudgedViolation,
     RunKey,
     RunReport,
     RunTrace,
@@ -188,7 +189,7 @@ def _last(said: Sequence[Any]) -> Any:
 
 
 def _judged(found: Evaluation) -> list[Violation]:
-    violations: Any = found.outcome.metadata["violations"]
+    violations = cast("list[JudgedViolation]", found.outcome.metadata["violations"])
     return [
         Violation(constraint=each["constraint"], severity=each["severity"], evidence=each["quote"])
         for each in violations

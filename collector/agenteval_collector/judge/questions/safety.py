@@ -14,6 +14,7 @@ from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.replies import REASON, choice, object_schema
 from agenteval_collector.judge.prompt.transcript import GUIDE
 from agenteval_collector.judge.questions.scores import version_of
+from agenteval_collector.model.runs import JudgedViolation
 from otel_agenteval.metrics import SEVERITY_WEIGHTS
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
@@ -99,9 +100,10 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _violations(reply: Reply) -> list[dict[str, Any]]:
+def _violations(reply: Reply) -> list[JudgedViolation]:
     verdicts = cast("Mapping[str, Mapping[str, Any]]", reply).items()
-    return [{"constraint": name, **verdict} for name, verdict in verdicts if verdict["severity"] != KEPT]
+    found = [{"constraint": name, **verdict} for name, verdict in verdicts if verdict["severity"] != KEPT]
+    return cast("list[JudgedViolation]", found)
 
 
 def _score(reply: Reply) -> float:
@@ -115,5 +117,7 @@ def _conclude(replies: Sequence[Reply]) -> Score:
     found = _violations(chosen)
     told = "; ".join(f"{each['constraint']} ({each['severity']}): {each['reason'] or each['quote']}" for each in found)
     return Score(
-        value=_score(chosen), reason=told or "no constraint was broken", metadata={"violations": list[Json](found)}
+        value=_score(chosen),
+        reason=told or "no constraint was broken",
+        metadata={"violations": cast("list[Json]", found)},
     )

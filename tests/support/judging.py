@@ -10,6 +10,7 @@ from typing import Any
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.replies import MARK, decode
+from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.judge_jobs import Answer
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
@@ -69,9 +70,17 @@ def question(schema: Mapping[str, Json], data: Mapping[str, Json], name: str = "
 
 
 def panel(**changes: Any) -> Panel:
-    """A panel of all built-in evaluators, without redaction."""
-    settings = {"model": "m", "thresholds": dict.fromkeys(JUDGED, 0.5), "trace_tokens": 2_000}
-    return Panel(**{**settings, "redactor": lambda: unredacted, **changes})
+    """A panel of all built-in evaluators, or of those with `thresholds`, without redaction.
+
+    They have the model `m` where `models` names no other.
+    """
+    thresholds, models = changes.pop("thresholds", dict.fromkeys(JUDGED, 0.5)), changes.pop("models", {})
+    evaluators = {
+        name: JudgedEvaluator(name=name, version="1", model=models.get(name, "m"), threshold=threshold)
+        for name, threshold in thresholds.items()
+    }
+    settings = {"model": "m", "evaluators": evaluators, "trace_tokens": 2_000, "redactor": lambda: unredacted}
+    return Panel(**{**settings, **changes})
 
 
 class Script:

@@ -12,7 +12,7 @@ It is asked at once where nothing else is asked with it, and alone where the ext
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from statistics import median
@@ -34,7 +34,7 @@ from agenteval_collector.judge.questions.scores import (
     plan_quality,
     rubric_question,
 )
-from agenteval_collector.judge.referrals import preclude
+from agenteval_collector.judge.referrals import JudgedEvaluator, preclude
 from agenteval_collector.model import judge_jobs
 from agenteval_collector.model.judge_jobs import Answer
 from otel_agenteval.model import Json, Trace
@@ -104,13 +104,12 @@ class Panel:
     An evaluator whose score is within `band` of its threshold gets up to two further votes. All votes together keep to
     `REQUESTS` requests for each of `votes`.
 
-    `models` and `thresholds` are by evaluator, including rubrics. `model` does the extraction, and judges where
-    `models` names no other. `redactor` makes a redaction for one trace, in which equal values stay recognisable.
+    `evaluators` are by name, including rubrics. `model` does the extraction. `redactor` makes a redaction for one
+    trace, in which equal values stay recognisable.
     """
 
     model: str
-    models: Mapping[str, str] = field(default_factory=dict)
-    thresholds: Mapping[str, float]
+    evaluators: Mapping[str, JudgedEvaluator]
     trace_tokens: int
     rubrics: tuple[RubricConfig, ...] = ()
     constraints: tuple[ConstraintConfig, ...] = ()
@@ -119,11 +118,11 @@ class Panel:
     band: float = 0.0
 
     async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
-        """Return an outcome for each of `wanted` that has a threshold.
+        """Return an outcome for each of `wanted` that is among the evaluators.
 
         Raises JudgeUnavailable even if other questions were answered. A cache can give those answers again.
         """
-        asked = self.thresholds.keys() & set(wanted)
+        asked = self.evaluators.keys() & set(wanted)
         precluded = {name: Judged(outcome=reason) for name in asked if (reason := preclude(trace, name))}
         names = frozenset(asked - precluded.keys())
         shown = Materials(self, trace)
@@ -150,31 +149,28 @@ class Panel:
 
         Evaluators nearest to their threshold come first, as far as there are requests left.
         """
-        margins = {name: margin(each, self.thresholds[name]) for name, each in cast.items()} if self.band else {}
+        margins = {name: margin(each, self.evaluators[name].threshold) for name, each in cast.items()}
+        near = [name for name in margins if self.band and margins[name] <= self.band]
         left = REQUESTS * self.votes - requests
         chosen: frozenset[str] = frozenset()
         # Equal margins are ordered by name. So the same trace is asked about in the same way, and the cache answers.
-        for name in sorted(margins, key=lambda each: (margins[each], each)):
-            with_it = chosen | {name}
-            if margins[name] <= self.band and self.most(with_it) <= left:
-                chosen = with_it
+        for name in sorted(near, key=lambda each: (margins[each], each)):
+            if self.most(chosen | {name}) <= left:
+                chosen |= {name}
         return chosen, min(SECOND_LOOKS, left // self.most(chosen)) if chosen else 0
 
     def groups(self, asked: Collection[str]) -> list[list[str]]:
         """Return the evaluators of each question in a vote. The evaluators of one question have one model."""
         groups: dict[tuple[Collection[str], str], list[str]] = {}
-        for name in self.thresholds:
+        for name, evaluator in self.evaluators.items():
             if name in asked:
                 sharing = next((each for each in _SHARING if name in each), (name,))
-                groups.setdefault((sharing, self.model_of(name)), []).append(name)
+                groups.setdefault((sharing, evaluator.model), []).append(name)
         return list(groups.values())
 
     def most(self, asked: Collection[str]) -> int:
         """Return the largest number of questions that a vote may need."""
         return len(self.groups(asked)) + (not _FROM_EXTRACT.isdisjoint(asked))
-
-    def model_of(self, name: str) -> str:
-        return self.models.get(name, self.model)
 
 
 async def _all(parts: Iterable[Coroutine[Any, Any, Vote]]) -> list[Vote]:
@@ -337,7 +333,7 @@ class OneVote:
     async def score(self, group: Sequence[str], facts: Mapping[str, Any]) -> Vote:
         """Ask the question of a group of evaluators."""
         question = self.question(group, facts)
-        answer = await self.answer(question, self.panel.model_of(group[0]))
+        answer = await self.answer(question, self.panel.evaluators[group[0]].model)
         if not isinstance(answer, Answer):
             return {name: Judged(outcome=answer) for name in group}
         return {name: Ballot(reading, question.version, answer) for name, reading in question.readings.items()}

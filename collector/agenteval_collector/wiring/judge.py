@@ -158,11 +158,10 @@ def canary_loader(store: Store, load: Load) -> Load:
 
 
 def _panel(settings: Settings) -> Panel:
-    config, evaluators = settings.judge, _all_judged(settings)
+    config = settings.judge
     return Panel(
         model=config.model,
-        models={each.name: each.model for each in evaluators},
-        thresholds={each.name: each.threshold for each in evaluators},
+        evaluators={each.name: each for each in _all_judged(settings)},
         trace_tokens=config.trace_tokens,
         votes=config.votes,
         band=config.band,

@@ -5,7 +5,6 @@ how long spans are kept. Rechecks use the same queue and the same budget as all 
 no outcome.
 """
 
-import hashlib
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import zip_longest
@@ -16,7 +15,7 @@ from agenteval_collector.judge.drift import find_drifts
 from agenteval_collector.judge.judgements import SPANS_GONE
 from agenteval_collector.judge.ports import CanaryStore, JudgementTaker
 from agenteval_collector.judge.queue.stage import NO_ROOM
-from agenteval_collector.judge.referrals import JudgedEvaluator
+from agenteval_collector.judge.referrals import JudgedEvaluator, lot
 from agenteval_collector.model.drift import Canary, CanaryAnswer, Drift
 from agenteval_collector.model.judge_jobs import JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
@@ -62,14 +61,10 @@ def candidates(store: CanaryStore, names: Container[str]) -> list[list[Evaluatio
 
 def _across(candidates: Iterable[list[Evaluation]]) -> Iterable[list[Evaluation]]:
     """Order traces at random, the same way each time. Traces that fail and traces that pass alternate."""
-    drawn = sorted((each for each in candidates if each), key=lambda each: _lot(each[0].subject_id))
+    drawn = sorted((each for each in candidates if each), key=lambda each: lot(each[0].subject_id))
     failed = [each for each in drawn if any(score.success is False for score in each)]
     passed = [each for each in drawn if not any(score.success is False for score in each)]
     return [each for pair in zip_longest(failed, passed) for each in pair if each is not None]
-
-
-def _lot(trace_id: str) -> bytes:
-    return hashlib.sha256(trace_id.encode()).digest()
 
 
 def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[JudgedEvaluator], now: int) -> JudgeJob:

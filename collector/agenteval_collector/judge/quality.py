@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from threading import Lock
 from typing import Final
 
 from agenteval_collector.judge.ports import JudgedSnapshot
+from agenteval_collector.judge.referrals import lot
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.runtime.clock import Clock
@@ -69,18 +69,14 @@ def draw(scores: Sequence[JudgedScore], *, skip: Collection[str] = ()) -> Draw |
 def _first(waiting: Sequence[JudgedScore]) -> JudgedScore | None:
     """Choose the first subject of one of the two verdicts. Each verdict is as likely, while both have any left."""
     heads = [
-        min(alike, key=lambda each: _place(each.subject_id))
+        min(alike, key=lambda each: lot(each.subject_id))
         for verdict in (True, False)
         if (alike := [each for each in waiting if each.passed is verdict])
     ]
     if not heads:
         return None
     # The verdict is chosen by a hash too, so that the same subject is drawn until it has a label.
-    return heads[_place("".join(each.subject_id for each in heads))[0] % len(heads)]
-
-
-def _place(text: str) -> bytes:
-    return sha256(text.encode()).digest()
+    return heads[lot("".join(each.subject_id for each in heads))[0] % len(heads)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,6 +220,10 @@ def sampled(session_id: str, share: float) -> bool:
     The id alone decides. So the answer is the same after a restart and in every collector. A larger share only adds
     sessions.
     """
+    return int.from_bytes(lot(session_id)[:8], "big") < share * 2**64
+
+
+def lot(subject_id: str) -> bytes:
+    """Draw the lot of a trace or session: random from one id to the next, and always the same for one id."""
     # Recorded ids may hold lone surrogates, which cannot be encoded otherwise.
-    digest = hashlib.sha256(session_id.encode(errors="surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") < share * 2**64
+    return hashlib.sha256(subject_id.encode(errors="surrogatepass")).digest()

@@ -1,5 +1,6 @@
 """Whether a process of each role says that it is ready, when Kafka or PostgreSQL is away and when they come back."""
 
+import time
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.support.running_collector import RunningCollector
 
 pytestmark = pytest.mark.distributed
 
+STOPPED_WITHIN = 25.0
 ROLES = ("receive", "assemble", "evaluate", "serve")
 
 
@@ -33,6 +35,25 @@ def test_each_role_says_when_kafka_is_away_and_back(start_role: Start, kafka: Br
     receiver, _, _, server = collectors
     receiver.send(traces(turn(1, "a", "b", session="s")))
     completed(server, 1, within=150)
+
+
+@pytest.mark.parametrize("away", ["kafka", "postgresql"])
+def test_a_stop_does_not_wait_for_a_server_that_is_away(
+    start_role: Start, kafka: Broker, postgresql: Server, away: str
+) -> None:
+    collector = start_role()
+    collector.send(traces(turn(1, "a", "b", session="s")))
+    completed(collector, 1)
+    # Acknowledged, and on its way when the server goes away.
+    collector.send(traces(turn(2, "a", "b", session="s")))
+    server = kafka if away == "kafka" else postgresql
+    server.stop()
+    try:
+        begun = time.monotonic()
+        collector.service.shutdown()
+        assert time.monotonic() - begun < STOPPED_WITHIN
+    finally:
+        server.start()
 
 
 def test_roles_with_a_store_say_when_it_is_away_and_back(start_role: Start, postgresql: Server) -> None:

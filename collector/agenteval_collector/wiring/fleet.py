@@ -10,6 +10,8 @@ serve: store -> page, API; one of them: gauges of all, events, deletions
 A process does one of these, or all. Each is built in every process, and runs where it is that process's role.
 """
 
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -233,6 +235,10 @@ class _Stages:
         readers = (assemble.reader, evaluate.reader)
         working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))
         stages.stop_in_turn((self.watch, self.retention, *readers, *working, assemble.trace_topic, self.news), deadline)
-        for reader in readers:
-            reader.leave()  # It saves what is finished, so that no other process does it again.
+        # They save what is finished, so that no other process does it again. Without Kafka that may take for ever.
+        leaving = [threading.Thread(target=reader.leave, daemon=True) for reader in readers]
+        for each in leaving:
+            each.start()
+        for each in leaving:
+            each.join(max(0.0, deadline - time.monotonic()))
         stages.stop_in_turn((self.producer,), deadline)

@@ -161,7 +161,7 @@ def _sessions(
         answer=partial(comparable, embed=embedder.embed),
         clock=clock,
         weights=_weights(configured),
-        hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
+        hold=max(settings.assembly.settle, settings.assembly.settle_logs) + EVALUATED_WITHIN,
         max_bytes=_memory(settings) // SESSIONS_SHARE,
     )
 

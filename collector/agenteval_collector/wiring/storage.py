@@ -102,7 +102,7 @@ def schema_of(url: str, tenant: str, use: Use) -> Database:
         # Imported here: the driver is not installed, or not loaded, where nobody asks for it.
         from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415
     except ImportError as error:
-        raise ConfigError(f"store.url: {error}; pip install 'otel-agenteval[postgres]'") from error
+        raise ConfigError(f"store.url: {error}; install the extra `postgres`") from error
     return PostgresSchema(url, tenant, use=use)
 
 

@@ -101,7 +101,7 @@ class Pipelines:
             # Imported here: Kafka's client is not installed, or not loaded, where nobody asks for it.
             from agenteval_collector.wiring.fleet import pipeline_in_a_fleet  # noqa: PLC0415
         except ImportError as error:
-            raise ConfigError(f"log.url: {error}; pip install 'otel-agenteval[kafka,postgres]'") from error
+            raise ConfigError(f"log.url: {error}; install the extras `kafka` and `postgres`") from error
         return pipeline_in_a_fleet(self._settings, self._clock, tenant, self._memory)
 
     def _started(self, tenant: str) -> Pipeline:

@@ -75,7 +75,7 @@ _ADVICE_ON_STOPPED = "Look into the log of the agent, or of whatever runs it, fo
 
 _GET_A_JUDGE = (
     "Set judge.base_url or judge.api_key in the collector's settings: any endpoint that speaks the OpenAI protocol "
-    "will do, one on your machine too (docs/judge.md). Then `agenteval judge TRACE` has this trace judged as well."
+    "will do, one on your machine too (docs/judge.md). Then `agenteval judge` has older traces and sessions judged."
 )
 _PARTIAL = "Part of it is missing, so scores rest on less than was done. "
 _ON_CLOSING = {

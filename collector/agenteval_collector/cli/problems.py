@@ -9,6 +9,7 @@ from rich.text import Text
 from agenteval_collector.api.answers import Listing
 from agenteval_collector.api.figure_documents import ProblemDocument
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, tell
+from agenteval_collector.cli.tables import WIDE
 from agenteval_collector.cli.tables import severity as severity_text
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
 from agenteval_collector.runtime.clock import SystemClock
@@ -20,6 +21,8 @@ ProblemId = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem's i
 By = Annotated[str, typer.Option(metavar="PERSON", help="Who says so.")]
 
 _BARS = " ▁▂▃▄▅▆▇█"
+_NARROW_COLUMNS = ("problem", "state", "severity", "agent", "what", "traces")
+_COLUMNS = (*_NARROW_COLUMNS, "sessions", "cost", "last 24 h", "last seen")
 _STATES = {"new": "bold red", "regressed": "bold red", "ongoing": "", "muted": "dim", "resolved": "green"}
 
 
@@ -73,21 +76,23 @@ def _show_problems(page: Listing[ProblemDocument]) -> None:
         out.print("No problems: nothing failed, or nothing by that filter.")
         return
     now = SystemClock().now()
-    figures = ("traces", "sessions", "cost")
-    listed = table("problem", "state", "severity", "agent", "what", *figures, "last 24 h", "last seen", right=figures)
+    columns = _COLUMNS if out.width >= WIDE else _NARROW_COLUMNS
+    # Other commands need the id, so it is never broken.
+    listed = table(*columns, right=("traces", "sessions", "cost"), whole=set(columns) - {"agent", "what"})
     for item in page["items"]:
-        listed.add_row(
-            content(item["problem_id"]),
-            Text(item["state"], _STATES[item["state"]]),
-            severity_text(item["severity"]),
-            content(item["agent"] or "unnamed", "" if item["agent"] else "dim"),
-            content(item["title"]),
-            str(item["traces"]),
-            str(item["sessions"]),
-            cost(item["usd"]) if item["usd"] else "–",
-            Text(trend(item), "cyan"),
-            Text(ago(item["last_seen"], now)),
-        )
+        cells = {
+            "problem": content(item["problem_id"]),
+            "state": Text(item["state"], _STATES[item["state"]]),
+            "severity": severity_text(item["severity"]),
+            "agent": content(item["agent"] or "unnamed", "" if item["agent"] else "dim"),
+            "what": content(item["title"]),
+            "traces": Text(str(item["traces"])),
+            "sessions": Text(str(item["sessions"])),
+            "cost": Text(cost(item["usd"]) if item["usd"] else "–"),
+            "last 24 h": Text(trend(item), "cyan"),
+            "last seen": Text(ago(item["last_seen"], now)),
+        }
+        listed.add_row(*(cells[name] for name in columns))
     out.print(listed)
     example = page["items"][0]["examples"]
     if example:

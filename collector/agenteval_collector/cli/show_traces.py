@@ -153,7 +153,8 @@ def _show_groups(session: trace_documents.SessionDocument) -> None:
     if not session["findings"]:
         out.print(Text("No finding in what was seen; `agenteval why TRACE` says what that was.", "dim"))
         return
-    kinds = table("severity", "finding", "count", "first in trace", "evidence", right=("count",))
+    whole = ("severity", "count", "first in trace")
+    kinds = table("severity", "finding", "count", "first in trace", "evidence", right=("count",), whole=whole)
     for group in grouped(session["findings"]):
         first = group.findings[0]
         kinds.add_row(

@@ -78,7 +78,7 @@ def check(signal: Signal, body: bytes, limits: Limits, checked: Checked | None =
     try:
         frame = Frame.FromString(body)
     except DecodeError as error:
-        raise InvalidRequest(f"the body is no {_REQUESTS[signal].DESCRIPTOR.full_name}: {error}") from error
+        raise InvalidRequest(f"the body is no {_REQUESTS[signal].DESCRIPTOR.full_name} in protobuf") from error
     # A list, not a generator: every resource has to be sifted, also after the first change.
     is_changed = any([_sift(resource, signal, limits.span, checked) for resource in frame.resources])
     if checked.accepted:

@@ -24,7 +24,7 @@ class JudgeAnswer(TypedDict):
 
 
 class CollectorAnswer(TypedDict):
-    """What `/api/v1/collector` says; `judge` is None where none is configured."""
+    """The answer of `/api/v1/collector`. `judge` is None if no judge is configured."""
 
     version: str
     python: str
@@ -33,7 +33,7 @@ class CollectorAnswer(TypedDict):
 
 
 class ArrivalAnswer(TypedDict):
-    """What `/api/v1/arrivals` says of a service."""
+    """One service in the answer of `/api/v1/arrivals`."""
 
     service: str | None
     last_seen_at: str | None

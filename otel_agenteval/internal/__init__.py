@@ -1,1 +1,1 @@
-"""What both packages use and users do not meet: a bounded map, texts, dataclasses that cost little."""
+"""Helps both packages; no part of the API. Holds a bounded map, functions on texts, and cheap dataclasses."""

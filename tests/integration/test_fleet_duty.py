@@ -1,4 +1,4 @@
-"""What one of several processes does for all: it shows shared gauges, pushes events, deletes; and who may use its
+"""Test that one of several processes shows the shared gauges, pushes events and deletes for all, and who may use its
 schema."""
 
 from collections import Counter

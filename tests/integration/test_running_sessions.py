@@ -36,6 +36,7 @@ class Sessions(NothingRuns):
             reliability=reliability_reports(Settings(), self.store, clock),
             running=self,
             judge=self,
+            drifts=tuple,
         )
         for number in (1, 2, 3):
             record = SessionRecord(

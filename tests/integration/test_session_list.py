@@ -84,6 +84,7 @@ class Listed(NothingRuns):
             reliability=reliability_reports(Settings(), self.store, clock),
             running=self,
             judge=self,
+            drifts=tuple,
         )
 
     def add(self, number: int, *found: dict[str, Any], **changes: Any) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit, TraceRecord
@@ -113,6 +114,9 @@ def queries(store: Store, idle: float = 900.0) -> Queries:
         ManualClock(),
         idle=idle,
         reliability=reliability_reports(Settings(), store, ManualClock()),
+        running=NothingRuns(),
+        judge=NothingRuns(),
+        drifts=tuple,
     )
 
 
@@ -314,7 +318,15 @@ def test_a_cursor_that_is_none_of_ours_is_refused(store: Store, cursor: str) -> 
 
 def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Store) -> None:
     clock = ManualClock(START)
-    asked = Queries(store, clock, idle=10, reliability=reliability_reports(Settings(), store, clock))
+    asked = Queries(
+        store,
+        clock,
+        idle=10,
+        reliability=reliability_reports(Settings(), store, clock),
+        running=NothingRuns(),
+        judge=NothingRuns(),
+        drifts=tuple,
+    )
     store.commit(commit_of(1))
 
     def status() -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.sources import load
 from agenteval_collector.model.commit import Commit, TraceRecord
@@ -111,7 +112,9 @@ def served_history(folder: Path, *, sessions: int = 400, odd: Sequence[str] = ()
             store.commit(_odd(text, 90_000 + 10 * odd.index(text)))
         clock = ManualClock(NOW)
         reliability = reliability_reports(load(environ={}, flags={}), store, clock)
-        yield Queries(store, clock, idle=900.0, reliability=reliability)
+        yield Queries(
+            store, clock, idle=900.0, reliability=reliability, running=NothingRuns(), judge=NothingRuns(), drifts=tuple
+        )
     finally:
         store.shutdown()
 

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import load
@@ -83,6 +84,8 @@ class Scoring:
             self.clock,
             idle=IDLE,
             reliability=reliability_reports(self.settings, self.store, self.clock),
+            running=NothingRuns(),
+            judge=NothingRuns(),
             drifts=lambda: self.drifts,
         )
         self.on_scored: Callable[[str], None] = lambda trace_id: None

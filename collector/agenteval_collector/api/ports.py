@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Protocol
 
 from agenteval_collector.judge.ports import JudgedSnapshot
 from agenteval_collector.model.agents import AgentHistory, SeenAgent
@@ -167,6 +167,3 @@ class NothingRuns:
 
     def open_spans(self, trace_id: str) -> tuple[Sequence[UnendedSpan], str | None]:
         return (), None
-
-
-NOTHING_RUNS: Final = NothingRuns()

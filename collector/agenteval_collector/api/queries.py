@@ -8,7 +8,7 @@ from typing import Final
 
 from agenteval_collector.api import answers, figure_documents, figure_rendering, trace_documents, trace_rendering
 from agenteval_collector.api.document import document
-from agenteval_collector.api.ports import NOTHING_RUNS, JudgeState, Records, RecordSnapshot, RunningTraces
+from agenteval_collector.api.ports import JudgeState, Records, RecordSnapshot, RunningTraces
 from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.api.trace_rendering import trace_document
 from agenteval_collector.findings.hit_rate import hit_rate
@@ -49,10 +49,10 @@ class Queries:
         *,
         idle: float,
         reliability: ReliabilityReports,
-        running: RunningTraces = NOTHING_RUNS,
-        judge: JudgeState = NOTHING_RUNS,
+        running: RunningTraces,
+        judge: JudgeState,
+        drifts: Callable[[], Sequence[Drift]],
         judge_model: str | None = None,
-        drifts: Callable[[], Sequence[Drift]] = tuple,
         spans: SpanQueries | None = None,
     ) -> None:
         self._records = records

@@ -21,7 +21,7 @@ class LinkLookUp(NamedTuple):
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationLink:
-    """How a trace joins a conversation.
+    """Links a trace to the conversation that it belongs to.
 
     `follows` is the digest of the messages that it was sent. `said`, `reply` and `calls` are digests that a later trace
     may follow: of the whole exchange, of the reply's id, of the ids of its tool calls. Where a user is recorded, each

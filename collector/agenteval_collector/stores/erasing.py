@@ -56,7 +56,7 @@ _KEPT_BY_OTHERS: Final = {
     "agent_hours": "by `AgentSums`",
     "erasures": "until the log is done",
 }
-"""How each table is cleared that names traces or sessions but is not cleared here."""
+"""The tables with ids of traces or sessions that are cleared elsewhere, each with what clears it."""
 
 
 def _about(table: sa.Table, subject: SubjectKind) -> sa.ColumnElement[bool]:

@@ -21,7 +21,7 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
 }
 """Every file, with its media type."""
 _FOREVER: Final = "max-age=31536000, immutable"
-"""How long a file is cached if its address has a hash of its content."""
+"""Tells browsers to keep a file for a year and not to ask again. For addresses that have a hash of the content."""
 _A_DAY: Final = "max-age=86400"
 
 

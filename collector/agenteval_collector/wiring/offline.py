@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
+from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.every_session import EverySession
@@ -67,7 +68,15 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             raise
         self._evaluation = self._core.stage(self._inbox, self._judge, scored=_Nobody(), emit=_Nobody())
         self.reliability = reliability_reports(settings, self.store, clock)
-        self.queries = Queries(self.store, clock, idle=settings.session.idle, reliability=self.reliability)
+        self.queries = Queries(
+            self.store,
+            clock,
+            idle=settings.session.idle,
+            reliability=self.reliability,
+            running=NothingRuns(),
+            judge=NothingRuns(),
+            drifts=tuple,
+        )
 
     def __exit__(self, *_: object) -> None:
         self._judge.shutdown()

@@ -22,7 +22,7 @@ check: $(VENV)/.dev       ## style, types, import directions and the unit tests,
 	$(MAKE) --no-print-directory --jobs 2 lint unit
 
 unit: $(VENV)/.dev
-	$(BIN)/pytest -n auto --dist loadfile tests/unit
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/unit
 
 test: $(VENV)/.dev        ## what every commit must pass: check, and the integration tests; within four minutes on two cores
 	$(MAKE) --no-print-directory --jobs 2 lint pytest

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from agenteval_collector.log.request_file import NewRequest, RequestFile
-from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.logged_requests import Signal
-from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores.store import Store
@@ -76,7 +76,7 @@ def add_session(commit: Commit, number: int, traces: int, last_seen_at: int) -> 
         trace = _trace(chance, session_id, trace_id(number, place), started_at + place * 40 * SECOND, agent, version)
         commit.traces.append(trace)
         commit.evaluations += _evaluations(chance, trace)
-    record = SessionRecord(
+    record = SessionState(
         session_id=session_id,
         user_id=f"user-{chance.randrange(3000)}",
         agent=agent,
@@ -87,10 +87,10 @@ def add_session(commit: Commit, number: int, traces: int, last_seen_at: int) -> 
         trace_count=traces,
         is_blind=False,
     )
-    commit.add(SessionUpdate(record=record, evaluations=[_session_score(chance, commit.traces[-1])]))
+    commit.add(SessionUpdate(state=record, evaluations=[_session_score(chance, commit.traces[-1])]))
 
 
-def _with_spans(trace: TraceRecord, spans: int, requests: RequestFile) -> TraceRecord:
+def _with_spans(trace: ScoredTrace, spans: int, requests: RequestFile) -> ScoredTrace:
     """Write spans of the trace to the log, and return the trace as it is read from the log."""
     new = [NewRequest("default", Signal.TRACES, trace.scored_at, body) for body in _requests(trace, spans)]
     return replace(trace, offsets=[each.offset for each in requests.commit(new)])
@@ -98,7 +98,7 @@ def _with_spans(trace: TraceRecord, spans: int, requests: RequestFile) -> TraceR
 
 def _trace(
     chance: random.Random, session_id: str, trace_id: str, started_at: int, agent: str, version: str
-) -> TraceRecord:
+) -> ScoredTrace:
     asked, answered = (" ".join(chance.choices(WORDS, k=k)) for k in (20, 60))
     calls = [
         ToolCall(name=f"tool_{chance.randrange(20)}", arguments={"id": chance.randrange(10**6)}, result={"ok": True})
@@ -118,7 +118,7 @@ def _trace(
         revision=1,
         complete=True,
     )
-    return TraceRecord(
+    return ScoredTrace(
         trace_id=trace_id,
         session_id=session_id,
         started_at=started_at,
@@ -158,7 +158,7 @@ def _findings(chance: random.Random, view: TraceView, agent: str, version: str) 
     ]
 
 
-def _evaluations(chance: random.Random, trace: TraceRecord) -> Iterator[Evaluation]:
+def _evaluations(chance: random.Random, trace: ScoredTrace) -> Iterator[Evaluation]:
     for name, method in (
         ("coherence", Method.EMBEDDING),
         ("loop_detection", Method.EMBEDDING),
@@ -191,7 +191,7 @@ def _evaluations(chance: random.Random, trace: TraceRecord) -> Iterator[Evaluati
         )
 
 
-def _session_score(chance: random.Random, trace: TraceRecord) -> Evaluation:
+def _session_score(chance: random.Random, trace: ScoredTrace) -> Evaluation:
     return Evaluation(
         name="agent_reliability",
         method=Method.LLM,
@@ -211,7 +211,7 @@ def _session_score(chance: random.Random, trace: TraceRecord) -> Evaluation:
     )
 
 
-def _requests(trace: TraceRecord, spans: int) -> Iterator[bytes]:
+def _requests(trace: ScoredTrace, spans: int) -> Iterator[bytes]:
     resource = Resource(attributes=_attributes({"service.name": "service-0", "service.version": "1.0"}))
     for first in range(0, spans, 64):
         scope = ScopeSpans(spans=[_span(trace, number) for number in range(first, min(first + 64, spans))])
@@ -220,7 +220,7 @@ def _requests(trace: TraceRecord, spans: int) -> Iterator[bytes]:
         ).SerializeToString()
 
 
-def _span(trace: TraceRecord, number: int) -> Span:
+def _span(trace: ScoredTrace, number: int) -> Span:
     """Return a span of a tree. Every eighth span is an agent, with up to 64 spans under it."""
     parent = 8 * ((number - 1) // 64)
     kind = "invoke_agent" if number < 1 or number % 8 == 0 else ("chat", "execute_tool")[number % 2]

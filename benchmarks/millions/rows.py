@@ -7,10 +7,10 @@ Some sessions have a thousand traces, and most have a few. Some agents have a fi
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.runs import RunTrace
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.problems.problem import ProblemKey, problem_of_failure
 from agenteval_collector.stores import schema
@@ -131,7 +131,7 @@ def _outcomes(of_trace: Mapping[str, str]) -> Iterator[Statement]:
 
 
 def _sessions() -> Iterator[Statement]:
-    record = SessionRecord(
+    record = SessionState(
         session_id="",
         user_id="",
         agent="",
@@ -273,14 +273,14 @@ def _rest(of_trace: Mapping[str, str], now: int) -> Iterator[Statement]:
     yield "progress", "INSERT INTO progress (tenant, checkpoint) VALUES ('default', 1)"
 
 
-def _trace() -> TraceRecord:
+def _trace() -> ScoredTrace:
     call = ToolCall(name="search", arguments={"order": "@N"}, result={"state": "on its way"})
     view = TraceView(
         trace_id=_ID, session_id=_SESSION, names_session=True, service="shop", agents=("planner",), model_calls=3,
         turns=[TurnView(input=SAID, output="it is on its way, and will be there tomorrow", tool_calls=[call])],
         span_count=10, revision=1, complete=True,
     )  # fmt: skip
-    return TraceRecord(
+    return ScoredTrace(
         trace_id=_ID, session_id=_SESSION, started_at=0, revision=1, view=view, offsets=[1], run=None, scored_at=0,
         processes=["0123456789abcdef"], effort=Effort(steps=5, tokens=4000, seconds=8.0, usd=0.01), service="shop",
     )  # fmt: skip

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judge_jobs import Answer, JudgeJob
 from agenteval_collector.model.labels import Label
@@ -54,7 +54,7 @@ def fill(store: Store, traces: list[tuple[int, tuple[int, str, str, bool]]]) -> 
             kind="tool_failed", severity=Severity.ERROR, trace_id=trace_id, session_id=session_id, agent="planner",
             found_at=START + number, metadata={"shape": error},
         )  # fmt: skip
-        kept: TraceRecord = record(
+        kept: ScoredTrace = record(
             number, session_id=session_id, agent="planner", service_version=version, findings=[found],
             effort=Effort(steps=1, seconds=number / 8, usd=0.5),
         )  # fmt: skip

@@ -12,9 +12,9 @@ import pytest
 from agenteval_collector.api.trace_rendering import found_document
 from agenteval_collector.emit.events import events_of
 from agenteval_collector.findings.loops.stage import NAMED_WITHIN, Announcer
-from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.news import News, WorstFinding
-from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.shown_findings import MAX_SHOWN
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import Unavailable
@@ -67,7 +67,7 @@ def unnamed(**changes: Any) -> Finding:
 
 def complete(store: Store, *found: Finding, revision: int = 1, session_id: str = "s-1", **changes: Any) -> News:
     """Commit a revision of the trace that shows these."""
-    record = TraceRecord(
+    record = ScoredTrace(
         trace_id=TRACE_ID,
         session_id=session_id,
         started_at=1,
@@ -78,7 +78,7 @@ def complete(store: Store, *found: Finding, revision: int = 1, session_id: str =
         scored_at=2,
         **{"findings": found, "agent": "guide", "service": "shop", "service_version": "1.2.0", **changes},
     )
-    session = SessionRecord(
+    session = SessionState(
         session_id=session_id,
         user_id=None,
         agent="guide",
@@ -88,7 +88,7 @@ def complete(store: Store, *found: Finding, revision: int = 1, session_id: str =
         last_seen_at=2,
         trace_count=1,
     )
-    return store.commit(Commit(traces=[record], sessions={session_id: SessionUpdate(record=session, evaluations=[])}))
+    return store.commit(Commit(traces=[record], sessions={session_id: SessionUpdate(state=session, evaluations=[])}))
 
 
 def shown(store: Store, session_id: str | None = None) -> list[Any]:
@@ -188,7 +188,7 @@ def test_two_revisions_in_one_commit_leave_what_the_second_shows(store: Store) -
     records = []
     for revision, kind in ((1, "no_answer"), (2, "answer_cut")):
         records.append(
-            TraceRecord(
+            ScoredTrace(
                 trace_id=TRACE_ID, session_id="s-1", started_at=1, revision=revision, offsets=(),
         view=view_of(Trace(trace_id=TRACE_ID), revision=revision, complete=True),
                 run=None, scored_at=2, findings=[finding(kind=kind)],

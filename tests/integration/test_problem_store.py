@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.model.cursors import encode_cursor
 from agenteval_collector.model.effort import Effort
@@ -74,9 +74,9 @@ def judged(trace: int, value: float, *, session: int = 0, revision: int = 1, at:
 
 def record(
     trace: int, found: Sequence[Finding] = (), *, session: int = 0, revision: int = 1, usd: float | None = 0.5
-) -> TraceRecord:
+) -> ScoredTrace:
     trace_id = f"{trace:032x}"
-    return TraceRecord(
+    return ScoredTrace(
         trace_id=trace_id,
         session_id=f"s-{session}",
         started_at=NOW,

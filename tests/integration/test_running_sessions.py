@@ -10,7 +10,7 @@ from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
-from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.scoring import reliability_reports
 
@@ -39,7 +39,7 @@ class Sessions(NothingRuns):
             drifts=tuple,
         )
         for number in (1, 2, 3):
-            record = SessionRecord(
+            record = SessionState(
                 session_id=f"stored {number}",
                 user_id=None,
                 agent="planner",
@@ -48,7 +48,7 @@ class Sessions(NothingRuns):
                 last_seen_at=START + number,
                 trace_count=1,
             )
-            self.store.commit(Commit(sessions={record.session_id: SessionUpdate(record=record, evaluations=[])}))
+            self.store.commit(Commit(sessions={record.session_id: SessionUpdate(state=record, evaluations=[])}))
 
     def traces(self) -> list[RunningTrace]:
         return self.running

@@ -9,10 +9,10 @@ from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.trace_documents import SessionItem
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
-from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores.store import Store
@@ -50,16 +50,16 @@ def commit_of(number: int, *found: dict[str, Any], judged: float | None = None, 
     }  # fmt: skip
     about = {"text": "", **changes}
     findings: list[Finding] = [finding(**{"trace_id": trace_id, "session_id": session_id, **each}) for each in found]
-    trace = TraceRecord(
+    trace = ScoredTrace(
         trace_id=trace_id, session_id=session_id, started_at=START, revision=1, offsets=(),
         view=view_of(Trace(trace_id=trace_id), revision=1, complete=True),
         run=None, scored_at=START, findings=findings, text=about.pop("text").casefold(),
     )  # fmt: skip
-    record = SessionRecord(session_id=session_id, **{**said, **about})
+    record = SessionState(session_id=session_id, **{**said, **about})
     return Commit(
         traces=[trace],
         evaluations=[] if judged is None else [judgement(trace_id, session_id, judged)],
-        sessions={session_id: SessionUpdate(record=record, evaluations=[])},
+        sessions={session_id: SessionUpdate(state=record, evaluations=[])},
     )
 
 

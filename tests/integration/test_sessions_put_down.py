@@ -109,8 +109,8 @@ def assert_kept_sums_are_those_of_all_traces(scoring: Scoring) -> None:
         stored = scoring.store.session(name)
         if stored is None or stored.sums is None:
             continue
-        kept = taken_up(stored.record, stored.sums, WEIGHTS)
-        slow = added_up(stored.record, scoring.store.session_traces(name), WEIGHTS)
+        kept = taken_up(stored.state, stored.sums, WEIGHTS)
+        slow = added_up(stored.state, scoring.store.session_traces(name), WEIGHTS)
         assert kept is not None
         (sums, risks), (slow_sums, slow_risks) = kept.scores.save(), slow.scores.save()
         assert risks == slow_risks

@@ -11,10 +11,10 @@ import pytest
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import SessionFilter
-from agenteval_collector.model.sessions import SessionRecord, SessionUpdate, StoredPlace
+from agenteval_collector.model.sessions import SessionState, SessionUpdate, StoredPlace
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.stores.engines.sqlite import SqliteFile
@@ -49,7 +49,7 @@ def hex_id(number: int) -> str:
     return trace_id(number).hex()
 
 
-def record(number: int, **changes: Any) -> TraceRecord:
+def record(number: int, **changes: Any) -> ScoredTrace:
     calls = (ToolCall(name="search", arguments={"q": 1}, result="found", error=None),)
     turns = (
         Turn(span_id="01", input="hi", output=f"answer {number}", tool_calls=calls, started_at=START, ended_at=START),
@@ -74,7 +74,7 @@ def record(number: int, **changes: Any) -> TraceRecord:
         "run": None,
         "scored_at": START,
     }
-    return TraceRecord(**{**arguments, **changes})
+    return ScoredTrace(**{**arguments, **changes})
 
 
 def score(number: int, **changes: Any) -> Any:
@@ -83,7 +83,7 @@ def score(number: int, **changes: Any) -> Any:
 
 def session_update(session_id: str = "s", *, last_seen_at: int = START, agent: str = "planner") -> SessionUpdate:
     return SessionUpdate(
-        record=SessionRecord(
+        state=SessionState(
             session_id=session_id,
             user_id=None,
             agent=agent,
@@ -292,7 +292,7 @@ def test_pages_are_newest_first_and_stable_while_sessions_come(store: Store) -> 
         for number in numbers:
             # Pairs share a time, so that the id has to decide.
             update = session_update(f"s{number:02}", last_seen_at=START + number // 2, agent="ab"[number % 2])
-            store.commit(Commit(sessions={update.record.session_id: update}))
+            store.commit(Commit(sessions={update.state.session_id: update}))
 
     add(*range(10))
     seen, cursor = [], None
@@ -351,7 +351,7 @@ def test_a_session_that_is_read_again_is_what_was_kept(store: Store) -> None:
     store.commit(commit_of(*range(1, 21)))
     stored = store.session("s")
     assert stored is not None
-    assert stored.record == replace(session_update().record, services=["shop"], versions=[])
+    assert stored.state == replace(session_update().state, services=["shop"], versions=[])
     assert stored.sums is None, "nobody has said what it adds up to"
     assert [trace.trace_id for trace in stored.newest] == [hex_id(number) for number in range(13, 21)]
     assert [[turn.output for turn in trace.turns] for trace in stored.newest] == [

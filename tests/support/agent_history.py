@@ -10,11 +10,11 @@ from typing import Any
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.sources import load
-from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport, RunTrace
-from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.scoring import reliability_reports
@@ -42,10 +42,10 @@ def trace_of(
     found: Sequence[Finding] = (),
     usd: float | None = 0.5,
     seconds: float | None = 2.0,
-) -> TraceRecord:
+) -> ScoredTrace:
     """A scored trace."""
     trace_id = f"{number:032x}"
-    return TraceRecord(
+    return ScoredTrace(
         trace_id=trace_id,
         session_id=session,
         started_at=at,
@@ -77,7 +77,7 @@ def judged(number: int, value: float, *, name: str = "task_completion", **change
 
 def session_of(session_id: str, agent: str = "planner", *, at: int = NOW) -> SessionUpdate:
     """A session that was seen at that time."""
-    record = SessionRecord(
+    record = SessionState(
         session_id=session_id,
         user_id=None,
         agent=agent,
@@ -86,7 +86,7 @@ def session_of(session_id: str, agent: str = "planner", *, at: int = NOW) -> Ses
         last_seen_at=at,
         trace_count=1,
     )
-    return SessionUpdate(record=record, evaluations=())
+    return SessionUpdate(state=record, evaluations=())
 
 
 PASSING = {"1.3.0": 0.9, "1.4.0": 0.85, "1.5.0": 0.6}

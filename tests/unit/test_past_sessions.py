@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import CommittedEvaluation, News
-from agenteval_collector.model.sessions import PastSession, SessionRecord, SessionUpdate
+from agenteval_collector.model.sessions import PastSession, SessionState, SessionUpdate
 from agenteval_collector.sessions.past_sessions import KEPT_AGENTS, KEPT_SESSIONS, PastSessions
 from agenteval_collector.stores.store import Store
 
@@ -34,9 +34,9 @@ class TickingClock(ManualClock):
         return super().now()
 
 
-def record(session_id: str) -> SessionRecord:
+def record(session_id: str) -> SessionState:
     """An active session of one trace."""
-    return SessionRecord(
+    return SessionState(
         session_id=session_id,
         user_id=None,
         agent="planner",
@@ -87,7 +87,7 @@ def test_the_store_knows_the_sessions_of_earlier_runs(store: Store) -> None:
     for number, score in enumerate((0.9, 0.2, 0.9)):
         session_id = f"s-{number}"
         found = ended(score, subject_id=session_id, session_id=session_id).evaluation
-        update = SessionUpdate(record=record(session_id), evaluations=[found])
+        update = SessionUpdate(state=record(session_id), evaluations=[found])
         store.commit(Commit(sessions={session_id: update}))
     assert store.past_sessions(10) == [], "they go on"
     for number in (1, 0, 2):

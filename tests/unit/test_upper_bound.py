@@ -1,5 +1,5 @@
 import pytest
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.sessions.session import Session
 from agenteval_collector.sessions.session_evaluators import SessionEvaluators, unjudged_reason
 from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores, TraceSignals, signals_of
@@ -36,7 +36,7 @@ def of(name: str, outcome: Outcome) -> Evaluation:
 def outcomes_of(
     scores: BoundedScores, min_coverage: float = 0.2, weightless: dict[str, str] | None = None
 ) -> dict[str, Outcome]:
-    record = SessionRecord(
+    record = SessionState(
         session_id="s", user_id=None, agent=None, services=(), started_at=1, last_seen_at=1, trace_count=scores.traces
     )
     session = Session(record, scores, AnswerWindow())

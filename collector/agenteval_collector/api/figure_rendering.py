@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from agenteval_collector.api import figure_documents, trace_documents
 from agenteval_collector.api.document import document
-from agenteval_collector.api.ports import RecordSnapshot
+from agenteval_collector.api.ports import StoreSnapshot
 from agenteval_collector.findings.hit_rate import HitRate
 from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, Range, SeenAgent, quantile
 from agenteval_collector.model.labelled_scores import LabelledEvaluator
@@ -186,29 +186,29 @@ def _safety(runs: Sequence[AssembledRun]) -> figure_documents.SafetyDocument:
 
 
 def agent_page(
-    records: RecordSnapshot, chosen: Range, *, now: int, limit: int, cursor: str | None
+    snapshot: StoreSnapshot, chosen: Range, *, now: int, limit: int, cursor: str | None
 ) -> figure_documents.AgentPage:
     """Return a page of agents, newest telemetry first. Raises InvalidRequest for a foreign cursor."""
-    page = records.agents(cursor, limit)
-    items = _items(records, page.items, chosen, now)
+    page = snapshot.agents(cursor, limit)
+    items = _items(snapshot, page.items, chosen, now)
     return {**_range(chosen, now), "items": items, "next_cursor": page.next_cursor}
 
 
 def agent_document(
-    records: RecordSnapshot, agent: str, chosen: Range, *, now: int
+    snapshot: StoreSnapshot, agent: str, chosen: Range, *, now: int
 ) -> figure_documents.AgentDocument | None:
     """Return an agent; None where it is unknown."""
-    if (seen := records.agent(agent)) is None:
+    if (seen := snapshot.agent(agent)) is None:
         return None
-    [item] = _items(records, [seen], chosen, now)
+    [item] = _items(snapshot, [seen], chosen, now)
     return {**_range(chosen, now), **item}
 
 
 def _items(
-    records: RecordSnapshot, seen: Sequence[SeenAgent], chosen: Range, now: int
+    snapshot: StoreSnapshot, seen: Sequence[SeenAgent], chosen: Range, now: int
 ) -> list[figure_documents.AgentItem]:
-    first, problems = chosen.first(now), _open_problems(records, now)
-    histories = [records.agent_history(each.agent, first * chosen.step, chosen.step) for each in seen]
+    first, problems = chosen.first(now), _open_problems(snapshot, now)
+    histories = [snapshot.agent_history(each.agent, first * chosen.step, chosen.step) for each in seen]
     return [
         {
             **_figures(history.total),
@@ -222,9 +222,9 @@ def _items(
     ]
 
 
-def _open_problems(records: RecordSnapshot, now: int) -> dict[str | None, figure_documents.OpenProblemsDocument]:
+def _open_problems(snapshot: StoreSnapshot, now: int) -> dict[str | None, figure_documents.OpenProblemsDocument]:
     found: dict[str | None, figure_documents.OpenProblemsDocument] = {}
-    for state, severity, agent, count in records.problem_counts(now):
+    for state, severity, agent, count in snapshot.problem_counts(now):
         if state not in _PUT_OFF:
             counts = found.setdefault(agent, {"error": 0, "warning": 0})
             counts["error" if severity is Severity.ERROR else "warning"] += count
@@ -300,18 +300,18 @@ def problem_document(problem: Problem) -> figure_documents.ProblemDocument:
     )
 
 
-def arrivals(records: RecordSnapshot, running: Iterable[RunningTrace]) -> list[figure_documents.ArrivalDocument]:
+def arrivals(snapshot: StoreSnapshot, running: Iterable[RunningTrace]) -> list[figure_documents.ArrivalDocument]:
     """Return what has arrived from each service, the one seen last first."""
     views: dict[str | None, list[tuple[int, TraceView]]] = {}
-    for seen_at, view in records.newest_traces(NEWEST):
+    for seen_at, view in snapshot.newest_traces(NEWEST):
         views.setdefault(view.service, []).append((seen_at, view))
     open_traces = [trace.service for trace in running]
     services = [*views, *(each for each in dict.fromkeys(open_traces) if each not in views)]
-    return [_arrival(records, each, views.get(each, []), open_traces.count(each)) for each in services]
+    return [_arrival(snapshot, each, views.get(each, []), open_traces.count(each)) for each in services]
 
 
 def _arrival(
-    records: RecordSnapshot, service: str | None, seen: Sequence[tuple[int, TraceView]], running: int
+    snapshot: StoreSnapshot, service: str | None, seen: Sequence[tuple[int, TraceView]], running: int
 ) -> figure_documents.ArrivalDocument:
     genai = [view for _, view in seen if view.turns]
     silent = [view for view in genai if not any(turn.input or turn.output for turn in view.turns)]
@@ -323,13 +323,13 @@ def _arrival(
         "with_content": len(genai) - len(silent),
         "with_session": sum(view.names_session for view in genai),
         "running": running,
-        "content_switch": _switch(records, silent[0].trace_id) if silent else None,
+        "content_switch": _switch(snapshot, silent[0].trace_id) if silent else None,
     }
 
 
-def _switch(records: RecordSnapshot, trace_id: str) -> str | None:
+def _switch(snapshot: StoreSnapshot, trace_id: str) -> str | None:
     """Return how to record content, as the outcomes of a trace without content say it behind their reason."""
-    for evaluation in records.evaluations(SubjectKind.TRACE, [trace_id])[trace_id]:
+    for evaluation in snapshot.evaluations(SubjectKind.TRACE, [trace_id])[trace_id]:
         outcome = evaluation.outcome
         if outcome.status == Status.NO_CONTENT and (switch := outcome.reason.partition("; ")[2]):
             return switch

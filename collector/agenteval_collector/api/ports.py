@@ -14,7 +14,7 @@ from agenteval_collector.model.labels import Label
 from agenteval_collector.model.running_traces import RunningTrace, StartsReport, UnendedSpan
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import SessionFilter
-from agenteval_collector.model.sessions import SessionEnding, SessionRecord
+from agenteval_collector.model.sessions import SessionEnding, SessionState
 from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.problems.problem import Problem, ProblemCount, ProblemFilter
@@ -63,7 +63,7 @@ class Reports(Protocol):
         """Take spans that have started. Not durable, except for the findings."""
 
 
-class RecordSnapshot(JudgedSnapshot, Protocol):
+class StoreSnapshot(JudgedSnapshot, Protocol):
     """The stored data as of one moment."""
 
     def agents(self, cursor: str | None, limit: int) -> Page[SeenAgent]:
@@ -107,12 +107,12 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
 
     def exchanges(self, subject: SubjectKind, subject_id: str) -> list[JudgeExchange]: ...
 
-    def session(self, session_id: str) -> SessionRecord | None: ...
+    def session(self, session_id: str) -> SessionState | None: ...
 
     def members(self, session_id: str) -> list[tuple[str, bool]]:
         """Return the traces of a session by start, each with whether it continues the turn before it."""
 
-    def sessions(self, wanted: SessionFilter, cursor: str | None, limit: int) -> Page[SessionRecord]: ...
+    def sessions(self, wanted: SessionFilter, cursor: str | None, limit: int) -> Page[SessionState]: ...
 
     def known_sessions(self, session_ids: Collection[str]) -> set[str]: ...
 
@@ -126,10 +126,10 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
         """Return the traces in which an agent died, by start: session, trace, and why it ended."""
 
 
-class Records(Protocol):
+class StoredData(Protocol):
     """The stored data. Thread-safe; raises Unavailable."""
 
-    def snapshot(self) -> AbstractContextManager[RecordSnapshot]:
+    def snapshot(self) -> AbstractContextManager[StoreSnapshot]:
         """Return a context in which all look-ups see the data as of one moment."""
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from agenteval_collector.api import answers, figure_documents, figure_rendering, trace_documents, trace_rendering
 from agenteval_collector.api.document import document
-from agenteval_collector.api.ports import JudgeState, Records, RecordSnapshot, RunningTraces
+from agenteval_collector.api.ports import JudgeState, RunningTraces, StoredData, StoreSnapshot
 from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.api.trace_rendering import trace_document
 from agenteval_collector.findings.hit_rate import hit_rate
@@ -19,7 +19,7 @@ from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.shown_findings import MAX_LISTED, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.problems.problem import EVERY_PROBLEM, ProblemCount, ProblemFilter
@@ -44,7 +44,7 @@ class Queries:
 
     def __init__(
         self,
-        records: Records,
+        stored: StoredData,
         clock: Clock,
         *,
         idle: float,
@@ -55,7 +55,7 @@ class Queries:
         judge_model: str | None = None,
         spans: SpanQueries | None = None,
     ) -> None:
-        self._records = records
+        self._stored = stored
         self._clock = clock
         self._running = running
         self._judge = judge
@@ -63,7 +63,7 @@ class Queries:
         self._drifts = drifts
         self._idle = round(idle * 1e9)
         self.version_reports = reliability
-        self.pass_rates = PassRates(records.snapshot, clock)
+        self.pass_rates = PassRates(stored.snapshot, clock)
         self.spans = spans or SpanQueries()
 
     def collector(self) -> answers.CollectorDocument:
@@ -79,8 +79,8 @@ class Queries:
     def arrivals(self) -> list[figure_documents.ArrivalDocument]:
         """Return what has arrived from each service, among the newest traces."""
         running = self._running.traces()
-        with self._records.snapshot() as records:
-            return figure_rendering.arrivals(records, running)
+        with self._stored.snapshot() as snapshot:
+            return figure_rendering.arrivals(snapshot, running)
 
     def trace(self, trace_id: str) -> trace_documents.TraceDocument | None:
         """Return a trace with its outcomes and labels; None where it is unknown."""
@@ -91,8 +91,8 @@ class Queries:
         # In this order: a trace that has stopped running by the second look is stored by then.
         running = {trace_id: self._running.trace(trace_id) for trace_id in trace_ids}
         going_on = {trace_id: self._running.open_spans(trace_id) for trace_id in trace_ids}
-        with self._records.snapshot() as records:
-            found = self._traces(records, running)
+        with self._stored.snapshot() as snapshot:
+            found = self._traces(snapshot, running)
         for trace_id, trace in found.items():
             open_spans, reason = going_on[trace_id]
             if open_spans:
@@ -104,14 +104,14 @@ class Queries:
         return found
 
     def _traces(
-        self, records: RecordSnapshot, running: Mapping[str, TraceView | None]
+        self, snapshot: StoreSnapshot, running: Mapping[str, TraceView | None]
     ) -> dict[str, trace_documents.TraceDocument]:
         ids = list(running)
-        stored, found = records.traces(ids), records.found_in_traces(ids)
+        stored, found = snapshot.traces(ids), snapshot.found_in_traces(ids)
         # Only stored traces have outcomes and labels. Callers who wait for a trace ask many times before it is stored,
         # so save the queries.
-        outcomes = self._outcomes(records, SubjectKind.TRACE, list(stored)) if stored else {}
-        labels = records.trace_labels(stored) if stored else {}
+        outcomes = self._outcomes(snapshot, SubjectKind.TRACE, list(stored)) if stored else {}
+        labels = snapshot.trace_labels(stored) if stored else {}
         shown = {}
         for trace_id, open_trace in running.items():
             kept, view = stored.get(trace_id), open_trace
@@ -120,7 +120,7 @@ class Queries:
                     kept, outcomes[trace_id], labels[trace_id], found[trace_id]
                 )
                 continue
-            if view is None and (first := records.first_finding(trace_id)) is not None:
+            if view is None and (first := snapshot.first_finding(trace_id)) is not None:
                 view = trace_rendering.told_view(first)
             if view is not None:
                 shown[trace_id] = trace_document(view, found=found[trace_id])
@@ -137,8 +137,8 @@ class Queries:
     def _exchanges(
         self, subject: SubjectKind, subject_id: str, known: Callable[[str], object]
     ) -> list[trace_documents.ExchangeDocument] | None:
-        with self._records.snapshot() as records:
-            exchanges = records.exchanges(subject, subject_id)
+        with self._stored.snapshot() as snapshot:
+            exchanges = snapshot.exchanges(subject, subject_id)
         if not exchanges and known(subject_id) is None:
             return None
         return [document(trace_documents.ExchangeDocument, exchange) for exchange in exchanges]
@@ -156,8 +156,8 @@ class Queries:
 
     def agreement(self, *, name: str | None = None) -> list[figure_documents.AgreementDocument]:
         """Return the agreement of scores with labels, by name, method, version and model of the evaluator."""
-        with self._records.snapshot() as records:
-            labelled = records.labelled(name)
+        with self._stored.snapshot() as snapshot:
+            labelled = snapshot.labelled(name)
         return [figure_rendering.agreement_document(evaluator) for evaluator in labelled]
 
     def quality(
@@ -176,33 +176,33 @@ class Queries:
 
         Raises InvalidRequest for a cursor of another listing.
         """
-        with self._records.snapshot() as records:
-            page = records.problems(wanted, now=self._clock.now(), limit=limit, cursor=cursor)
+        with self._stored.snapshot() as snapshot:
+            page = snapshot.problems(wanted, now=self._clock.now(), limit=limit, cursor=cursor)
         return page.map(figure_rendering.problem_document)
 
     def problem(self, problem_id: str) -> figure_documents.ProblemDocument | None:
         """Return a problem; None where it is unknown."""
-        with self._records.snapshot() as records:
-            found = records.problem(problem_id, self._clock.now())
+        with self._stored.snapshot() as snapshot:
+            found = snapshot.problem(problem_id, self._clock.now())
         return None if found is None else figure_rendering.problem_document(found)
 
     def problem_counts(self) -> list[ProblemCount]:
         """Return the number of problems by state, severity and agent."""
-        with self._records.snapshot() as records:
-            return records.problem_counts(self._clock.now())
+        with self._stored.snapshot() as snapshot:
+            return snapshot.problem_counts(self._clock.now())
 
     def agents(
         self, chosen: Range = Range.DAY, *, limit: int = 50, cursor: str | None = None
     ) -> figure_documents.AgentPage:
         """Return agents with their figures over time, newest telemetry first. Raises InvalidRequest for a cursor of
         another listing."""
-        with self._records.snapshot() as records:
-            return figure_rendering.agent_page(records, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
+        with self._stored.snapshot() as snapshot:
+            return figure_rendering.agent_page(snapshot, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
 
     def agent(self, agent: str, chosen: Range = Range.DAY) -> figure_documents.AgentDocument | None:
         """Return an agent with its figures over time; None where it is unknown."""
-        with self._records.snapshot() as records:
-            return figure_rendering.agent_document(records, agent, chosen, now=self._clock.now())
+        with self._stored.snapshot() as snapshot:
+            return figure_rendering.agent_document(snapshot, agent, chosen, now=self._clock.now())
 
     def rated(self) -> Sequence[Rated]:
         """Return everything that has a pass rate, newest judgement first."""
@@ -219,18 +219,18 @@ class Queries:
     def session(self, session_id: str) -> trace_documents.SessionDocument | None:
         """Return a session with all that its page shows; None where it is unknown."""
         running = trace_rendering.by_session(self._running.traces()).get(session_id, [])
-        with self._records.snapshot() as records:
-            record = records.session(session_id)
-            found = records.found_in_sessions(trace_rendering.trace_ids({session_id: running}))[session_id]
-            if record is not None:
-                fields = self._fields(records, [record], {session_id: running}, {session_id: found})[0]
+        with self._stored.snapshot() as snapshot:
+            state = snapshot.session(session_id)
+            found = snapshot.found_in_sessions(trace_rendering.trace_ids({session_id: running}))[session_id]
+            if state is not None:
+                fields = self._fields(snapshot, [state], {session_id: running}, {session_id: found})[0]
             elif running:
                 fields = trace_rendering.running_fields(session_id, running, found, self._clock.now())
             else:
                 return None
-            members = records.members(session_id)
-            labels = records.session_labels(session_id)
-            scores = records.scores(session_id, (*SIGNAL_NAMES, COMPLETED, CORRECT))
+            members = snapshot.members(session_id)
+            labels = snapshot.session_labels(session_id)
+            scores = snapshot.scores(session_id, (*SIGNAL_NAMES, COMPLETED, CORRECT))
         ids = [trace_id for trace_id, _ in members]
         signals: dict[str, dict[str, float]] = {trace_id: {} for trace_id in ids}
         for name in SIGNAL_NAMES:
@@ -244,7 +244,7 @@ class Queries:
             "signals": signals,
             "labels": [document(trace_documents.LabelDocument, label) for label in labels],
             "trend": document(trace_documents.TrendDocument, session_trend([completed.get(each) for each in ids]))
-            if record
+            if state
             else None,
             "interactions": figure_rendering.interactions_document([correct[each] for each in ids if each in correct]),
         }
@@ -254,15 +254,15 @@ class Queries:
     ) -> Page[trace_documents.SessionItem]:
         """Return the wanted sessions in the wanted order. Raises InvalidRequest for a cursor of another listing."""
         running = trace_rendering.by_session(self._running.traces())
-        with self._records.snapshot() as records:
+        with self._stored.snapshot() as snapshot:
             # Sessions without a complete trace are the newest. They enter the store when their first trace is complete.
-            new = self._unknown(records, wanted, running)[:limit] if cursor is None else []
-            page = records.sessions(wanted, cursor, limit - len(new))
-            own = {record.session_id: running.get(record.session_id, []) for record in page.items}
-            found = records.found_in_sessions(trace_rendering.trace_ids(own), MAX_LISTED)
-            listed = self._fields(records, page.items, running, found)
+            new = self._unknown(snapshot, wanted, running)[:limit] if cursor is None else []
+            page = snapshot.sessions(wanted, cursor, limit - len(new))
+            own = {state.session_id: running.get(state.session_id, []) for state in page.items}
+            found = snapshot.found_in_sessions(trace_rendering.trace_ids(own), MAX_LISTED)
+            listed = self._fields(snapshot, page.items, running, found)
         items = new + [
-            {**fields, "trace_count": record.trace_count} for record, fields in zip(page.items, listed, strict=True)
+            {**fields, "trace_count": state.trace_count} for state, fields in zip(page.items, listed, strict=True)
         ]
         if wanted.order is Order.ATTENTION and new:
             items.sort(key=lambda item: ATTENTION.index(item["worst"]), reverse=True)
@@ -271,8 +271,8 @@ class Queries:
     def hit_rate(self, agent: str) -> trace_documents.HitRateDocument | None:
         """Return the failure rates of the agent's sessions with an error finding and without one; None while too few
         ends are known."""
-        with self._records.snapshot() as records:
-            found = hit_rate(records.session_ends(agent))
+        with self._stored.snapshot() as snapshot:
+            found = hit_rate(snapshot.session_ends(agent))
         return None if found is None else figure_rendering.hit_rate_document(found)
 
     def reliability(
@@ -298,39 +298,39 @@ class Queries:
         return figure_rendering.comparison_document(self.version_reports.comparison(before, after, **wanted))
 
     def _unknown(
-        self, records: RecordSnapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]
+        self, snapshot: StoreSnapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]
     ) -> list[trace_documents.SessionItem]:
         """Return the wanted sessions of which nothing is stored, as items of the listing, the newest first."""
         candidates = {each for each, traces in running.items() if trace_rendering.may_be_wanted(wanted, traces)}
         ids = sorted(
-            candidates - records.known_sessions(candidates), key=lambda each: running[each][0].started_at, reverse=True
+            candidates - snapshot.known_sessions(candidates), key=lambda each: running[each][0].started_at, reverse=True
         )
-        found = records.found_in_sessions(trace_rendering.trace_ids({each: running[each] for each in ids}))
+        found = snapshot.found_in_sessions(trace_rendering.trace_ids({each: running[each] for each in ids}))
         now = self._clock.now()
         items = [trace_rendering.running_fields(each, running[each], found[each], now) for each in ids]
         return [{**fields, "trace_count": 0} for fields in items if trace_rendering.shows(fields, wanted)]
 
     def _outcomes(
-        self, records: RecordSnapshot, subject: SubjectKind, ids: Sequence[str]
+        self, snapshot: StoreSnapshot, subject: SubjectKind, ids: Sequence[str]
     ) -> Mapping[str, list[trace_documents.OutcomeDocument]]:
         trouble = self._judge.trouble
         return {
             subject_id: [trace_rendering.outcome_document(evaluation, trouble) for evaluation in evaluations]
-            for subject_id, evaluations in records.evaluations(subject, ids).items()
+            for subject_id, evaluations in snapshot.evaluations(subject, ids).items()
         }
 
     def _fields(
         self,
-        records: RecordSnapshot,
-        sessions: Sequence[SessionRecord],
+        snapshot: StoreSnapshot,
+        sessions: Sequence[SessionState],
         running: Mapping[str, Sequence[RunningTrace]],
         found: Mapping[str, ShownFindings],
     ) -> list[trace_documents.SessionFields]:
         """Return the fields of stored sessions that a listing has as well."""
         ids = [session.session_id for session in sessions]
-        deaths = trace_rendering.death_reasons(records.deaths(ids), chain.from_iterable(running.values()))
-        outcomes = self._outcomes(records, SubjectKind.SESSION, ids)
-        flagged, failures = records.flagged_traces(ids), records.judged_failures(ids)
+        deaths = trace_rendering.death_reasons(snapshot.deaths(ids), chain.from_iterable(running.values()))
+        outcomes = self._outcomes(snapshot, SubjectKind.SESSION, ids)
+        flagged, failures = snapshot.flagged_traces(ids), snapshot.judged_failures(ids)
         return [
             trace_rendering.session_fields(
                 each,
@@ -345,7 +345,7 @@ class Queries:
             for each in sessions
         ]
 
-    def _status(self, session: SessionRecord) -> trace_documents.SessionStatus:
+    def _status(self, session: SessionState) -> trace_documents.SessionStatus:
         if session.ended_at is not None and session.ended_at >= session.last_seen_at:
             return "ended"
         return "idle" if self._clock.now() - session.last_seen_at >= self._idle else "active"

@@ -53,6 +53,11 @@ def scope_of(method: str) -> Scope:
     return Scope.READ if method in ("GET", "HEAD", "OPTIONS") else Scope.LABEL
 
 
+def scope_of_telemetry(_method: str) -> Scope:
+    """Return what a request with telemetry takes, whatever its method."""
+    return Scope.WRITE
+
+
 @dataclass(frozen=True, slots=True)
 class AccessControl:
     """Answers only callers that the ring knows and that have the scope. Stores the caller in `request.state.caller`.

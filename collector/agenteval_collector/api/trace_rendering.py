@@ -9,7 +9,7 @@ from agenteval_collector.model.judge_jobs import waits_for_judge
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
 from agenteval_collector.model.session_filter import SessionFilter
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.shown_findings import ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from otel_agenteval.finding import Finding, Severity
@@ -118,7 +118,7 @@ def running_fields(
     session_id: str, running: Sequence[RunningTrace], found: ShownFindings, now: int
 ) -> trace_documents.SessionFields:
     """Return the fields of a session without a complete trace."""
-    as_if_stored = SessionRecord(
+    as_if_stored = SessionState(
         session_id=session_id,
         user_id=next((trace.user_id for trace in running if trace.user_id), None),
         agent=None,
@@ -132,7 +132,7 @@ def running_fields(
 
 
 def session_fields(
-    session: SessionRecord,
+    session: SessionState,
     running: Sequence[RunningTrace],
     found: ShownFindings,
     *,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from agenteval_collector.evaluation.ports import Efforts, FindingsIn, LoopFinder, SeenIn
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.turn_summary import TurnSummary
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.finding import Finding, FindingKind, Severity
@@ -62,7 +62,7 @@ class TraceObservation:
         """
         return self.ruled(self.loops.in_answers(compared, previous, said))
 
-    def unusual_effort(self, trace: Trace, session: SessionRecord) -> list[Finding]:
+    def unusual_effort(self, trace: Trace, session: SessionState) -> list[Finding]:
         """Return the finding that `session` takes more effort than usual now that `trace` has come, if it does."""
         found = self.efforts.unusual(
             trace, session.effort, agent=session.agent, session_id=session.session_id, found_at=self.clock.now()

@@ -9,7 +9,7 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judge_jobs import JudgeJob, Referral
 from agenteval_collector.model.news import News
 from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
-from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredPlace
+from agenteval_collector.model.sessions import Member, SessionState, SessionUpdate, StoredPlace
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.finding import Finding, Seen
@@ -45,7 +45,7 @@ class SessionAggregation(Protocol):
         *,
         before: tuple[int, str] | None,
         says_more: bool,
-    ) -> SessionRecord:
+    ) -> SessionState:
         """Add a trace to its session, or replace the revision of it that stands at `before`."""
 
     def leave(self, session_id: str, trace_id: str) -> None:
@@ -166,7 +166,7 @@ class EvaluationStore(Protocol):
         self, *, before: int, after: str = "", limit: int = 64, subject: SubjectKind = SubjectKind.TRACE
     ) -> list[JudgeJob]: ...
 
-    def without_goal(self, session_ids: Sequence[str]) -> list[SessionRecord]: ...
+    def without_goal(self, session_ids: Sequence[str]) -> list[SessionState]: ...
 
     def session_revision(self, session_id: str) -> int | None: ...
 

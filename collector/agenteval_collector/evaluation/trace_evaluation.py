@@ -19,7 +19,7 @@ from agenteval_collector.evaluators.loop_detection import LoopDetection, repetit
 from agenteval_collector.evaluators.ports import Embed
 from agenteval_collector.model.agent_work import work_of
 from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.model.commit import CROSS_TRACE_KINDS, Commit, RevisedTurn, SameTrace, TraceRecord
+from agenteval_collector.model.commit import CROSS_TRACE_KINDS, Commit, RevisedTurn, SameTrace, ScoredTrace
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judge_jobs import Judgement
@@ -113,7 +113,7 @@ class TraceEvaluation:
         in_session = bool(trace.turns) or trace.session_id is not None or assembled.death is not None
         if in_session:
             self._join(session_id, assembled, evaluated, before, commit)
-        commit.traces.append(self._record(session_id, assembled, evaluated, in_session=in_session))
+        commit.traces.append(self._scored_trace(session_id, assembled, evaluated, in_session=in_session))
         if before is None or before.session_id == session_id:
             return None
         commit.overtaken.append((trace.trace_id, before.session_id))
@@ -214,11 +214,11 @@ class TraceEvaluation:
         if is_overtaken and (trace.turn_goes_on or stayed is not None):
             commit.overtaken.append((trace.trace_id, session_id))
 
-    def _record(
+    def _scored_trace(
         self, session_id: str, assembled: AssembledTrace, evaluated: _Evaluated, *, in_session: bool
-    ) -> TraceRecord:
+    ) -> ScoredTrace:
         trace = evaluated.trace
-        return TraceRecord(
+        return ScoredTrace(
             trace_id=trace.trace_id,
             session_id=session_id,
             started_at=trace.started_at,
@@ -250,8 +250,8 @@ class TraceEvaluation:
         A session has one such outcome for each revision in which it came to rest.
         """
         found = (
-            (record, self.outcomes.judging.refer_session(record.session_id))
-            for record in self.store.without_goal(session_ids)
+            (state, self.outcomes.judging.refer_session(state.session_id))
+            for state in self.store.without_goal(session_ids)
         )
         return [
             Evaluation(
@@ -259,22 +259,22 @@ class TraceEvaluation:
                 version=referral.version,
                 method=Method.LLM,
                 subject=SubjectKind.SESSION,
-                subject_id=record.session_id,
-                revision=record.revision,
+                subject_id=state.session_id,
+                revision=state.revision,
                 outcome=referral.outcome,
                 threshold=referral.threshold,
-                session_id=record.session_id,
+                session_id=state.session_id,
                 trace_id=None,
                 span_id=None,
-                agent=record.agent,
-                service=record.services[0] if record.services else None,
-                service_version=record.versions[-1] if record.versions else None,
-                environment=record.environment,
+                agent=state.agent,
+                service=state.services[0] if state.services else None,
+                service_version=state.versions[-1] if state.versions else None,
+                environment=state.environment,
                 model=referral.model,
                 part=referral.part,
                 evaluated_at=self.clock.now(),
             )
-            for record, referral in found
+            for state, referral in found
             if referral is not None
         ]
 
@@ -310,16 +310,16 @@ class TraceEvaluation:
         if assembled.revision == 1:
             return None
         # The revision before may be in the same commit, where the store does not have it yet.
-        for record in reversed(commit.traces):
-            if record.trace_id == assembled.trace_id:
-                place = (record.started_at, record.trace_id)
+        for scored in reversed(commit.traces):
+            if scored.trace_id == assembled.trace_id:
+                place = (scored.started_at, scored.trace_id)
                 # Only the store knows whether an outcome of it will wait for the judge: taken for granted here.
                 return StoredPlace(
-                    session_id=record.session_id,
+                    session_id=scored.session_id,
                     place=place,
-                    revision=record.revision,
+                    revision=scored.revision,
                     pending=True,
-                    effort=record.effort,
+                    effort=scored.effort,
                 )
         return self.store.stored_place(assembled.trace_id)
 

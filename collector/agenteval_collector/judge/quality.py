@@ -110,16 +110,16 @@ class PassRates:
         For `agent`, `version` and `name`, None means any. Raises InvalidRequest for a cursor of another listing.
         """
         asked = (agent, version, name)
-        with self._lock, self._snapshot() as records:
-            following = behind(records.rated(), cursor, lambda each: each.rated)
+        with self._lock, self._snapshot() as snapshot:
+            following = behind(snapshot.rated(), cursor, lambda each: each.rated)
             wanted = [each for each in following if _matches(each.rated, asked)]
-            items = [self._current(records, each) for each in wanted[:limit]]
+            items = [self._current(snapshot, each) for each in wanted[:limit]]
         return Page(items=items, next_cursor=encode_cursor(items[-1].rated) if len(wanted) > limit else None)
 
     def rated(self) -> list[Rated]:
         """Return everything that has a rate. The one with the newest judgement is first."""
-        with self._snapshot() as records:
-            return [each.rated for each in records.rated()]
+        with self._snapshot() as snapshot:
+            return [each.rated for each in snapshot.rated()]
 
     def next_draw(
         self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
@@ -128,10 +128,10 @@ class PassRates:
 
         Where no agent or version is given, it is taken from what was judged last.
         """
-        with self._snapshot() as records:
-            for each in records.rated():
+        with self._snapshot() as snapshot:
+            for each in snapshot.rated():
                 if _matches(each.rated, (agent, version, name)):
-                    drawn = draw(records.judged(each.rated), skip=skip)
+                    drawn = draw(snapshot.judged(each.rated), skip=skip)
                     return None if drawn is None else (each.rated, drawn)
         return None
 
@@ -142,26 +142,26 @@ class PassRates:
         The other rates are returned as they were before, or left out where they were never computed, until the next
         call.
         """
-        with self._lock, self._snapshot() as records:
-            live = _live(records.rated())
+        with self._lock, self._snapshot() as snapshot:
+            live = _live(snapshot.rated())
             until = self._clock.monotonic() + SCRAPE_BUDGET
             for each in sorted(live, key=self._computed_at):
                 if self._clock.monotonic() < until:
-                    self._current(records, each)
+                    self._current(snapshot, each)
             return [known.found for each in live if (known := self._known.get(each.rated))]
 
     def _computed_at(self, change: RatedChange) -> float:
         known = self._known.get(change.rated)
         return float("-inf") if known is None else known.at
 
-    def _current(self, records: JudgedSnapshot, change: RatedChange) -> VersionRate:
+    def _current(self, snapshot: JudgedSnapshot, change: RatedChange) -> VersionRate:
         """Return a rate as it is now. Compute it only where it has changed."""
         known = self._known.get(change.rated)
         if known is not None and known.change == change:
             return known.found
-        scores = records.judged(change.rated)
+        scores = snapshot.judged(change.rated)
         models = tuple(dict.fromkeys(each.model for each in scores if each.model))
-        found = VersionRate(change.rated, rate_of(scores), models, records.unscored(change.rated))
+        found = VersionRate(change.rated, rate_of(scores), models, snapshot.unscored(change.rated))
         self._known.put(change.rated, _Known(change, found, self._clock.monotonic()))
         return found
 

@@ -21,7 +21,7 @@ CROSS_TRACE_KINDS = frozenset({*LoopKind, FindingKind.TOOL_FAILED} - {LoopKind.H
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
-class TraceRecord:
+class ScoredTrace:
     """A scored trace.
 
     `died` is a sentence where its agent died in the middle, else None. `processes` are those with spans in it.
@@ -97,7 +97,7 @@ class Commit:
     on disk when it returns.
     """
 
-    traces: list[TraceRecord] = field(default_factory=list)
+    traces: list[ScoredTrace] = field(default_factory=list)
     same: list[SameTrace] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
     sessions: dict[str, SessionUpdate] = field(default_factory=dict)
@@ -126,4 +126,4 @@ class Commit:
 
     def add(self, update: SessionUpdate) -> None:
         """Add the newest state of a session, in place of an earlier one of this pass."""
-        self.sessions[update.record.session_id] = update
+        self.sessions[update.state.session_id] = update

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from agenteval_collector.model.commit import CROSS_TRACE_KINDS, RevisedTurn, TraceRecord
+from agenteval_collector.model.commit import CROSS_TRACE_KINDS, RevisedTurn, ScoredTrace
 from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Severity
 
@@ -44,11 +44,11 @@ def with_live(kept: KeptFindings, found: Iterable[Finding], recounted: Iterable[
     return live
 
 
-def with_complete(kept: KeptFindings, record: TraceRecord) -> KeptFindings:
+def with_complete(kept: KeptFindings, trace: ScoredTrace) -> KeptFindings:
     """Return what is kept of a complete trace: the old findings that stay, with the trace's names, and those of this
     revision."""
-    told = {key: _named(each.finding, record) for key, each in kept.items() if _stays(each.finding)}
-    found = _found(kept, told, record.session_id, record.findings)
+    told = {key: _named(each.finding, trace) for key, each in kept.items() if _stays(each.finding)}
+    found = _found(kept, told, trace.session_id, trace.findings)
     return told | {key: each for key, each in found.items() if key not in told}
 
 
@@ -123,17 +123,17 @@ def _stays(finding: Finding) -> bool:
     return finding.mode is not None or finding.kind == FindingKind.UNUSUAL_EFFORT
 
 
-def _named(finding: Finding, record: TraceRecord) -> KeptFinding:
+def _named(finding: Finding, trace: ScoredTrace) -> KeptFinding:
     """Return a finding with the names that the complete trace gives it. It counts from now on, even without an
     agent."""
     return KeptFinding(
         replace(
             finding,
-            session_id=record.session_id,
-            agent=finding.agent or record.agent,
-            service=finding.service or record.service,
-            service_version=finding.service_version or record.service_version,
-            environment=finding.environment or record.environment,
-            turn=record.turn_of.get(finding.span_id or "") if finding.turn is None else finding.turn,
+            session_id=trace.session_id,
+            agent=finding.agent or trace.agent,
+            service=finding.service or trace.service,
+            service_version=finding.service_version or trace.service_version,
+            environment=finding.environment or trace.environment,
+            turn=trace.turn_of.get(finding.span_id or "") if finding.turn is None else finding.turn,
         )
     )

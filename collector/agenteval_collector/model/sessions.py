@@ -15,7 +15,7 @@ Signals = Mapping[str, Evaluation]
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRecord:
+class SessionState:
     """A session after its newest trace.
 
     Times are in nanoseconds since the Unix epoch. `last_seen_at` is when its newest telemetry was received. `effort` is
@@ -84,7 +84,7 @@ class StoredSession:
     """A session as the store holds it, with its `newest` traces by start and their answers. `sums` is None where its
     traces have to be added up again."""
 
-    record: SessionRecord
+    state: SessionState
     newest: Sequence[StoredTrace]
     sums: SessionSums | None
 
@@ -119,9 +119,9 @@ class Member:
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdate:
-    """A session after one more trace: the record to store, its scores, and the sums that these were made from."""
+    """A session after one more trace: the state to store, its scores, and the sums that these were made from."""
 
-    record: SessionRecord
+    state: SessionState
     evaluations: Sequence[Evaluation]
     sums: SessionSums | None = None
 

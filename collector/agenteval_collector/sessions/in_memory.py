@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, Signals, StoredSession, StoredTrace
+from agenteval_collector.model.sessions import Member, SessionState, SessionUpdate, Signals, StoredSession, StoredTrace
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.sessions.live_sessions import Endings, LiveSessions
@@ -117,8 +117,8 @@ class Sessions:
         *,
         before: Place | None,
         says_more: bool,
-    ) -> SessionRecord:
-        """Add a trace to its session, or replace an earlier revision of it. Return the record of the session then.
+    ) -> SessionState:
+        """Add a trace to its session, or replace an earlier revision of it. Return the state of the session then.
 
         `updates` returns the scores that follow. `before` is the place of the earlier revision in the session. `effort`
         is what the trace takes more than that revision, and `seen` what could be seen of it. `says_more` is true if the
@@ -142,12 +142,12 @@ class Sessions:
         self._sessions.put(session_id, session)
         self._change(session, member)
         session.met(trace.agent, member.place)
-        session.record = _record_with(trace, session, received_at, effort, seen, says_more=says_more)
+        session.state = _state_with(trace, session, received_at, effort, seen, says_more=says_more)
         session.service_version = trace.service_version or session.service_version
         span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id
         session.last_turn = max(session.last_turn, (member.place, span_id), key=lambda turn: turn[0])
         self._changed[session_id] = session
-        return session.record
+        return session.state
 
     def leave(self, session_id: str, trace_id: str) -> None:
         """Note that a newer revision of the trace is in another session, although the store still has it in this one.
@@ -166,7 +166,7 @@ class Sessions:
         """Note that the session takes more effort than usual."""
         session = self._open(session_id)
         if session is not None:
-            session.record = replace(session.record, is_unusual=True)
+            session.state = replace(session.state, is_unusual=True)
 
     def rescore(self, session_id: str, member: Member, evaluation: Evaluation) -> None:
         """Replace a signal of a member that `followers` returned. `updates` returns the new scores."""
@@ -259,25 +259,25 @@ class Sessions:
         `seen` is the monotonic time from which the session counts as quiet, by default the receipt of its newest trace.
         """
         evaluations = self._evaluators.evaluate(session, self._clock.now())
-        session_id = session.record.session_id
+        session_id = session.state.session_id
         if (revive or session_id in self._live) and session_id not in self._endings:
             if seen is None:
                 # The receipt is in wall-clock time, and idle sessions are found by the monotonic clock.
-                seen = self._clock.monotonic() - max(0, self._clock.now() - session.record.last_seen_at) / 1e9
+                seen = self._clock.monotonic() - max(0, self._clock.now() - session.state.last_seen_at) / 1e9
             self._live.seen(
                 session_id,
-                agent=session.record.agent,
-                service=session.record.services[0] if session.record.services else None,
+                agent=session.state.agent,
+                service=session.state.services[0] if session.state.services else None,
                 scores=self._evaluators.levels(evaluations),
                 now=seen,
             )
-        return SessionUpdate(record=session.record, evaluations=evaluations, sums=put_down(session, self._weights))
+        return SessionUpdate(state=session.state, evaluations=evaluations, sums=put_down(session, self._weights))
 
     def _change(self, session: Session, member: Member) -> None:
         """Note that a trace of the session has changed and is not stored yet."""
         self._members.put(member.trace_id, member)
         session.changed[member.trace_id] = member
-        self._held[session.record.session_id] = session
+        self._held[session.state.session_id] = session
 
     def _replace(self, session: Session, member: Member, signals: Signals) -> None:
         """Replace signals of a trace of the session."""
@@ -300,9 +300,9 @@ class Sessions:
     def _restored(self, stored: StoredSession) -> Session:
         session = None
         if stored.sums is not None and not self._doubts:
-            session = taken_up(stored.record, stored.sums, self._weights)
+            session = taken_up(stored.state, stored.sums, self._weights)
         if session is None:
-            session = added_up(stored.record, self._store.session_traces(stored.record.session_id), self._weights)
+            session = added_up(stored.state, self._store.session_traces(stored.state.session_id), self._weights)
         members = [self._member(each) for each in stored.newest]
         # The window does not have all traces of the session, so it must know where it begins.
         if len(members) < session.scores.traces:
@@ -330,7 +330,7 @@ class Sessions:
         """Return the window of the newest traces. For a place far back, return the traces around it from the store."""
         if session.window.reaches(place):
             return session.window
-        key = session.record.session_id, place
+        key = session.state.session_id, place
         if key not in self._far:
             self._far[key] = self._window_around(session, place)
         return self._far[key]
@@ -339,7 +339,7 @@ class Sessions:
         changed = session.changed
         # One more is asked for, in both directions, for each trace that has left its place in the store.
         stored = self._store.neighbours(
-            session.record.session_id, place, EARLIER + len(session.gone), LATER + len(session.gone)
+            session.state.session_id, place, EARLIER + len(session.gone), LATER + len(session.gone)
         )
         elsewhere = session.gone | changed.keys()
         places = [at for at in stored if at[1] not in elsewhere] + [each.place for each in changed.values()]
@@ -362,31 +362,31 @@ class Sessions:
         return known if known is not None and known.place == place else None
 
 
-def _record_with(
+def _state_with(
     trace: Trace, session: Session, received_at: int, effort: Effort, seen: Seen, *, says_more: bool
-) -> SessionRecord:
-    """Return the session's record, brought up to date with a trace whose signals are counted already."""
-    record = session.record
+) -> SessionState:
+    """Return the session's state, brought up to date with a trace whose signals are counted already."""
+    state = session.state
     return replace(
-        record,
-        user_id=record.user_id or trace.user_id,
-        agent=session.first_agent[1] if session.first_agent else record.agent,
-        services=_with(record.services, trace.service),
-        versions=_with(record.versions, trace.service_version),
-        environment=trace.environment or record.environment,
-        started_at=min(record.started_at, trace.started_at),
-        last_seen_at=max(record.last_seen_at, received_at),
+        state,
+        user_id=state.user_id or trace.user_id,
+        agent=session.first_agent[1] if session.first_agent else state.agent,
+        services=_with(state.services, trace.service),
+        versions=_with(state.versions, trace.service_version),
+        environment=trace.environment or state.environment,
+        started_at=min(state.started_at, trace.started_at),
+        last_seen_at=max(state.last_seen_at, received_at),
         trace_count=session.scores.traces,
-        revision=record.revision + says_more,
-        effort=record.effort + effort,
-        is_blind=record.is_blind and seen.is_blind,
+        revision=state.revision + says_more,
+        effort=state.effort + effort,
+        is_blind=state.is_blind and seen.is_blind,
         finalized_at=None,
         ended_at=None,
     )
 
 
-def _new_record(session_id: str, trace: Trace, received_at: int) -> SessionRecord:
-    return SessionRecord(
+def _new_record(session_id: str, trace: Trace, received_at: int) -> SessionState:
+    return SessionState(
         session_id=session_id,
         user_id=None,
         agent=None,

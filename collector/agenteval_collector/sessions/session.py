@@ -1,4 +1,4 @@
-"""One session in memory, with its record, its scores and the window of its newest traces."""
+"""One session in memory, with its state, its scores and the window of its newest traces."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agenteval_collector.model.effort import NO_EFFORT
-from agenteval_collector.model.sessions import Member, SessionRecord, SessionSums, Signals, StoredTrace
+from agenteval_collector.model.sessions import Member, SessionState, SessionSums, Signals, StoredTrace
 from agenteval_collector.sessions.upper_bound import BoundedScores, signals_of
 from agenteval_collector.sessions.window import AnswerWindow, Place
 from otel_agenteval.outcome import JudgedPart
@@ -33,7 +33,7 @@ class Session:
     the two stands beside the place of its trace. `part` says why the judge looks at the session.
     """
 
-    record: SessionRecord
+    state: SessionState
     scores: BoundedScores
     window: AnswerWindow
     service_version: str | None = None
@@ -70,7 +70,7 @@ class Session:
 
 
 def put_down(session: Session, weights: Mapping[str, float]) -> SessionSums:
-    """Return what is needed to go on with the session later, besides its record and its newest traces."""
+    """Return what is needed to go on with the session later, besides its state and its newest traces."""
     scores, risks = session.scores.save()
     sums = {
         "made_for": _made_for(weights),
@@ -83,7 +83,7 @@ def put_down(session: Session, weights: Mapping[str, float]) -> SessionSums:
     return SessionSums(sums=json.dumps(sums), risks=risks)
 
 
-def taken_up(record: SessionRecord, stored: SessionSums, weights: Mapping[str, float]) -> Session | None:
+def taken_up(state: SessionState, stored: SessionSums, weights: Mapping[str, float]) -> Session | None:
     """Restore a session from what `put_down` returned, with an empty window.
 
     Return None if the sums were made with other weights, or by a machine with another byte order.
@@ -93,7 +93,7 @@ def taken_up(record: SessionRecord, stored: SessionSums, weights: Mapping[str, f
         return None
     first, (last, span_id) = sums["first_agent"], sums["last_turn"]
     return Session(
-        record,
+        state,
         BoundedScores.restored(weights, sums["scores"], stored.risks),
         AnswerWindow(),
         service_version=sums["service_version"],
@@ -103,9 +103,9 @@ def taken_up(record: SessionRecord, stored: SessionSums, weights: Mapping[str, f
     )
 
 
-def added_up(record: SessionRecord, traces: Iterable[StoredTrace], weights: Mapping[str, float]) -> Session:
+def added_up(state: SessionState, traces: Iterable[StoredTrace], weights: Mapping[str, float]) -> Session:
     """Restore a session from all its traces, in the order in which they started, with an empty window."""
-    session = Session(record, BoundedScores(weights), AnswerWindow())
+    session = Session(state, BoundedScores(weights), AnswerWindow())
     effort, begins_at = NO_EFFORT, None
     for trace in traces:
         place = (trace.started_at, trace.trace_id)
@@ -117,13 +117,13 @@ def added_up(record: SessionRecord, traces: Iterable[StoredTrace], weights: Mapp
             session.last_turn = (place, evaluation.span_id)
             session.met(evaluation.agent, place)
     count = session.scores.traces
-    session.record = replace(
-        record,
+    session.state = replace(
+        state,
         trace_count=count,
         # Another count than the stored one means that traces have left or joined since.
-        revision=record.revision + (count != record.trace_count),
+        revision=state.revision + (count != state.trace_count),
         effort=effort,
-        started_at=record.started_at if begins_at is None else begins_at,
+        started_at=state.started_at if begins_at is None else begins_at,
     )
     return session
 

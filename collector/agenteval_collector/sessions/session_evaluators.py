@@ -59,7 +59,7 @@ class SessionEvaluators:
 
     def evaluate(self, session: Session, now: int) -> list[Evaluation]:
         """Return the session's scores at `now` (ns). Their events are attached to the span of its last turn."""
-        record, scores = session.record, session.scores
+        state, scores = session.state, session.scores
         (_, trace_id), span_id = session.last_turn
         found = {RELIABILITY: BoundedScores.reliability, CONSISTENCY: BoundedScores.consistency}
         return [
@@ -68,17 +68,17 @@ class SessionEvaluators:
                 version=VERSION,
                 method=Method.EXACT,
                 subject=SubjectKind.SESSION,
-                subject_id=record.session_id,
-                revision=record.revision,
+                subject_id=state.session_id,
+                revision=state.revision,
                 outcome=self._outcome(name, score(scores), scores),
                 threshold=self.thresholds[name],
-                session_id=record.session_id,
+                session_id=state.session_id,
                 trace_id=trace_id or None,
                 span_id=span_id,
-                agent=record.agent,
-                service=record.services[0] if record.services else None,
+                agent=state.agent,
+                service=state.services[0] if state.services else None,
                 service_version=session.service_version,
-                environment=record.environment,
+                environment=state.environment,
                 part=session.part,
                 evaluated_at=now,
             )

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from sqlalchemy import ColumnElement, bindparam, delete, literal_column, select, update
 
-from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
+from agenteval_collector.model.commit import Commit, SameTrace, ScoredTrace
 from agenteval_collector.model.judge_jobs import waits_for_judge
 from agenteval_collector.model.news import CommittedEvaluation, News
 from agenteval_collector.stores.access import TenantConnection, ids
@@ -94,9 +94,9 @@ def _write_traces(connection: TenantConnection, commit: Commit, evaluations: Ite
 
 
 def _write_sessions(connection: TenantConnection, commit: Commit, found: FindingNews) -> None:
-    records = [session.record for session in commit.sessions.values()]
+    states = [session.state for session in commit.sessions.values()]
     columns = count_findings(connection, commit.sessions.keys())
-    connection.upsert(sessions, (session_row(each, columns[each.session_id]) for each in records))
+    connection.upsert(sessions, (session_row(each, columns[each.session_id]) for each in states))
     judged = {each.session_id for each in commit.evaluations if each.method is Method.LLM}
     refresh_sessions(connection, (found.sessions | judged) - commit.sessions.keys())
     for session_id in commit.emptied:
@@ -122,7 +122,7 @@ def _write_same(connection: TenantConnection, trace: SameTrace) -> None:
     connection.execute(update(outcomes).where(*_of_trace(trace.trace_id)).values(revision=trace.revision))
 
 
-def _forget_older_outcomes(connection: TenantConnection, trace: TraceRecord) -> None:
+def _forget_older_outcomes(connection: TenantConnection, trace: ScoredTrace) -> None:
     """Forget the outcomes that only an earlier revision has, because the settings have changed since."""
     if trace.revision > 1:
         older = outcomes.c.revision < trace.revision

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Select, bindparam, case, func, literal_column, select, update
 
-from agenteval_collector.model.commit import RevisedTurn, TraceRecord
+from agenteval_collector.model.commit import RevisedTurn, ScoredTrace
 from agenteval_collector.model.kept_findings import (
     KeptFinding,
     KeptFindings,
@@ -108,7 +108,7 @@ class FindingStore:
 
 def write_findings(
     connection: TenantConnection,
-    complete: Sequence[TraceRecord],
+    complete: Sequence[ScoredTrace],
     found: Sequence[Finding] = (),
     recounted: Sequence[Finding] = (),
     revised_turns: Sequence[RevisedTurn] = (),
@@ -126,8 +126,8 @@ def write_findings(
             [each for each in found if each.trace_id == trace_id],
             [each for each in recounted if each.trace_id == trace_id],
         )
-    for record in complete:
-        kept[record.trace_id] = with_complete(kept.get(record.trace_id, {}), record)
+    for trace in complete:
+        kept[trace.trace_id] = with_complete(kept.get(trace.trace_id, {}), trace)
     for trace_id in {each.trace_id for each in compared}:
         kept[trace_id] = with_compared(kept.get(trace_id, {}), [each for each in compared if each.trace_id == trace_id])
     for told in revised_turns:
@@ -135,10 +135,10 @@ def write_findings(
     news = _write(connection, stored, kept, {each.trace_id: each.session_id for each in revised_turns})
     # Problems add up what their traces took, and that may have changed even where the findings have not.
     news.changed |= {each.trace_id for each in complete if kept[each.trace_id]}
-    for record in complete:
-        if record.revision == 1 and record.in_session:
-            severity = worst(each.finding.severity for each in kept[record.trace_id].values())
-            whose = record.agent, record.service, record.service_version, record.environment
+    for trace in complete:
+        if trace.revision == 1 and trace.in_session:
+            severity = worst(each.finding.severity for each in kept[trace.trace_id].values())
+            whose = trace.agent, trace.service, trace.service_version, trace.environment
             news.traces.append(WorstFinding(severity, *whose))
     return news
 

@@ -8,10 +8,10 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, func, literal_column, or_, select
 
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeJob, job_of
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.rows import evaluation_of, session_record
+from agenteval_collector.stores.rows import evaluation_of, session_state
 from agenteval_collector.stores.schema import CAME, JUDGED_FAILED, matching, outcomes, own, sessions, traces
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Status, SubjectKind
 
@@ -136,10 +136,10 @@ def _by_trace(rows: Iterable[Mapping[Any, Any]]) -> Iterable[list[Evaluation]]:
         yield list(found)
 
 
-def read_without_goal(connection: TenantConnection, session_ids: Sequence[str]) -> list[SessionRecord]:
+def read_without_goal(connection: TenantConnection, session_ids: Sequence[str]) -> list[SessionState]:
     """Return those of the sessions about which the judge was not asked since something was last said in them."""
     query = select(sessions).where(own(sessions), among(sessions.c.session_id, "ids"), ~exists().where(_NEWEST_GOAL))
-    return [session_record(row) for row in connection.execute(query, ids(session_ids)).mappings()]
+    return [session_state(row) for row in connection.execute(query, ids(session_ids)).mappings()]
 
 
 def gone_on() -> Select[tuple[str]]:

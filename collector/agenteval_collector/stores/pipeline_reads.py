@@ -12,7 +12,7 @@ from agenteval_collector.model.sessions import SessionSums, StoredPlace, StoredS
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.rows import effort_from, evaluation_of, session_record
+from agenteval_collector.stores.rows import effort_from, evaluation_of, session_state
 from agenteval_collector.stores.schema import (
     matching,
     outcomes,
@@ -130,7 +130,7 @@ def read_session(connection: TenantConnection, session_id: str) -> StoredSession
     trace_ids = [each.trace_id for each in newest]
     signals = _signals(connection, outcomes.c.subject_id.in_(trace_ids))
     return StoredSession(
-        record=session_record(row._mapping),
+        state=session_state(row._mapping),
         newest=_with(newest, signals, _turns(connection, trace_ids)),
         sums=None if row.sums is None else SessionSums(sums=row.sums, risks=row.risks),
     )

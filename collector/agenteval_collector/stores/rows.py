@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Table
 
-from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.evaluations import evaluation_from
 from agenteval_collector.model.kept_findings import KeptFinding
 from agenteval_collector.model.runs import RunKey
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.stores.schema import findings, outcomes, sessions, traces
 from otel_agenteval.finding import Finding, Mode, Severity
 from otel_agenteval.internal.text import storable
@@ -60,10 +60,10 @@ to_json = json.JSONEncoder(default=_plain).encode
 """Return a value as JSON, with dataclasses as objects of their fields."""
 
 
-_TRACE: Final = FieldMap(TraceRecord, traces, but=("offsets", "processes", "effort"))
+_TRACE: Final = FieldMap(ScoredTrace, traces, but=("offsets", "processes", "effort"))
 _FINDING: Final = FieldMap(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
 _EVALUATION: Final = FieldMap(Evaluation, outcomes)
-_SESSION: Final = FieldMap(SessionRecord, sessions, but=("services", "versions", "effort"))
+_SESSION: Final = FieldMap(SessionState, sessions, but=("services", "versions", "effort"))
 UNUSUAL: Final = 1
 """The bit of `sessions.attention` that says that a trace of the session has a finding of unusual effort."""
 
@@ -94,7 +94,7 @@ def finding_of(row: Mapping[Any, Any]) -> Finding:
     )
 
 
-def trace_row(trace: TraceRecord) -> dict[str, Any]:
+def trace_row(trace: ScoredTrace) -> dict[str, Any]:
     return {
         **_TRACE.columns_of(trace),
         "revised": "{}",
@@ -151,15 +151,15 @@ def effort_from(column: str) -> Effort:
     return Effort(**json.loads(column))
 
 
-def session_row(session: SessionRecord, found: Mapping[str, int]) -> dict[str, Any]:
+def session_row(session: SessionState, found: Mapping[str, int]) -> dict[str, Any]:
     """Make the row of a session. `found` has the columns that say what was found in it."""
     encoded = {name: to_json(getattr(session, name)) for name in ("services", "versions", "effort")}
     return {**found, **_SESSION.columns_of(session), **encoded}
 
 
-def session_record(row: Mapping[Any, Any]) -> SessionRecord:
+def session_state(row: Mapping[Any, Any]) -> SessionState:
     """Return the session that a row of `sessions` was made from."""
-    return SessionRecord(
+    return SessionState(
         **_SESSION.fields_in(row),
         services=json.loads(row["services"]),
         versions=json.loads(row["versions"]),

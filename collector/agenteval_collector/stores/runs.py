@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, FromClause, delete, exists, func, or_, select, tuple_
 
-from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.runs import AgentVersion, RunKey, RunReport, RunTrace, Violation
 from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.stores.access import TenantConnection, ids
@@ -25,7 +25,7 @@ _FACTS = (
 )
 
 
-def write_run_traces(connection: TenantConnection, traces: Sequence[TraceRecord]) -> None:
+def write_run_traces(connection: TenantConnection, traces: Sequence[ScoredTrace]) -> None:
     """Keep what the traces add to their runs. A revision that no longer names a run takes back what was added."""
     connection.upsert(run_traces, (run_trace_row(trace.run_trace) for trace in traces if trace.run_trace is not None))
     for trace in traces:

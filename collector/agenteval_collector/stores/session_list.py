@@ -9,11 +9,11 @@ from sqlalchemy import ColumnElement, String, Table, bindparam, exists, literal,
 
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.session_filter import Order, SessionFilter
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.json_lists import listed
 from agenteval_collector.stores.paging import read_page
-from agenteval_collector.stores.rows import session_record
+from agenteval_collector.stores.rows import session_state
 from agenteval_collector.stores.schema import SAID_INDEX, findings, matching, outcomes, own, sessions, traces
 from otel_agenteval.internal.text import storable
 
@@ -30,11 +30,11 @@ _ORDERS: Final = {Order.NEWEST: _NEWEST, Order.ATTENTION: (sessions.c.attention,
 
 def read_sessions(
     connection: TenantConnection, wanted: SessionFilter, cursor: str | None, limit: int
-) -> Page[SessionRecord]:
+) -> Page[SessionState]:
     """Return at most `limit` sessions from where the cursor points. Raises InvalidRequest for a cursor of another
     listing."""
     query = select(sessions).where(own(sessions), *_conditions(connection, wanted))
-    return read_page(connection, query, _ORDERS[wanted.order], limit=limit, cursor=cursor).map(session_record)
+    return read_page(connection, query, _ORDERS[wanted.order], limit=limit, cursor=cursor).map(session_state)
 
 
 def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:

@@ -1,4 +1,4 @@
-"""Answer queries from outside with the records of one moment."""
+"""Answer queries from outside with the data of one moment."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, select
 
-from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.stores import judge_exchanges, labels, pass_rates, problem_list, session_list, shown_findings
 from agenteval_collector.stores.access import TenantConnection, ids, look_up
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.rows import effort_from, evaluation_of, finding_of, session_record
+from agenteval_collector.stores.rows import effort_from, evaluation_of, finding_of, session_state
 from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.session_endings import read_ends
 from agenteval_collector.stores.trace_json import view_from
@@ -22,7 +22,7 @@ from otel_agenteval.outcome import Evaluation, SubjectKind
 
 
 class Snapshot:
-    """`RecordSnapshot` on the store's database. Its look-ups raise Unavailable where the database refuses."""
+    """`StoreSnapshot` on the store's database. Its look-ups raise Unavailable where the database refuses."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self.connection = connection
@@ -96,10 +96,10 @@ class Snapshot:
                 found[name][trace_id] = score
         return found
 
-    def session(self, session_id: str) -> SessionRecord | None:
+    def session(self, session_id: str) -> SessionState | None:
         query = select(sessions).where(own(sessions), sessions.c.session_id == session_id)
         row = self.connection.execute(query).mappings().first()
-        return None if row is None else session_record(row)
+        return None if row is None else session_state(row)
 
     def members(self, session_id: str) -> list[tuple[str, bool]]:
         query = select(traces.c.trace_id, traces.c.continues_turn)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from agenteval_collector.model.assembled_trace import ClosedBy, Closing
-from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.running_traces import UnendedSpan
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.rows import to_json
@@ -23,7 +23,7 @@ _REVISED = ("revision", "complete", "span_count", "status_reason", "closing", "s
 """The fields in which revisions that say the same may differ."""
 
 
-def view_row(trace: TraceRecord) -> dict[str, Any]:
+def view_row(trace: ScoredTrace) -> dict[str, Any]:
     """Make the row with what was said and done in a trace."""
     return {"trace_id": trace.trace_id, "view": view_json(trace.view)}
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from starlette.types import ASGIApp
 
-from agenteval_collector.api.security import AccessControl, LoopbackHost
+from agenteval_collector.api.security import AccessControl, LoopbackHost, scope_of_telemetry
 from agenteval_collector.api.service import SCOPES as SERVICE_SCOPES
 from agenteval_collector.api.threads import WebThreads
 from agenteval_collector.config.settings import Settings
@@ -19,7 +19,7 @@ from agenteval_collector.doors.grpc_messages import GrpcMessages
 from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.doors.shares import Shares
 from agenteval_collector.doors.tls import Certificates
-from agenteval_collector.model.callers import DEFAULT_TENANT, Scope
+from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.receiver.grpc import SCOPES as OTLP_SCOPES
 from agenteval_collector.receiver.http import Bodies, otlp_app
 from agenteval_collector.runtime.addresses import is_loopback
@@ -123,7 +123,7 @@ class Collector:
         bodies = Bodies(servers.under_way_bytes(self._config), self._clock)
         tenants = TenantApps(self.pipelines, lambda pipeline: otlp_app(pipeline.ingest, bodies))
         slots = Shares(servers.http_connections())
-        app = AccessControl(tenants, ring=self._ring, audit=self._audit, slots=slots, needs=lambda _method: Scope.WRITE)
+        app = AccessControl(tenants, ring=self._ring, audit=self._audit, slots=slots, needs=scope_of_telemetry)
         # A page in a browser on this machine must not be able to feed us through a name of its own.
         return LoopbackHost(app) if is_loopback(servers.split_address(self._config.http_address)[0]) else app
 

@@ -71,21 +71,21 @@ class RequestFile:
     def commit(self, requests: Sequence[NewRequest]) -> list[LoggedRequest]:
         """Write requests in one commit; return them with their offsets once they are on disk. From one thread alone."""
         rows = [(each.tenant, each.signal.value, each.received_at, each.body, crc32(each.body)) for each in requests]
-        with self._connected("written") as connection:
-            # Straight by the driver, because this is done for every request that comes alone.
-            driver: Any = connection.connection.driver_connection
-            driver.executemany(_INSERT, rows)
-            last = _last_id(connection)
+        # Straight by the driver, because this is done for every request that comes alone.
+        with self._refusing("written"), closing(self._engine.raw_connection()) as connection:
+            driver: Any = connection.driver_connection
+            with driver:
+                driver.executemany(_INSERT, rows[:-1])
+                last: int = driver.execute(_INSERT, rows[-1]).lastrowid
         # One thread writes and ids only grow, so these rows have the last ids.
         return [LoggedRequest(offset, *each) for offset, each in enumerate(requests, last - len(requests) + 1)]
 
     def probe(self, size: int) -> None:
         """Write a request of `size` bytes and delete it again. Raises Unavailable where that is refused."""
         with self._connected("written") as connection:
-            connection.execute(
-                sa.insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": bytes(size), "crc": 0}
-            )
-            connection.execute(sa.delete(_requests).where(_requests.c.offset == _last_id(connection)))
+            probe = {"tenant": "", "signal": 0, "received_at": 0, "body": bytes(size), "crc": 0}
+            offset = connection.execute(sa.insert(_requests), probe).lastrowid
+            connection.execute(sa.delete(_requests).where(_requests.c.offset == offset))
 
     def read(self, start: int, page: int = 16) -> Iterator[LoggedRequest]:
         """Yield the requests from offset `start` on that are committed now."""
@@ -129,9 +129,14 @@ class RequestFile:
 
     @contextmanager
     def _connected(self, done: str) -> Iterator[sa.Connection]:
+        with self._refusing(done), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _refusing(self, done: str) -> Iterator[None]:
+        """Raise Unavailable, which says what could not be `done`, where the file refuses."""
         try:
-            with self._engine.begin() as connection:
-                yield connection
+            yield
         except database.DATABASE_ERRORS as error:
             cause = (
                 getattr(error, "orig", None) or error
@@ -154,7 +159,3 @@ def damaged(path: Path) -> Iterator[int]:
         for offset, body, crc in connection.execute('SELECT "offset", body, crc FROM requests'):
             if crc32(body) != crc:
                 yield offset
-
-
-def _last_id(connection: sa.Connection) -> int:
-    return int(connection.exec_driver_sql("SELECT last_insert_rowid()").scalar_one())

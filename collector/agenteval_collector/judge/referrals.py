@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
 from agenteval_collector.config.judge import NO_JUDGE
@@ -170,13 +169,13 @@ class Referrals:
         # Asked once for all: most collectors have no judge, and pay this for every trace.
         whole = _nothing_to_judge(trace)
         precluded = [whole or _nothing_for(trace, each.name) for each in concerned]
-
-        @cache
-        def selection() -> Selection:
-            return self.select(session_id, findings)
-
-        # Where nothing will be asked, the session is not looked up, and takes no place.
-        selections = [Selection(None, why) if why else selection() for why in precluded]
+        if None not in precluded:
+            # Nothing will be asked: the session is not looked up, and takes no place.
+            return [
+                _referral(each, Selection(None, why)) for each, why in zip(concerned, precluded, strict=True) if why
+            ]
+        selected = self.select(session_id, findings)
+        selections = (Selection(None, why) if why else selected for why in precluded)
         return list(map(_referral, concerned, selections))
 
     def refer_session(self, session_id: str) -> Referral | None:

@@ -18,6 +18,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from otel_agenteval.sending.throttle import ThrottledLog
+
 logger = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 10.0
@@ -28,8 +30,6 @@ LOOK_SECONDS: Final = 1.0
 """Seconds between two looks at what all connections do."""
 GRACE_SECONDS: Final = 1
 """Seconds that requests under way have when the port closes."""
-COMPLAINT_SECONDS: Final = 60.0
-"""Seconds between two lines about connections that cannot be accepted."""
 
 
 def _unambiguous(app: ASGIApp) -> ASGIApp:
@@ -175,7 +175,7 @@ class HttpPort(uvicorn.Server):
         self._tls = tls
         self._connections = Connections(limit)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._complained = -COMPLAINT_SECONDS
+        self._log = ThrottledLog(logger, time.monotonic)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=[])
@@ -198,7 +198,7 @@ class HttpPort(uvicorn.Server):
             try:
                 accepted, address = await loop.sock_accept(self._listener)
             except OSError as error:
-                self._complain(error)
+                self._log.warning("accept", "a connection cannot be accepted: %s", error)
                 if not self._connections.make_room():
                     await asyncio.sleep(LOOK_SECONDS)
                 continue
@@ -237,8 +237,3 @@ class HttpPort(uvicorn.Server):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    def _complain(self, error: OSError) -> None:
-        if time.monotonic() - self._complained >= COMPLAINT_SECONDS:
-            self._complained = time.monotonic()
-            logger.error("a connection cannot be accepted: %s; said once in a minute", error)

@@ -1,10 +1,15 @@
 """Findings on the page: where they stand, and that what was recorded stays where it is."""
 
-from agenteval_collector.web.findings import placed
+import re
 
-from tests.support.memory_queries import GOOD_TRACE, MemoryQueries, call, finding, session, trace, turn
+import pytest
+from agenteval_collector.cli.tables import session_table
+from agenteval_collector.web.findings import judged_low, placed
+
+from tests.support.memory_queries import GOOD_TRACE, NOW, MemoryQueries, call, finding, outcome, session, trace, turn
 from tests.support.travel_agent import travel_agent
-from tests.unit.test_web_pages import Elements, session_page, trace_page
+from tests.unit.test_cli_tables import printed
+from tests.unit.test_web_pages import Elements, listed, session_page, trace_page
 
 
 def test_findings_come_before_all_else_each_at_its_turn_and_its_call() -> None:
@@ -57,3 +62,26 @@ def test_a_session_has_its_findings_by_kind_the_worst_first() -> None:
     assert "trace #3 turn 1" in text
     assert text.index("repeated answer") < text.index("Scores") < text.rindex("Conversation")
     assert "error: repeated answer" in text[text.rindex("Traces") :]
+
+
+@pytest.mark.parametrize(
+    ("status", "failures", "shown"),
+    [
+        pytest.param("no_content", 0, None, id="no judge, because nothing was recorded"),
+        pytest.param("over_budget", 0, None, id="no judge, because the budget was spent"),
+        pytest.param("over_budget", 2, 2, id="some judgements"),
+        pytest.param("scored", 0, 0, id="all judgements, none of them low"),
+    ],
+)
+def test_no_score_is_low_only_where_there_are_scores(status: str, failures: int, shown: int | None) -> None:
+    reliability = outcome("agent_reliability", 1.0 if status == "scored" else None, "", status=status)
+    member = trace(GOOD_TRACE, "s", began=0)
+    queries = MemoryQueries()
+    queries.add(session("s", member, outcomes=[reliability], judged_failures=failures), member)
+    [item] = queries.sessions().items
+    assert judged_low(item) == shown
+    mark = "–" if shown is None else str(shown)
+    [cell] = re.findall(r'data-label="Judged low">\s*<span class="\w+">(.*?)<', listed(queries))
+    assert cell == mark
+    heading, row = printed(session_table([item], now=NOW, width=160), 160)
+    assert row[: heading.index("judged low") + len("judged low")].split()[-1] == mark

@@ -8,9 +8,8 @@ from rich.text import Text
 
 from agenteval_collector.api import trace_documents
 from agenteval_collector.cli.terminal import content, table
-from agenteval_collector.web.findings import counted, grouped, kind_words, worst_kinds
+from agenteval_collector.web.findings import counted, grouped, judged_low, kind_words, worst_kinds
 from agenteval_collector.web.formats import ago, named, number, percent, tone
-from otel_agenteval.outcome import Status
 
 _STYLES = {"good": "green", "bad": "bold red", "plain": ""}
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -60,8 +59,6 @@ def session_table(
 def _cells(session: trace_documents.SessionItem | trace_documents.SessionDocument, now: int) -> dict[str, Text]:
     """Return the cells of a session by the headings of their columns."""
     reliability = named(session["outcomes"], "agent_reliability")
-    # Without a judge, a 0 would claim that nothing was judged low.
-    unjudged = reliability is not None and reliability["status"] == Status.NO_JUDGE
     # A session of a listing has the number of its traces; a whole session has their ids.
     traces = len(session["trace_ids"]) if "trace_ids" in session else session["trace_count"]
     return {
@@ -70,7 +67,7 @@ def _cells(session: trace_documents.SessionItem | trace_documents.SessionDocumen
         "status": content(session["status"], "bold red" if session["status_reason"] else ""),
         "traces": Text(str(traces)),
         "worst findings": worst(session),
-        "judged low": Text("–", "dim") if unjudged else _count(session["judged_failures"]),
+        "judged low": _count(judged_low(session)),
         "flagged": _count(len(session["flagged_traces"])),
         "reliability": _with_coverage(reliability),
         "last seen": Text(ago(session["last_seen_at"], now)),
@@ -150,8 +147,8 @@ def _with_coverage(outcome: trace_documents.OutcomeDocument | None) -> Text:
     return score(outcome).append(f" ({percent(outcome['coverage'])})", "dim")
 
 
-def _count(number: int) -> Text:
-    return Text(str(number), "bold red" if number else "dim")
+def _count(number: int | None) -> Text:
+    return Text("–" if number is None else str(number), "bold red" if number else "dim")
 
 
 def _cut_table(*columns: str) -> Table:

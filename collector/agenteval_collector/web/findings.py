@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agenteval_collector.api.trace_documents import FindingDocument, FoundDocument, TraceDocument
+from agenteval_collector.api.trace_documents import FindingDocument, FoundDocument, SessionFields, TraceDocument
 from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 
@@ -51,6 +51,15 @@ def unshown(found: FoundDocument) -> int:
 def counted(count: int, severity: str) -> str:
     """Write a count with its severity: `1 error`, `3 warnings`. The severity `info` has no plural."""
     return f"{count} {severity}{'s' if count != 1 and severity != 'info' else ''}"
+
+
+def judged_low(session: SessionFields) -> int | None:
+    """Return how many of the judge's scores lie below their threshold.
+
+    Return None where there are none and the session has no score, as it has without enough judgements.
+    """
+    is_scored = any(outcome["score"] is not None for outcome in session["outcomes"])
+    return session["judged_failures"] if session["judged_failures"] or is_scored else None
 
 
 def kind_words(kind: str) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from agenteval_collector.api.figure_documents import QualityDocument
 from agenteval_collector.api.trace_documents import FailureRateDocument, HitRateDocument, OutcomeDocument
-from agenteval_collector.web.findings import counted, grouped, kind_words, unshown, worst_first, worst_kinds
+from agenteval_collector.web.findings import counted, grouped, judged_low, kind_words, unshown, worst_first, worst_kinds
 from otel_agenteval.outcome import Method
 
 SHOWN_CHARACTERS = 20_000
@@ -221,8 +221,8 @@ def tone(outcome: OutcomeDocument) -> str:
 
 
 _FILTERS = (
-    *(ago, believed, between, capitalized, cost, count, counted, grouped, hit_rate_words, interval, kind_words),
-    *(moment, money, named, number, oneline, p_value, path, percent, quantity, query, rate_notes, readable),
+    *(ago, believed, between, capitalized, cost, count, counted, grouped, hit_rate_words, interval, judged_low),
+    *(kind_words, moment, money, named, number, oneline, p_value, path, percent, quantity, query, rate_notes, readable),
     *(seconds, shown, signed, tone, unshown, words, worst_first, worst_kinds),
 )
 FILTERS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in _FILTERS}

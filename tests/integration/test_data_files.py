@@ -167,6 +167,25 @@ def test_each_tenant_is_backed_up_with_its_key_checked_and_repaired(tmp_path: Pa
     Collector(settings(tmp_path / "data", **options)).shutdown()
 
 
+@pytest.mark.parametrize("command", ["check", "repair"])
+def test_a_file_that_may_not_be_used_is_not_called_damaged(tmp_path: Path, command: str) -> None:
+    fill(tmp_path, 1)
+    (tmp_path / "log.db").rename(tmp_path / "kept")
+    # As with a file without permission, which root does not know, SQLite cannot open it.
+    (tmp_path / "log.db").mkdir()
+    told = agenteval(command, "--data-dir", tmp_path)
+    assert told.exit_code == 1
+    assert f"{tmp_path}/log.db: unable to open database file: let this user read and write it" in told.output
+    assert "repair" not in told.output
+    assert not list(tmp_path.glob("*damaged*"))
+
+
+def test_a_folder_that_cannot_be_looked_into_is_one_sentence(tmp_path: Path) -> None:
+    told = agenteval("check", "--data-dir", tmp_path / ("x" * 300))
+    assert told.exit_code == 1
+    assert told.output.startswith("agenteval: [Errno 36] File name too long")
+
+
 def test_an_emptied_file_is_not_begun_anew_in_silence(tmp_path: Path) -> None:
     fill(tmp_path)
     (tmp_path / "agenteval.db").write_bytes(b"")

@@ -40,7 +40,7 @@ def backup(
 
 def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Find out whether the files are whole, and fit together. The collector may run. Exits with 1 where they do not."""
-    with failing_on(ConfigError, CollectorError):
+    with failing_on(ConfigError, CollectorError, OSError):
         settings = _settings(file, data_dir)
         url, is_elsewhere = settings.store.url, settings.log.url is not None
         if url is not None and is_elsewhere:

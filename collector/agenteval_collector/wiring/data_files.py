@@ -44,6 +44,9 @@ _LOST: Final = {
 }
 """Conditions that find rows which refer to others that are lost, as they follow FROM; by what the rows are."""
 
+_REFUSED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
+"""Errors that tell nothing about a file but that it may not be used."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
@@ -92,7 +95,7 @@ def back_up_data(data_dir: Path, folder: Path, url: str | None = None) -> None:
 
 def check_data(data_dir: Path, url: str | None = None) -> list[Trouble]:
     """Return what is wrong with the files of all tenants, and with their stores elsewhere. Raises ConfigError where
-    there are none, CollectorError where a store cannot be looked at."""
+    there are none or they may not be used, CollectorError where a store cannot be looked at."""
     if not (data_dir / STORE).exists() and not (data_dir / LOG).exists():
         raise ConfigError(f"no collector has kept anything in {data_dir}; give --data-dir, or --config")
     return [
@@ -114,7 +117,7 @@ def check_stores(data_dir: Path, url: str) -> list[Trouble]:
 
 def repair_data(data_dir: Path, url: str | None = None) -> list[Repair]:
     """Make each file anew that something is wrong with, of what can be read of it. What the log still holds of lost
-    traces is scored again at the next start. Raises ConfigError where a collector runs."""
+    traces is scored again at the next start. Raises ConfigError where a collector runs or a file may not be used."""
     return [
         replace(repair, file=str((folder / repair.file).relative_to(data_dir)))
         for tenant, folder in tenant_folders(data_dir)
@@ -182,6 +185,10 @@ def _troubles(path: Path, check: Callable[[Path], Iterator[str]]) -> list[Troubl
     try:
         found.extend(Trouble(path.name, what) for what in check(path))
     except sqlite3.DatabaseError as error:
+        # Errors of Python's own, such as of a text that is not UTF-8, have no code.
+        if path.exists() and getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED:
+            who = "let this user read and write it and its folder, or be the user that the collector runs as"
+            raise ConfigError(f"{path}: {error}: {who}") from error
         if not found:
             found.append(Trouble(path.name, str(error)))
     return found

@@ -90,7 +90,7 @@ class AgentRunDetectors:
         storm = failures.add(arguments, failure, step, self._pauses)
         if storm is None or storm.row.count != rule.repeats:
             return None
-        reason = f"{step.name} failed {rule.repeats} times in a row"
+        reason = f"{step.name} failed at least {rule.repeats} times in a row"
         doubt = "something else succeeded in between" if storm.between else self._waited(storm.row)
         return _repeated(LoopKind.ERROR_STORM, rule, step, storm.row, reason, doubt)
 
@@ -100,7 +100,9 @@ class AgentRunDetectors:
             row.clear()
         elif row.add((step.name, call.arguments, call.result), step, self._pauses) == rule.repeats:
             outcome = "no result recorded" if call.result is None else "the same result"
-            reason = f"{step.name} was called {rule.repeats} times in a row with the same arguments and {outcome}"
+            reason = (
+                f"{step.name} was called at least {rule.repeats} times in a row with the same arguments and {outcome}"
+            )
             return _repeated(LoopKind.IDENTICAL_CALL, rule, step, row, reason, _doubt(call) or self._waited(row))
         return None
 
@@ -118,7 +120,7 @@ class AgentRunDetectors:
         if count != enough or (call.lack is None and not is_content(call.tool, step.result)):
             return None
         by, what = " and ".join(dict.fromkeys(tools)), _CAME_TO[call.lack]
-        reason = f"{by} {what} {count} times in a row, with different arguments"
+        reason = f"{by} {what} at least {count} times in a row, with different arguments"
         doubt = "it may be the right answer to each" if call.lack is None and not call.tool.searches else None
         return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, doubt)
 
@@ -128,7 +130,7 @@ class AgentRunDetectors:
         row = self._checks.add(made, _reported(call), step)
         if row is None or row.count != rule.repeats or not (call.failure or reports_failure(step.result)):
             return None
-        reason = f"{step.name} failed in the same way {rule.repeats} times, whatever was done in between"
+        reason = f"{step.name} failed in the same way at least {rule.repeats} times, whatever was done in between"
         return _repeated(LoopKind.NO_PROGRESS, rule, step, row, reason)
 
     def _went_in_a_cycle(self, call: _Call, doubt: str | None) -> Finding | None:
@@ -139,7 +141,9 @@ class AgentRunDetectors:
         cycle = self._cycles.add(key, step.name, step.started_at, step, rule.repeats, doubt)
         if cycle is None:
             return None
-        reason = f"the same {len(cycle.names)} calls were made {rule.repeats} times over: {', '.join(cycle.names)}"
+        reason = (
+            f"the same {len(cycle.names)} calls were made at least {rule.repeats} times over: {', '.join(cycle.names)}"
+        )
         return loop(LoopKind.CYCLE, rule.mode, step.span_id, reason, cycle.evidence("tools", rule.repeats), cycle.doubt)
 
     def _said_again(self, step: Step) -> Finding | None:
@@ -164,7 +168,7 @@ class AgentRunDetectors:
             return None
         to_what = "" if asked is None else " to the same"
         doubt = "what it was asked is not recorded" if asked is None else self._waited(row)
-        reason = f"the model said the same{to_what} {rule.repeats} times, and no tool was called in between"
+        reason = f"the model said the same{to_what} at least {rule.repeats} times, and no tool was called in between"
         return _repeated(LoopKind.REPEATED_OUTPUT, rule, step, row, reason, doubt)
 
     def _waited(self, row: Row) -> str | None:

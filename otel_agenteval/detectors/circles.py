@@ -79,8 +79,8 @@ class Circles:
         cycle = self._cycles.add(key, agent or tool or "", turn.first.started_at, turn.last, rule.repeats, doubt)
         if cycle is None:
             return None
-        names = ", ".join(cycle.names)
-        reason = f"{len(cycle.names)} agents took turns {rule.repeats} times over, and nothing new came of it: {names}"
+        names, times = ", ".join(cycle.names), f"at least {rule.repeats} times over"
+        reason = f"{len(cycle.names)} agents took turns {times}, and nothing new came of it: {names}"
         return loop(
             LoopKind.CYCLE, rule.mode, step.span_id, reason, cycle.evidence("agents", rule.repeats), cycle.doubt
         )

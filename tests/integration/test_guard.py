@@ -44,7 +44,7 @@ def test_agent_stops_at_the_first_call_after_the_verdict(collector: FakeCollecto
         with pytest.raises(otel_agenteval.AgentLoopDetected) as stopped:
             agent()
         assert stopped.value.verdict.kind == "identical_call"
-        assert "look_up was called 3 times" in str(stopped.value)
+        assert "look_up was called at least 3 times" in str(stopped.value)
     assert processor.force_flush()
     assert names(collector) == ["execute_tool look_up"] * 3 + ["a step of the framework", "invoke_agent guide"]
     root = collector.spans()[-1]

@@ -45,7 +45,7 @@ def check_that_the_guard_stops(name: str, programs: Path = Path(sys.executable).
         ended = run_example(command, {"AGENTEVAL_ENDPOINT": collector.endpoint}, programs)
         assert sorted(ended.stdout.splitlines()) == [
             "stopped: identical_call",
-            "verdict: search was called 3 times in a row with the same arguments and the same result",
+            "verdict: search was called at least 3 times in a row with the same arguments and the same result",
         ]
         tools = [attributes(span) for span in collector.spans() if span.name == "execute_tool search"]
     carrying = [index for index, tool in enumerate(tools) if "agenteval.findings" in tool]

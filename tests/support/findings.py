@@ -28,7 +28,7 @@ def finding(**changes: Any) -> Finding:
         "tool": "search",
         "service": "shop",
         "service_version": "1.2.0",
-        "reason": "search was called 3 times in a row with the same arguments and the same result",
+        "reason": "search was called at least 3 times in a row with the same arguments and the same result",
         "metadata": {"tool": "search", "repetitions": 3},
         "found_at": 1,
     }

@@ -344,7 +344,7 @@ def finding(kind: str = "identical_call", severity: str = "error", **changes: An
         "span_id": "b7ad6b7169203331",
         "agent": "travel_agent",
         "tool": "get_weather",
-        "reason": "get_weather was called 3 times in a row with the same arguments and the same result",
+        "reason": "get_weather was called at least 3 times in a row with the same arguments and the same result",
         "metadata": {"repetitions": 3},
         "found_at": at(30),
         "mode": "alarm" if kind == "identical_call" else None,

@@ -109,7 +109,7 @@ def test_a_loop_says_whose_it_is_and_what_it_rests_on() -> None:
     *_, [loop] = [detectors.observe(call(n, "writer")) for n in range(3)]
     assert (loop.kind, loop.agent, loop.tool) == ("identical_call", "writer", "search")
     assert (loop.session_id, loop.trace_id, loop.span_id) == ("s-1", "t-1", f"{2:016x}")
-    assert loop.reason == "search was called 3 times in a row with the same arguments and the same result"
+    assert loop.reason == "search was called at least 3 times in a row with the same arguments and the same result"
     assert loop.metadata == {
         "tool": "search",
         "repetitions": 3,

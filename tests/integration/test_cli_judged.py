@@ -80,7 +80,9 @@ def test_why_says_where_questions_are_not_kept_any_more() -> None:
 def test_agreement_is_a_table_that_says_what_it_cannot() -> None:
     queries = travel_agent()
     with serve(web(queries)) as url:
-        assert "No scored trace has a label" in agenteval("agreement", "--url", url).stdout
+        nothing = agenteval("agreement", "--url", url).stdout
+        assert "no score has a label" in nothing
+        assert "A label counts once its trace has a score of that NAME" in nothing
         queries.agreements = [agreement("task_completion", 24)]
         enough = agenteval("agreement", "--url", url).stdout
         undefined = {**queries.agreements[0]["metrics"], "kappa": None}

@@ -60,7 +60,8 @@ def show_agreement(items: Sequence[AgreementDocument]) -> None:
     """Print a table of evaluators with their figures. Below it, print who labelled, and why figures are undefined."""
     out = console()
     if not items:
-        out.print("No scored trace has a label. Give some: `agenteval label TRACE NAME VALUE`.")
+        out.print("Nothing to compare: no score has a label. Give some: `agenteval label TRACE NAME VALUE`.")
+        out.print("A label counts once its trace has a score of that NAME; most scores take a judge (docs/judge.md).")
         return
     figures = ("labels", *_SHOWN, "scores over time", "labels over time")
     evaluators = table("evaluator", "labels by", *figures, right=figures)

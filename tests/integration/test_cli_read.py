@@ -131,7 +131,15 @@ def test_every_filter_is_asked_of_the_api() -> None:
     assert asked[0] == wanted
     assert datetime.fromisoformat(since) < datetime.now(UTC) - timedelta(hours=23)
     assert asked[1]["since"] == "2026-03-02T09:00:00Z"
-    assert "No such sessions" in nothing.stdout
+    assert "No such sessions. Names are compared exactly, texts in upper and lower case." in nothing.stdout
+
+
+def test_a_session_without_findings_says_where_to_see_what_was_looked_at() -> None:
+    queries = MemoryQueries()
+    member = trace(GOOD_TRACE, "s", began=0)
+    queries.add(session("s", member, outcomes=[]), member)
+    with serve(web(queries)) as url:
+        assert "No finding in its traces" in agenteval("why", "--session", "s", "--url", url).stdout
 
 
 def test_the_hit_rate_of_an_agent_stands_above_its_sessions() -> None:
@@ -391,11 +399,12 @@ def test_findings_are_shown_wherever_a_trace_or_its_session_is() -> None:
     queries = MemoryQueries()
     queries.add(session("s", member, outcomes=[], running_traces=[GOOD_TRACE], **about), member)
     with serve(web(queries)) as url:
-        trace_shown, session_shown, why = (
+        trace_shown, session_shown, why, why_session = (
             agenteval(*command, "--url", url).stdout
             for command in (["trace", GOOD_TRACE], ["session", "s"], ["why", GOOD_TRACE])
         )
-        for shown in (trace_shown, session_shown, why):
+        assert f"tool_failed in trace {GOOD_TRACE}, turn 1" in why_session
+        for shown in (trace_shown, session_shown, why, why_session):
             assert "was called 3 times" in shown
             assert not set("\x1b\x07\x9b\r\u202e") & set(shown)
         assert trace_shown.index("error identical call") < trace_shown.index("warning tool failed")

@@ -130,6 +130,13 @@ def about_trace(trace: trace_documents.TraceDocument) -> Iterator[Note]:
     yield from about_standing(trace)
 
 
+def about_session(session: trace_documents.SessionDocument) -> Iterator[Note]:
+    """Yield what was found in the traces of the session."""
+    yield from (about_finding(finding, f"trace {finding['trace_id']}") for finding in session["findings"])
+    if not session["findings"]:
+        yield Note("No finding in its traces; `agenteval why TRACE` says what was looked at.")
+
+
 def facts_of(trace: trace_documents.TraceDocument) -> list[Fact]:
     """Return each sort of fact with how much of it was recorded; empty while the trace is not complete."""
     if not trace["complete"]:
@@ -192,10 +199,11 @@ def about_standing(trace: trace_documents.TraceDocument) -> Iterator[Note]:
         yield Note(f"Its turn {begins} and {ends}: no span is around all of it.", _ADVICE_ON_PARTS)
 
 
-def about_finding(finding: trace_documents.FindingDocument) -> Note:
-    """Tell one finding with its evidence, and how to change what it means."""
+def about_finding(finding: trace_documents.FindingDocument, *within: str) -> Note:
+    """Tell one finding with its evidence, and how to change what it means. `within` says what has the turn."""
     observed = " (only observed)" if finding["mode"] == Mode.OBSERVE else ""
     places = [
+        *within,
         *([f"turn {finding['turn'] + 1}"] if finding["turn"] is not None else []),
         *([f"span {finding['span_id']}"] if finding["span_id"] is not None else []),
     ]

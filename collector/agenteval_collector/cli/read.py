@@ -9,7 +9,7 @@ from urllib.parse import quote
 import typer
 
 from agenteval_collector.api.answers import Listing
-from agenteval_collector.api.explanation import about_outcomes, about_trace
+from agenteval_collector.api.explanation import about_outcomes, about_session, about_trace
 from agenteval_collector.api.figure_documents import ReliabilityDocument
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch, time_of
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements, show_quality
@@ -79,14 +79,14 @@ def trace(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_jso
 def why(
     trace_id: Annotated[str, typer.Argument(metavar="TRACE", help="A trace id: 32 hexadecimal digits.")] = "",
     session_id: Annotated[
-        str, typer.Option("--session", metavar="ID", help="Instead of a trace: the scores of a session as a whole.")
+        str, typer.Option("--session", metavar="ID", help="Instead of a trace: a session as a whole.")
     ] = "",
     full: Annotated[bool, typer.Option("--full", help="Whole texts of what the judge was asked and answered.")] = False,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a trace: what was found and what could be seen, each score, what to switch on for missing ones."""
+    """Explain a trace or a session: what was found, what could be seen, each score, what is missing for others."""
     if bool(trace_id) == bool(session_id):
         fail("give TRACE, or --session ID")
     if session_id:
@@ -97,7 +97,7 @@ def why(
         asked = f"{path}/judgements"
     document = fetch(url, path, api_key)
     judgements = fetch(url, asked, api_key)["items"]
-    notes = [*(() if session_id else about_trace(document)), *about_outcomes(document)]
+    notes = [*(about_session if session_id else about_trace)(document), *about_outcomes(document)]
     if as_json:
         typer.echo(
             json.dumps({**document, "explanation": [each._asdict() for each in notes], "judgements": judgements})

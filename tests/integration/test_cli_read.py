@@ -203,13 +203,13 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
         pytest.param(
             SILENT_TRACE,
             [
-                "No finding. Not looked for: answers (not recorded)",
+                "No finding. Not looked for: answers (not seen)",
                 "has no score.",
-                "neither an input nor an output",
+                "neither an input nor an output that can be read",
                 "it begins a session of its own",
                 "otel_agenteval.session(",
                 "session.attributes",
-                "the content it reads was not recorded",
+                "the content it reads is missing",
                 "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
             ],
             id="a trace without content or session",
@@ -401,7 +401,7 @@ def test_findings_are_shown_wherever_a_trace_or_its_session_is() -> None:
     with serve(web(queries)) as url:
         trace_shown, session_shown, why, why_session = (
             agenteval(*command, "--url", url).stdout
-            for command in (["trace", GOOD_TRACE], ["session", "s"], ["why", GOOD_TRACE])
+            for command in (["trace", GOOD_TRACE], ["session", "s"], ["why", GOOD_TRACE], ["why", "--session", "s"])
         )
         assert f"tool_failed in trace {GOOD_TRACE}, turn 1" in why_session
         for shown in (trace_shown, session_shown, why, why_session):
@@ -411,7 +411,7 @@ def test_findings_are_shown_wherever_a_trace_or_its_session_is() -> None:
         for shown in (trace_shown, session_shown):
             assert "10 more findings are kept" in shown
         for shown in (trace_shown, why):
-            assert "Not looked for: results of tool calls (not recorded)." in shown
+            assert "Not looked for: results of tool calls (not seen)." in shown
             assert shown.count("5 scores need a judge") == 1
         [heading, row, *reasons] = agenteval("sessions", "--url", url).stdout.splitlines()
         assert reasons == ["s: it may have died"]

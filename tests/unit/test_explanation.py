@@ -74,6 +74,13 @@ def test_an_outcome_is_explained(note: Note, says: str, advises: str | None) -> 
     assert (advises or "") in (note.advice or "")
 
 
+def test_content_that_could_not_be_read_is_not_said_to_be_missing_in_the_recording() -> None:
+    unread = judged("no_content", "the answer could not be read: 1 recorded values are messages in no known form")
+    assert "the content it reads is missing: the answer could not be read: 1 recorded values" in unread.text
+    sight = about_visibility(trace(GOOD_TRACE, "s", began=0, seen=seen(answers="none")))
+    assert "recorded" not in sight.text
+
+
 def test_what_takes_a_judge_is_said_once() -> None:
     outcomes = [outcome("coherence", 0.5, "close"), *unjudged("confidence", "plan_quality", "task_completion")]
     labels = [label("confidence", 0.0, "ann")]
@@ -132,14 +139,14 @@ def test_findings_come_first_and_say_where_to_change_what_they_mean() -> None:
     [
         pytest.param(
             trace(GOOD_TRACE, "s", began=0, seen=seen(results="none", finish_reasons="some")),
-            "No finding. Not looked for: results of tool calls (not recorded), "
+            "No finding. Not looked for: results of tool calls (not seen), "
             "reasons why the model stopped (seen in part).",
             True,
             id="content was switched off",
         ),
         pytest.param(
             trace(GOOD_TRACE, "s", began=0, seen=seen(finish_reasons="none", history=None)),
-            "No finding. Not looked for: reasons why the model stopped (not recorded).",
+            "No finding. Not looked for: reasons why the model stopped (not seen).",
             False,
             id="what no switch turns on",
         ),
@@ -205,7 +212,12 @@ def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
             True,
             id="neither a question nor an answer is to be expected",
         ),
-        pytest.param({"input": None, "output": None}, "It has neither an input nor an output.", True, id="no content"),
+        pytest.param(
+            {"input": None, "output": None},
+            "It has neither an input nor an output that can be read.",
+            True,
+            id="no content",
+        ),
     ],
 )
 def test_what_the_telemetry_lacks_is_said_with_the_page_that_helps(
@@ -222,7 +234,7 @@ def test_a_trace_that_runs_tells_what_it_waits_for_and_gives_no_advice_on_conten
     asked = trace(GOOD_TRACE, "s", turn(None, None), began=0, status="running", complete=False)
     waiting = asked.copy()
     waiting["waits_for"] = ["the log records of chat spans of shop (lib)", "a parent"]
-    advice = "It has neither an input nor an output."
+    advice = "It has neither an input nor an output that can be read."
     assert advice in [note.text for note in about_trace(asked)]
     texts = [note.text for note in about_trace(waiting)]
     assert advice not in texts

@@ -422,7 +422,7 @@ def test_the_form_holds_what_was_asked_and_the_next_page_asks_the_same() -> None
         pytest.param(
             {"results": "none", "history": "none"},
             [],
-            "No finding. Not looked for: results of tool calls (not recorded), "
+            "No finding. Not looked for: results of tool calls (not seen), "
             "earlier turns (the model's input does not show them).",
             id="not all was seen",
         ),

@@ -38,7 +38,7 @@ _FACTS: Mapping[trace_documents.FactName, tuple[str, str]] = {
     "finish_reasons": ("reasons why the model stopped", "answers that were cut"),
     "history": ("earlier turns", "values that nobody said"),
 }
-_SEEN = {Visibility.ALL: "seen", Visibility.SOME: "seen in part", Visibility.NONE: "not recorded"}
+_SEEN = {Visibility.ALL: "seen", Visibility.SOME: "seen in part", Visibility.NONE: "not seen"}
 _HISTORY = {None: "nothing came before", Visibility.NONE: "the model's input does not show them"}
 
 
@@ -101,7 +101,7 @@ _CUT = Note(
     "for its size (the agent logs it), raise server.max_span_bytes.",
 )
 _NO_CONTENT = Note(
-    "It has neither an input nor an output.",
+    "It has neither an input nor an output that can be read.",
     "Let the instrumentation record content: docs/telemetry.md shows what is needed, docs/content.md has the switch "
     "of each.",
 )
@@ -113,7 +113,7 @@ _NAME_SESSIONS = (
 _ADVICE_ON_PARTS = "Where it waits for nobody in between, open a span around it; docs/telemetry.md has the lines."
 
 _MEANING = {
-    "no_content": "has no score, because the content it reads was not recorded",
+    "no_content": "has no score, because the content it reads is missing",
     "not_applicable": "does not apply to this trace",
     "no_judge": "takes a judge",
     "sampled_out": "was left out by sampling",

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -72,7 +73,9 @@ def main() -> None:
 
         doctor(arguments[1:])
     if not command.startswith("-") and command not in _COMMANDS:
-        _fail(f"there is no command {command!r}: `agenteval --help` lists them")
+        close = get_close_matches(command, _COMMANDS, n=1)
+        meant = f"did you mean {close[0]!r}? " if close else ""
+        _fail(f"there is no command {command!r}: {meant}`agenteval --help` lists them")
     try:
         from agenteval_collector.cli import main as collector_main  # noqa: PLC0415
     except ModuleNotFoundError as error:

@@ -39,7 +39,8 @@ def test_version_is_that_of_the_installed_distribution() -> None:
     ("arguments", "code", "message"),
     [
         pytest.param(("sessions", "--json"), 2, "pip install '.[collector]'", id="a command that needs the extras"),
-        pytest.param(("sesions",), 2, "no command 'sesions'", id="a misspelt command"),
+        pytest.param(("sesions",), 2, "no command 'sesions': did you mean 'sessions'? ", id="a misspelt command"),
+        pytest.param(("xyz",), 2, "no command 'xyz': `agenteval --help` lists them", id="a command unlike any"),
         pytest.param(("run",), 2, "needs a command", id="run without a command"),
         pytest.param(("run", "--endpiont", "x", "--", "true"), 2, "no option '--endpiont'", id="a misspelt option"),
         pytest.param(("run", "--endpoint"), 2, "needs a URL", id="an endpoint without a value"),

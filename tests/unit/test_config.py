@@ -23,6 +23,11 @@ def test_flags_outrank_environment_and_environment_outranks_the_file(tmp_path: P
     [
         pytest.param("assembly: {quiet: 1}", {}, r"unknown key 'assembly\.quiet'", id="a key misspelt in the file"),
         pytest.param("", {"AGENTEVAL_ASEMBLY__X": "1"}, "environment: unknown key 'asembly'", id="a section misspelt"),
+        pytest.param("asembly: {}", {}, "did you mean 'assembly'", id="a section that is like a known one"),
+        pytest.param("judge: {budgt: {}}", {}, r"did you mean 'judge\.budget'", id="a key that is like a known one"),
+        pytest.param(
+            "judge: {rubrics: [{name: a, question: b, scal: 1}]}", {}, r"'judge\.rubrics\.0\.scal'$", id="in a list"
+        ),
         pytest.param("session: {min_coverage: 2}", {}, "min_coverage: .*less than or equal to 1", id="out of range"),
         pytest.param("assembly: {settle: soon}", {}, "assembly.settle", id="a duration that is none"),
         pytest.param("assembly: {settle: -1s}", {}, "settle: give a number of seconds", id="a negative duration"),

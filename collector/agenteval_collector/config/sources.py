@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,18 @@ def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]]) -> Iterato
         return
     key = ".".join(path)
     said = str(error or problem["msg"])
-    told = f"unknown key {key!r}" if problem["type"] == "extra_forbidden" else f"{key}: {said}" if key else said
+    is_unknown = problem["type"] == "extra_forbidden"
+    told = f"unknown key {key!r}{_meant(path)}" if is_unknown else f"{key}: {said}" if key else said
     yield f"{_origin(path, sources) if path else 'settings'}: {told}"
+
+
+def _meant(path: list[str]) -> str:
+    """Return words that name the known key that is most like the last one of `path`. Return none where none is."""
+    known: Any = Settings().model_dump()
+    for part in path[:-1]:
+        known = known.get(part) if isinstance(known, Mapping) else None
+    close = get_close_matches(path[-1], known or (), n=1)
+    return f": did you mean {'.'.join(path[:-1] + close)!r}?" if close else ""
 
 
 def _origin(path: list[str], sources: list[tuple[str, dict[str, Any]]]) -> str:

@@ -31,6 +31,7 @@ def delete(
     """Delete for good, from the store, the log and memory, and print a receipt.
 
     What was said, found, scored, labelled and asked. Backups, and what has left for other systems, are not reached.
+    Exits with 1 where nothing of the session or the user was found.
     """
     given = {name: value for name, value in (("session", session_id), ("user", user_id), ("before", before)) if value}
     if len(given) != 1:
@@ -42,16 +43,23 @@ def delete(
     document = _done(document, url, api_key)
     if as_json:
         typer.echo(json.dumps(document))
-        return
+    else:
+        _show_receipt(f"{name} {value}", document)
+    # As in other commands, an id that is not known is an error. It is none that nothing is so old.
+    if before is None and not any(document["removed"].values()):
+        raise typer.Exit(1)
+
+
+def _show_receipt(what: str, document: DeletionDocument) -> None:
     out = console()
     done = f"{document['deletion_id']}, done {document['done_at']}"
     if not any(document["removed"].values()):
-        out.print(content(f"Nothing of {name} {value} was found: {done}"))
+        out.print(content(f"Nothing of {what} was found: {done}"))
         return
-    out.print(content(f"Deleted {name} {value}: {done}"))
+    out.print(content(f"Deleted {what}: {done}"))
     listed = table("removed", "count")
-    for what, count in document["removed"].items():
-        listed.add_row(what, str(count))
+    for name, count in document["removed"].items():
+        listed.add_row(name, str(count))
     out.print(listed)
 
 

@@ -32,11 +32,18 @@ class _RedirectsRefused(HTTPRedirectHandler):
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """The web port of a collector. `certificate` is a PEM file with the root certificates to trust."""
+    """The web port of a collector. `certificate` is a PEM file with the root certificates to trust.
+
+    A `url` without a scheme is taken for HTTP.
+    """
 
     url: str
     key: str | None = field(default=None, repr=False)
     certificate: str | None = None
+
+    def __post_init__(self) -> None:
+        if "://" not in self.url:
+            object.__setattr__(self, "url", f"http://{self.url}")
 
     def post(self, path: str, document: object) -> tuple[int, Any]:
         """Post a JSON document to `path`. Return and raise as `get` does.

@@ -348,6 +348,10 @@ def test_errors_are_one_sentence(url: str, arguments: tuple[str, ...], says: str
     assert result.stderr.count("\n") == 1
 
 
+def test_an_address_may_do_without_its_scheme(url: str) -> None:
+    assert agenteval("sessions", "--url", url.removeprefix("http://")).exit_code == 0
+
+
 def test_keys_are_given_by_option_or_environment() -> None:
     with serve(web(travel_agent(), ring=ring_of("secret"))) as url:
         assert agenteval("sessions", "--url", url, "--api-key", "secret").exit_code == 0

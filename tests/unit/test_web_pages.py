@@ -4,6 +4,7 @@ from functools import cache
 from html.parser import HTMLParser
 
 import pytest
+from agenteval_collector.api.openapi import DESCRIPTION_PATH
 from agenteval_collector.api.trace_documents import JUDGE_TROUBLE, FindingDocument
 from agenteval_collector.model.judge_jobs import PENDING_TRACES
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
@@ -362,6 +363,11 @@ def test_the_list_begins_with_what_should_be_looked_at_first() -> None:
     assert "3 errors repeated answer" in text
     assert "2 warnings tool failed" in text
     assert "needs a judge" in text
+
+
+def test_every_page_leads_to_the_description_of_the_api() -> None:
+    links = [each["href"] for name, each in Elements(listed(travel_agent())).elements if name == "a"]
+    assert DESCRIPTION_PATH in links
 
 
 def test_the_list_of_an_agent_says_what_its_errors_are_worth() -> None:

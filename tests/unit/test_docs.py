@@ -67,6 +67,12 @@ def test_the_index_leads_to_every_page() -> None:
     assert pages <= listed
 
 
+def test_the_index_has_each_decision_by_its_title() -> None:
+    rows = re.findall(r"^\| (\d+) \| \[(.+)\]\((.+)\) \|$", (DOCS / "index.md").read_text(), re.MULTILINE)
+    titles = {str(page.relative_to(DOCS)): page.read_text().partition("\n")[0] for page in DOCS.glob("decisions/*.md")}
+    assert {page: f"# {number}. {title}" for number, title, page in rows} == titles
+
+
 def test_the_architecture_names_every_package() -> None:
     named = set(re.findall(r"^\| `([a-z_]+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE))
     for package in (Path(otel_agenteval.__file__).parent, Path(agenteval_collector.__file__).parent):

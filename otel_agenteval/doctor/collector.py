@@ -106,7 +106,7 @@ def _about_version(document: CollectorAnswer, client: str) -> Check:
 
 def _about_judge(web: Web, judge: JudgeAnswer | None, *, asks: bool) -> Check:
     if judge is None:
-        advice = "scores that need one stay away: set judge.base_url or judge.api_key (docs/judge.md)"
+        advice = "scores that need one are missing: set judge.base_url or judge.api_key (docs/judge.md)"
         return ok("judge", "none is configured", advice)
     trouble = judge["trouble"]
     if asks and not trouble:

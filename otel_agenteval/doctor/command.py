@@ -38,7 +38,7 @@ def _checks(asked: argparse.Namespace) -> Iterator[Check]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="agenteval doctor",
-        description="Check the way of a span: what records it here, where it goes, what the collector has of it.",
+        description="Follow a span: what records it here, where it is sent, and what has arrived at the collector.",
         epilog=_ENDS,
     )
     add = parser.add_argument
@@ -46,6 +46,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--endpoint", help="where spans go, as http://host:port (default: as `attach()` finds it)")
     add("--api-key", help="the collector's key (default: AGENTEVAL_API_KEY)")
     add("--certificate", metavar="FILE", help="the CA of the collector's certificate (PEM)")
-    add("--judge", action="store_true", help="have the collector ask its judge's endpoint for its models: for nothing")
+    add(
+        "--judge",
+        action="store_true",
+        help="have the collector ask its judge's endpoint for its models, which costs nothing",
+    )
     add("--json", action="store_true", help="print JSON")
     return parser

@@ -131,7 +131,7 @@ def test_every_filter_is_asked_of_the_api() -> None:
     assert asked[0] == wanted
     assert datetime.fromisoformat(since) < datetime.now(UTC) - timedelta(hours=23)
     assert asked[1]["since"] == "2026-03-02T09:00:00Z"
-    assert "No such sessions. Names are compared exactly, texts in upper and lower case." in nothing.stdout
+    assert "No such sessions. Names are compared exactly. Words are found in upper and lower case." in nothing.stdout
 
 
 def test_a_session_without_findings_says_where_to_see_what_was_looked_at() -> None:
@@ -191,7 +191,7 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
                 "is scored.",
                 "read 2 times as late spans came",
                 "cut on the way",
-                "It belongs to session s-42",
+                "Its spans name session s-42",
                 "coherence (embedding, version 1) scored 0.22, below its threshold of 0.30: input and output",
                 "It rests on 50% of its signals",
                 "loop_detection (embedding, version 1) does not apply to this trace: the session has no earlier trace",

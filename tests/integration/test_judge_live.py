@@ -261,8 +261,8 @@ def test_what_failed_is_judged_when_somebody_asks_for_it(tmp_path: Path) -> None
         assert ask(running, "--failed", "--since", "1h") == "1 trace or session waits for the judge.\n"
         assert statuses(settled(running, 1)) == {"scored"}
         eventually(lambda: reliability(running)["status"] == "scored")
-        assert "the judge has left out nothing there" in ask(running, "--failed")
-        assert "the judge has left out nothing there" in ask(running, hex_id(1), hex_id(9))
+        assert "waits for the judge: it has left out none of these." in ask(running, "--failed")
+        assert "waits for the judge: it has left out none of these." in ask(running, hex_id(1), hex_id(9))
         assert judged_outcomes(running, "confidence") == 0, "they were counted as failed"
 
 

@@ -56,7 +56,7 @@ def judged(status: str, reason: str, **changes: Any) -> Note:
         ),
         pytest.param(
             about_outcome(outcome("confidence", 0.8, "sure", method="llm", part="escalated")),
-            "scored 0.80, judged for the findings in its session, which no rate counts: sure",
+            "scored 0.80, judged for the findings in its session, so it counts in no pass rate: sure",
             None,
             id="escalated",
         ),
@@ -185,7 +185,7 @@ def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
 @pytest.mark.parametrize(
     ("changes", "says", "advised"),
     [
-        pytest.param({}, "It belongs to session s, as its spans say", False, id="a session that is named"),
+        pytest.param({}, "Its spans name session s. (Of several", False, id="a session that is named"),
         pytest.param(
             {"names_session": False, "session_id": GOOD_TRACE},
             "so it begins a session of its own",

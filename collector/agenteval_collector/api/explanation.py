@@ -55,12 +55,11 @@ _STATUS = {
 }
 
 _ADVICE = {
-    "no_judge": "With a judge, traces that come are judged; for this one, `agenteval judge {it}`.",
+    "no_judge": "With a judge, new traces are judged; for this one, call `agenteval judge {it}`.",
     "sampled_out": "Raise judge.sample in the collector's settings to judge more sessions, judge.escalate for more "
     "of those with findings; for this one, `agenteval judge {it}`.",
     "over_budget": "Raise judge.budget in the collector's settings; `agenteval judge {it}` when there is room again.",
-    "pending": "While the judge is away, what it is to score waits. One that is slow gets through more with a higher "
-    "judge.concurrency.",
+    "pending": "While the judge cannot be reached, its scores wait. If it is slow, raise judge.concurrency.",
     "failed": "The collector's log has the details; check judge.base_url, judge.api_key and judge.model, then "
     "`agenteval judge {it}`.",
 }
@@ -81,8 +80,7 @@ _PARTIAL = "Part of it is missing, so scores rest on less than was done. "
 _ON_CLOSING = {
     "short": _PARTIAL + "If a span was refused for its size (the agent logs it), raise server.max_span_bytes.",
     "silence": _PARTIAL
-    + "What never comes is learned after a few traces; assembly.senders in the collector's settings "
-    "says it at once.",
+    + "After a few traces the collector knows what never comes; assembly.senders in its settings says it at once.",
     "max_age": _PARTIAL
     + "If such traces take longer, raise assembly.max_age; if what is missing never comes, say so in "
     "assembly.senders.",
@@ -110,7 +108,9 @@ _NAME_SESSIONS = (
     "docs/telemetry.md has the lines. session.attributes and session.link_by of the collector's settings name "
     "attributes of your own."
 )
-_ADVICE_ON_PARTS = "Where it waits for nobody in between, open a span around it; docs/telemetry.md has the lines."
+_ADVICE_ON_PARTS = (
+    "If the agent waits for nobody in between, open a span around the whole turn; docs/telemetry.md has the lines."
+)
 
 _MEANING = {
     "no_content": "has no score, because the content it reads is missing",
@@ -318,8 +318,8 @@ def _session(trace: trace_documents.TraceDocument) -> Note:
     session_id = trace["session_id"]
     if trace["names_session"]:
         return Note(
-            f"It belongs to session {session_id}, as its spans say (agenteval.session.id comes before "
-            "gen_ai.conversation.id, that before session.id, and attributes named in the settings come last)."
+            f"Its spans name session {session_id}. (Of several attributes, agenteval.session.id counts first, then "
+            "gen_ai.conversation.id, then session.id, then those that the settings name.)"
         )
     unnamed = "None of its spans names a session"
     if session_id in (None, trace["trace_id"]):
@@ -342,7 +342,7 @@ def _drawn(outcome: trace_documents.OutcomeDocument) -> str:
     """Return how the subject came to be judged, where the judge does not look at everything."""
     probability = outcome["metadata"].get(PROBABILITY, 1.0)
     if outcome["part"] == JudgedPart.ESCALATED:
-        return ", judged for the findings in its session, which no rate counts"
+        return ", judged for the findings in its session, so it counts in no pass rate"
     return f", drawn at random with probability {probability:g}" if probability < 1 else ""
 
 

@@ -42,7 +42,7 @@ def check_judge(
         if not check.traces:
             fail(
                 "no trace can be asked about again: none was judged, or their spans are not kept any more "
-                "(log.retention), or they were judged by other questions than those of now"
+                "(log.retention), or the questions have changed since then"
             )
         _confirm(check.costs(), check.traces, settings.judge.model, confirmed=confirmed)
         report = check.report(_ask(check))
@@ -112,7 +112,12 @@ def _show_report(out: Console, report: BiasReport) -> None:
     for each in report.effects:
         effects.add_row(each.cost.change, *_figures(each), _verdict(each))
     out.print(effects)
-    out.print(content("sessions: those with a flip; p: against those that flip by `repeat`, which is noise.", "dim"))
+    out.print(
+        content(
+            "sessions: those with a flipped verdict; p: compared with those that flip by `repeat`, without a change.",
+            "dim",
+        )
+    )
     spent = table("spent on", *_TAKEN, right=_TAKEN)
     for each in report.effects:
         spent.add_row(each.cost.change, *_taken(each.cost))

@@ -18,7 +18,10 @@ Url = Annotated[str, typer.Option("--url", envvar="AGENTEVAL_URL", help="The col
 Key = Annotated[
     str | None,
     typer.Option(
-        "--api-key", envvar="AGENTEVAL_API_KEY", help="The collector's key, where it wants one.", show_envvar=True
+        "--api-key",
+        envvar="AGENTEVAL_API_KEY",
+        help="A key for the collector, where it asks for one.",
+        show_envvar=True,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's JSON.")]

@@ -60,7 +60,7 @@ def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = F
 
 
 def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Make damaged files anew of what can be read of them, and keep the damaged ones aside. No collector may run.
+    """Make new files of what can be read of damaged ones, and keep those under another name. No collector may run.
 
     The next start scores again what the log still holds. With store.url only the log is repaired.
     """

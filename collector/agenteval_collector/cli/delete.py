@@ -23,14 +23,15 @@ def delete(
         str | None, typer.Option(metavar="TIME", help="All traces scored before 2026-01-31T00:00:00Z, or 90d ago.")
     ] = None,
     by: Annotated[str | None, typer.Option(metavar="PERSON", help="Who wants it; stands in the receipt.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether that is meant.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete for good, from the store, the log and memory, and print a receipt.
+    """Delete a session, a user's sessions, or old traces for good, and print a receipt.
 
-    What was said, found, scored, labelled and asked. Backups, and what has left for other systems, are not reached.
+    Deletes what was said, found, scored and labelled, and what the judge was asked. Does not reach backups, nor what
+    was sent to other systems.
     Exits with 1 where nothing of the session or the user was found.
     """
     given = {name: value for name, value in (("session", session_id), ("user", user_id), ("before", before)) if value}

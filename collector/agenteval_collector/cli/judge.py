@@ -19,17 +19,17 @@ def judge(
     trace_ids: Annotated[list[str] | None, typer.Argument(metavar="TRACE...", help="Trace ids.")] = None,
     session_ids: Annotated[
         list[str] | None,
-        typer.Option("--session", metavar="ID", help="Whether a session reached its goal; may be given several times."),
+        typer.Option("--session", metavar="ID", help="Judge whether this session reached its goal. Repeatable."),
     ] = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="All whose outcomes failed, or had no budget, instead of single traces.")
+        bool, typer.Option("--failed", help="All that could not be judged, for an error or for want of budget.")
     ] = False,
     since: Annotated[str, typer.Option(metavar="TIME", help="How far back --failed goes, such as 30m or 2d.")] = "1h",
     check: Annotated[
-        bool, typer.Option("--check", help="Ask again about changed traces, in this process: is the judge biased?")
+        bool, typer.Option("--check", help="Is the judge biased? Ask it again about changed traces, in this process.")
     ] = False,
     limit: Annotated[int, typer.Option(min=1, max=500, help="With --check: at most so many traces.")] = 30,
-    seed: Annotated[int, typer.Option(help="With --check: another one draws other traces.")] = 0,
+    seed: Annotated[int, typer.Option(help="With --check: another number draws other traces.")] = 0,
     yes: Annotated[bool, typer.Option("--yes", help="With --check: do not ask before it costs something.")] = False,
     file: ConfigFile = None,
     data_dir: Annotated[Path | None, typer.Option(help="With --check: the collector's folder.")] = None,
@@ -37,10 +37,10 @@ def judge(
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have the judge score what it has not: what failed, had no budget, or was sampled out (named ones only).
+    """Let the judge score what it has left out, for an error, for want of budget, or (if you name it) by sampling.
 
-    Without traces or sessions, show whether the judge says something else than before of the same ones. With --check,
-    find out whether it looks at what must not matter.
+    Without traces or sessions, show whether the judge now scores the same traces differently than before. With --check,
+    find out whether length, order or names sway it, which must not matter.
     """
     named = bool(trace_ids or session_ids)
     if named + failed + check > 1:
@@ -67,8 +67,8 @@ def judge(
 
 def _say_what_waits(waiting: JudgingDocument, one: str, several: str) -> None:
     if not (count := waiting["traces"]):
-        there_is = "there is no room (judge.backlog)" if waiting["more"] else "the judge has left out nothing there"
-        typer.echo(f"No {one} waits for the judge by that: {there_is}.")
+        why = "its queue is full (judge.backlog)" if waiting["more"] else "it has left out none of these"
+        typer.echo(f"No {one} waits for the judge: {why}.")
         return
     typer.echo(f"{count} {f'{one} waits' if count == 1 else f'{several} wait'} for the judge.")
     if waiting["more"]:

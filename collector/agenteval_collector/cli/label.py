@@ -25,11 +25,15 @@ def label(
         str, typer.Option("--session", metavar="ID", help="Instead of a trace: an outcome of a session, goal_success.")
     ] = "",
     note: Annotated[str, typer.Option(help="Why.")] = "",
-    by: Annotated[str, typer.Option(metavar="PERSON", help="Who says so. A person has one label for a score.")] = "",
+    by: Annotated[
+        str, typer.Option(metavar="PERSON", help="Who says so. A later label by the same person replaces it.")
+    ] = "",
     draw: Annotated[
         str,
         typer.Option(
-            "--next", metavar="NAME", help="Instead of a trace or session: those drawn at random, one by one."
+            "--next",
+            metavar="NAME",
+            help="Label this score of traces or sessions that are drawn at random, one by one.",
         ),
     ] = "",
     agent: Annotated[str, typer.Option(help="With --next: only of this agent.")] = "",
@@ -37,8 +41,8 @@ def label(
     url: Url = DEFAULT_URL,
     api_key: Key = None,
 ) -> None:
-    """Say what a score of a trace, or (--session) of a whole session, should have been: of one that you name, or
-    (--next) of some drawn at random, whose labels correct the pass rates of `agenteval quality`."""
+    """Say what a score of a trace or of a session should have been. With --next, they are drawn at random, and their
+    labels correct the pass rates of `agenteval quality`."""
 
     def say(trace_id: str | None, session_id: str, name: str, said: float, *, drawn: bool) -> None:
         subject = {"session_id": session_id} if trace_id is None else {"trace_id": trace_id}

@@ -52,12 +52,12 @@ def resolve(problem_id: ProblemId, by: By = "", url: Url = DEFAULT_URL, api_key:
 def mute(
     problem_id: ProblemId,
     time: Annotated[str, typer.Option("--for", metavar="TIME", help="For how long: 8h, 7d.")] = "1d",
-    end: Annotated[bool, typer.Option("--end", help="Tell of it again from now on.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="End the muting now.")] = False,
     by: By = "",
     url: Url = DEFAULT_URL,
     api_key: Key = None,
 ) -> None:
-    """Mute a problem for a time. It is still counted, but no alert tells of it."""
+    """Mute a problem for a time. It is still counted, but raises no alert."""
     try:
         length = seconds(time)
     except ValueError:

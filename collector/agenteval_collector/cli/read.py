@@ -27,17 +27,25 @@ def sessions(
     service: Annotated[str | None, typer.Option(help="Only sessions of this service.")] = None,
     version: Annotated[str | None, typer.Option(help="Only sessions of this service.version.")] = None,
     user: Annotated[str | None, typer.Option(help="Only sessions of this user.")] = None,
-    finding: Annotated[str | None, typer.Option(help="Only with this kind of finding: tool_failed, ...")] = None,
-    severity: Annotated[str | None, typer.Option(help="Only with a finding of it: error, warning, info.")] = None,
+    finding: Annotated[
+        str | None, typer.Option(help="Only sessions with this kind of finding: tool_failed, ...")
+    ] = None,
+    severity: Annotated[
+        str | None, typer.Option(help="Only sessions with a finding of this severity: error, warning, info.")
+    ] = None,
     below: Annotated[
-        str | None, typer.Option(metavar="NAME:VALUE", help="Only with such a score below this: coherence:0.2.")
+        str | None,
+        typer.Option(metavar="NAME:VALUE", help="Only sessions with this score below this value: coherence:0.2."),
     ] = None,
     text: Annotated[str | None, typer.Option(help="Only sessions in which this was said.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only those seen since: 30m, 2d, or 2026-03-02T09:00:00Z.")
+        str | None,
+        typer.Option(metavar="TIME", help="Only sessions seen since 30m or 2d ago, or 2026-03-02T09:00:00Z."),
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only those seen before, in the same form.")] = None,
-    order: Annotated[str, typer.Option(help="`newest`, or `attention`: first what to look at first.")] = "newest",
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only sessions seen before this time, in the same form.")
+    ] = None,
+    order: Annotated[str, typer.Option(help="`newest` first; or `attention`: the worst first.")] = "newest",
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many.")] = 50,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
@@ -116,7 +124,7 @@ def quality(
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the rates at which traces pass, with 95 % intervals where people have labelled enough of them."""
+    """Show which share of traces pass, with 95 % intervals where people have labelled enough of them."""
     asked = query({"limit": limit, "agent": agent, "version": version, "name": name})
     answer(show_quality, "/api/v1/quality" + asked, url, api_key, as_json)
 
@@ -143,7 +151,7 @@ def reliability(
         str | None, typer.Option(metavar="NAME", help="With --compare, the figure that decides: pass^1 unless given.")
     ] = None,
     variant: Annotated[
-        str, typer.Option(help="Of the published formulas: page, or 2026-06 for the authors' later ones.")
+        str, typer.Option(help="The formulas: of the published page, or of the authors' code of 2026-06.")
     ] = "page",
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many versions, the newest.")] = 50,
     url: Url = DEFAULT_URL,

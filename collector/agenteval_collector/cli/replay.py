@@ -17,7 +17,7 @@ def replay(
         ),
     ] = None,
     dataset: Annotated[
-        Path | None, typer.Option(help="JSON lines with what came of runs: task_id, run_id, success, confidence.")
+        Path | None, typer.Option(help="JSON lines with the result of each run: task_id, run_id, success, confidence.")
     ] = None,
     fail_under: Annotated[
         list[str] | None,

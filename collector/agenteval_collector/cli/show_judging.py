@@ -92,7 +92,7 @@ def show_drifts(items: Sequence[DriftDocument]) -> None:
     """Print a table of evaluators, and below it the traces that changed between pass and fail."""
     out = console()
     if not any(item["traces"] for item in items):
-        out.print("No trace was put to a judge twice yet. Where there is one, it happens each day (judge.canaries).")
+        out.print("No judge was asked about a trace a second time yet. A judge is, each day (judge.canaries).")
         return
     numbers = ("traces", "higher", "lower", "flips", "p")
     evaluators = table("evaluator", "model", "before", *numbers, "", right=numbers)
@@ -159,7 +159,7 @@ def show_quality(page: Listing[QualityDocument]) -> None:
     """Print a table of pass rates with a bar for each interval. Below it, print the notes on each row."""
     out = console()
     if not page["items"]:
-        out.print("No rates: no judge has scored a trace that was drawn at random, or none is asked for.")
+        out.print("No rates: no judge has scored a trace that was drawn at random, or none by that filter.")
         return
     figures = ("rate", "95 %", "judged", "labels", "sensitivity", "specificity")
     rates = table("evaluator", "agent", "version", *figures[:2], "", "by", *figures[2:], right=figures)

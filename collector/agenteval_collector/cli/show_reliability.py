@@ -68,9 +68,9 @@ def show_comparison(comparison: ComparisonDocument) -> None:
     for note in reliability_text.notes(reasons, {}):
         out.print(content(note, "dim"))
     out.print(
-        Text("p: how often two equal versions would be as far apart. The first figure decides; the p of the", "dim")
+        Text("p: how often two equally good versions would differ as much by chance; they differ below 0.05.", "dim")
     )
-    out.print(Text("others is corrected for their number and never below that one. Below 0.05 they differ.", "dim"))
+    out.print(Text("The first figure decides. The p of the others is corrected for how many there are.", "dim"))
     if comparison["tasks"] < reliability_text.DECIDABLE_TASKS:
         out.print(
             Text(
@@ -122,7 +122,7 @@ def _figures(item: ReliabilityDocument) -> Table:
 
 
 def _worst_tasks(item: ReliabilityDocument) -> Table:
-    worst = table("dragged down by tasks", "task, value, runs", whole=("dragged down by tasks",))
+    worst = table("lowered most", "by these tasks", whole=("lowered most",))
     for name, tasks in item["worst_tasks"].items():
         if tasks:
             said = ", ".join(f'"{each["task_id"]}" {number(each["value"])} ({each["runs"]} runs)' for each in tasks)

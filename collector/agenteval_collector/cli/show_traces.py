@@ -36,7 +36,7 @@ def show_sessions(page: trace_documents.SessionPage, *, now: int, filtered: bool
 
 def _no_sessions(filtered: bool) -> str:
     if filtered:
-        return "No such sessions. Names are compared exactly, texts in upper and lower case."
+        return "No such sessions. Names are compared exactly. Words are found in upper and lower case."
     return "No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`."
 
 

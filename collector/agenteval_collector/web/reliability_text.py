@@ -29,6 +29,8 @@ LABELS: Mapping[str, str] = {
 }
 """Names for the published figures. Parts stand below their whole; figures marked as apart enter no whole."""
 
+_FORMULAS = {"page": "the published page", "2026-06": "the authors' code of 2026-06"}
+
 SHOWN_K = 8
 """pass^k is shown for k up to this."""
 
@@ -66,7 +68,8 @@ def notes(reasons: Mapping[str, str], parts: Mapping[str, Sequence[str]]) -> lis
 def remarks(item: ReliabilityDocument) -> list[str]:
     """Return sentences on what the figures rest on, and on what they leave out."""
     estimated, runs = item["estimated"], item["runs"]
-    said = [f"The newest {item['window']} runs at most, variant {item['variant']}, pass^k {item['estimator']}."]
+    of = _FORMULAS.get(item["variant"], item["variant"])
+    said = [f"Of the newest {item['window']} runs at most, by the formulas of {of}; pass^k is {item['estimator']}."]
     if estimated["outcomes"]:
         said.append(f"{estimated['outcomes']} of {runs} outcomes are estimated from task_completion: report them.")
     if estimated["confidences"]:

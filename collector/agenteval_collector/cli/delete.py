@@ -46,7 +46,7 @@ def delete(
         typer.echo(json.dumps(document))
     else:
         _show_receipt(f"{name} {value}", document)
-    # As in other commands, an id that is not known is an error. It is none that nothing is so old.
+    # As in other commands, an unknown id is an error. That nothing is so old is not.
     if before is None and not any(document["removed"].values()):
         raise typer.Exit(1)
 

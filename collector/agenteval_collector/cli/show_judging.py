@@ -92,7 +92,7 @@ def show_drifts(items: Sequence[DriftDocument]) -> None:
     """Print a table of evaluators, and below it the traces that changed between pass and fail."""
     out = console()
     if not any(item["traces"] for item in items):
-        out.print("No judge was asked about a trace a second time yet. A judge is, each day (judge.canaries).")
+        out.print("No judge was asked again about a trace yet. With a judge, that happens daily (judge.canaries).")
         return
     numbers = ("traces", "higher", "lower", "flips", "p")
     evaluators = table("evaluator", "model", "before", *numbers, "", right=numbers)

@@ -1,5 +1,6 @@
 """Preparation of texts that leave this process."""
 
+import json
 import re
 from typing import Final
 
@@ -15,6 +16,11 @@ def visible(text: str, keep: str = "") -> str:
     Characters that could move the cursor or begin a line are spelled out, such as `\\u001b`, except those in `keep`.
     """
     return _UNSEEN.sub(lambda match: match[0] if match[0] in keep else f"\\u{ord(match[0]):04x}", text)
+
+
+def as_text(value: object) -> str:
+    """Return a text as it is, and any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def storable(text: str) -> str:

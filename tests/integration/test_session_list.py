@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.trace_documents import SessionItem
 from agenteval_collector.config.settings import Settings
@@ -16,6 +15,7 @@ from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores.store import Store
+from agenteval_collector.wiring.offline import NothingRuns
 from agenteval_collector.wiring.scoring import reliability_reports
 from hypothesis import given, settings
 from hypothesis import strategies as st

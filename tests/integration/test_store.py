@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit, ScoredTrace
@@ -21,6 +20,7 @@ from agenteval_collector.stores.engines.sqlite import SqliteFile
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.schema import SAID_INDEX, metadata
 from agenteval_collector.stores.store import Store
+from agenteval_collector.wiring.offline import NothingRuns
 from agenteval_collector.wiring.scoring import reliability_reports
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.sources import load
 from agenteval_collector.model.commit import Commit, ScoredTrace
@@ -17,6 +16,7 @@ from agenteval_collector.model.runs import RunReport, RunTrace
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.stores.store import Store
+from agenteval_collector.wiring.offline import NothingRuns
 from agenteval_collector.wiring.scoring import reliability_reports
 
 from otel_agenteval.finding import Finding, Severity

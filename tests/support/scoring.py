@@ -6,7 +6,6 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import load
@@ -19,6 +18,7 @@ from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.judge import make_judging
+from agenteval_collector.wiring.offline import NothingRuns
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
 from agenteval_collector.wiring.stages import make_inbox
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource

@@ -152,18 +152,3 @@ class JudgeState(Protocol):
     @property
     def trouble(self) -> str | None:
         """Why traces wait for the judge; None where nothing is wrong."""
-
-
-class NothingRuns:
-    """The running traces and the judge's state where nothing runs, as in a replay."""
-
-    trouble = None
-
-    def trace(self, trace_id: str) -> TraceView | None:
-        return None
-
-    def traces(self) -> Sequence[RunningTrace]:
-        return ()
-
-    def open_spans(self, trace_id: str) -> tuple[Sequence[UnendedSpan], str | None]:
-        return (), None

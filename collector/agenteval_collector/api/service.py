@@ -169,7 +169,13 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def Delete(self, request: pb.DeleteRequest) -> pb.Document:  # noqa: N802
-        deleted = writes.delete(self._reports, _asked(request), _time(request, "before_unix_nano"))
+        asked: writes.DeleteRequest = {
+            "session_id": request.session_id or None,
+            "user_id": request.user_id or None,
+            "deletion_id": request.deletion_id or None,
+            "author": request.author or None,
+        }
+        deleted = writes.delete(self._reports, asked, _time(request, "before_unix_nano"))
         return pb.Document(json=encode(deleted))
 
     @_answering
@@ -346,7 +352,9 @@ def _is_about_session(request: pb.ReportFeedbackRequest | pb.GetJudgementsReques
     return bool(request.session_id)
 
 
-def _label_fields(request: pb.LabelTraceRequest | pb.LabelSessionRequest | pb.ReportFeedbackRequest) -> dict[str, Any]:
+def _label_fields(
+    request: pb.LabelTraceRequest | pb.LabelSessionRequest | pb.ReportFeedbackRequest,
+) -> writes.LabelFields:
     return writes.label_fields(request.name, _optional(request, "value"), request.author, request.note)
 
 

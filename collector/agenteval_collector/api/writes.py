@@ -1,7 +1,7 @@
 """Keep labels, mark problems, ask the judge and delete, by the same rules over HTTP and gRPC."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NotRequired
+from collections.abc import Sequence
+from typing import Final, NotRequired
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
@@ -38,7 +38,16 @@ class LabelRequest(TypedDict):
     drawn: NotRequired[bool]
 
 
-def label_fields(name: str, value: float | None, author: str, note: str) -> dict[str, Any]:
+class LabelFields(TypedDict):
+    """The checked fields of a label, apart from what it is about."""
+
+    name: str
+    value: float
+    author: str | None
+    note: str | None
+
+
+def label_fields(name: str, value: float | None, author: str, note: str) -> LabelFields:
     """Return the checked fields of a label. Raises InvalidRequest naming the field that is wrong."""
     if value is None or not 0.0 <= value <= 1.0:
         raise InvalidRequest(f"value is {'absent' if value is None else value}, not a number from 0 to 1")
@@ -205,17 +214,18 @@ def write_deletion(queries: Queries, reports: Reports, body: DeleteRequest) -> D
     return delete(reports, body, None if before is None else wire.time_of("before", before))
 
 
-def delete(reports: Reports, asked: Mapping[str, Any], before: int | None) -> DeletionDocument:
+def delete(reports: Reports, asked: DeleteRequest, before: int | None) -> DeletionDocument:
     """Delete what the fields of a `DeleteRequest` name, or what was scored before that time (ns); or return a receipt.
 
     Raises InvalidRequest unless exactly one of these is given, and NotFound for an unknown deletion.
     """
-    named = ("session_id", "user_id", "deletion_id")
-    given: dict[str, str] = {name: asked[name] for name in named if asked.get(name) is not None}
-    if len(given) + (before is not None) != 1:
+    named = {"session_id": asked.get("session_id"), "user_id": asked.get("user_id")}
+    given = {name: wire.id_of(name, text) for name, text in named.items() if text is not None}
+    deletion_id = asked.get("deletion_id")
+    if len(given) + (before is not None) + (deletion_id is not None) != 1:
         raise InvalidRequest("give one of session_id, user_id, before and deletion_id")
-    if (deletion_id := given.get("deletion_id")) is not None:
+    if deletion_id is not None:
         return document(DeletionDocument, reports.receipt(wire.hex_id("deletion_id", deletion_id, 32)))
-    wanted = DeletionFilter(**{name: wire.id_of(name, text) for name, text in given.items()}, before=before)
+    wanted = DeletionFilter(**given, before=before)
     author = asked.get("author")
     return document(DeletionDocument, reports.delete(wanted, None if author is None else wire.id_of("author", author)))

@@ -7,13 +7,13 @@ conversation that the model was sent.
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agenteval_collector.model.runs import Violation
-from otel_agenteval.model import Json, Trace
+from otel_agenteval.internal.text import as_text
+from otel_agenteval.model import Trace
 from otel_agenteval.redaction import DataKind, find
 from otel_agenteval.redaction.kinds import PERSONAL
 from otel_agenteval.redaction.redactor import canonical
@@ -34,19 +34,19 @@ class _Said:
     """The values that an answer may repeat."""
 
     def __init__(self) -> None:
-        self._text = ""
+        self.as_text = ""
         self.values: dict[str, None] = {}
 
     def hear(self, text: str, kinds: frozenset[DataKind] = PERSONAL) -> None:
         """Remember the values of these kinds in `text`. For all kinds, keep the text too, to find other spellings."""
         if kinds == PERSONAL:
-            self._text += f"\n{_squeezed(text)}"
+            self.as_text += f"\n{_squeezed(text)}"
         for _, value in _found(text, kinds):
             if len(self.values) < MAX_VALUES:
                 self.values[_digest(value)] = None
 
     def holds(self, value: str) -> bool:
-        return _digest(value) in self.values or _squeezed(value) in self._text
+        return _digest(value) in self.values or _squeezed(value) in self.as_text
 
 
 def exposed_personal_data(trace: Trace) -> Iterator[Violation]:
@@ -60,14 +60,14 @@ def exposed_personal_data(trace: Trace) -> Iterator[Violation]:
     if not any(answers):
         return
     said = _Said()
-    for text in (trace.system_instructions or "", *map(_text, trace.history)):
+    for text in (trace.system_instructions or "", *map(as_text, trace.history)):
         said.hear(text)
     exposed: dict[DataKind, dict[str, None]] = {}
     for turn, answer in zip(trace.turns, answers, strict=True):
         # In order of time: an answer may repeat only what came before it.
         said.hear(turn.input or "")
         for call in turn.tool_calls:
-            said.hear(_text(call.result), CONTACT)
+            said.hear(as_text(call.result), CONTACT)
         for kind, value in answer:
             if not said.holds(value):
                 exposed.setdefault(kind, {})[_digest(value)] = None
@@ -82,7 +82,7 @@ def said_in(trace: Trace) -> tuple[str, ...]:
     for turn in trace.turns:
         said.hear(turn.input or "")
         for call in turn.tool_calls:
-            said.hear(_text(call.result), CONTACT)
+            said.hear(as_text(call.result), CONTACT)
     return tuple(said.values)
 
 
@@ -95,10 +95,6 @@ def not_said_before(violations: Sequence[Violation], said: Iterable[str]) -> lis
 def _found(text: str, kinds: frozenset[DataKind] = PERSONAL) -> Iterator[tuple[DataKind, str]]:
     for each in find(text, kinds):
         yield DataKind(each.kind), text[each.start : each.end]
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _squeezed(text: str) -> str:

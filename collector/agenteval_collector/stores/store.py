@@ -237,6 +237,10 @@ class Store:
             if self._is_due("labels", TRIM_REPORTS_EVERY):
                 trim_labels(connection, before=now - self._retention)
 
+    def note_write(self) -> None:
+        """Note a write by a part of the store, so that figures are computed anew."""
+        self.writes += 1
+
     def _version(self) -> int:
         """Return a number that rises when something was written. Where other processes write too, it rises each
         second."""

@@ -13,7 +13,6 @@ from agenteval_collector.findings.loops.stage import LoopStage
 from agenteval_collector.log.request_file import RequestFile
 from agenteval_collector.log.request_traces import erase_page
 from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.runtime.errand import Errand
@@ -114,7 +113,7 @@ class PipelineErasure:
     ) -> tuple[Sequence[str], bool]:
         last = self.assembly.assembler.last_offset
         self._deletions.erase(trace_ids, session_ids, deletion_id, last)
-        self.storage.store.writes += 1  # Figures computed from it are out of date.
+        self.storage.store.note_write()
         self.evaluation.core.forget(trace_ids, session_ids)
         self.evaluation.judge.forget({*trace_ids, *session_ids})
         self.feed.forget(trace_ids)
@@ -135,8 +134,7 @@ class PipelineErasure:
         trace = self.evaluation.core.read(assembled)
         if wanted.user_id is not None and trace.user_id == storable(wanted.user_id):
             return True
-        # Looked up as the evaluation will; the commit is thrown away.
-        session_id = self.evaluation.core.evaluation.conversations.place(trace, assembled.revision, Commit()).session_id
+        session_id = self.evaluation.core.session_of(trace, assembled.revision)
         return session_id in session_ids or assembled.trace_id in session_ids
 
 

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.every_session import EverySession
@@ -13,6 +12,8 @@ from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.news import News
+from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
+from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.judge import (
@@ -132,3 +133,18 @@ class _Nobody:
     def take_news(self, news: News) -> None: ...
 
     def take_scored(self, trace_id: str, revision: int) -> None: ...
+
+
+class NothingRuns:
+    """The running traces and the judge's state where nothing runs, as in a replay."""
+
+    trouble = None
+
+    def trace(self, trace_id: str) -> TraceView | None:
+        return None
+
+    def traces(self) -> Sequence[RunningTrace]:
+        return ()
+
+    def open_spans(self, trace_id: str) -> tuple[Sequence[UnendedSpan], str | None]:
+        return (), None

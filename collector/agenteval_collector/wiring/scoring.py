@@ -22,6 +22,7 @@ from agenteval_collector.findings.effort import AgentEfforts
 from agenteval_collector.findings.loops.trace_loops import TraceLoops
 from agenteval_collector.findings.trace import findings_in, seen_in
 from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.prices import TokenPrices
@@ -115,6 +116,11 @@ class EvaluationCore:
             emit=emit,
             clock=self._clock,
         )
+
+    def session_of(self, trace: Trace, revision: int) -> str:
+        """Return the session that the evaluation would put a trace in now."""
+        # What the look-up notes for the commit is thrown away.
+        return self.evaluation.conversations.place(trace, revision, Commit()).session_id
 
     def forget(self, trace_ids: Collection[str], session_ids: Collection[str]) -> None:
         """Forget what was deleted. Sessions that have lost traces are read again when they go on."""

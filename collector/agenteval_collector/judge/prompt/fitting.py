@@ -5,7 +5,6 @@ left out. Each gap says what is missing there. The time is linear in the size of
 before they are cut, so that no cut can hide half a secret from the redaction.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from agenteval_collector.judge.prompt.encoding import encode, tokens
+from otel_agenteval.internal.text import as_text
 from otel_agenteval.model import Json
 
 Redact: TypeAlias = Callable[[Json], Json]
@@ -87,7 +87,7 @@ def fit(
 
 def shorten(value: Json, cap: int, redact: Redact) -> Json:
     """Redact `value`, and cut it to at most `cap` tokens: its text without its middle."""
-    text = _text(value)
+    text = as_text(value)
     reach = 2 * cap + LONGEST_SECRET
     if len(text) > 2 * reach:
         # At most 3 characters of a token are kept, half of them on each side. `reach` holds these and the margin.
@@ -97,7 +97,7 @@ def shorten(value: Json, cap: int, redact: Redact) -> Json:
     value = redact(value)
     if tokens(encode(value)) <= cap:
         return value
-    text = _text(value)
+    text = as_text(value)
     middle = (len(text) + 1) // 2
     return _without_middle(text[:middle], text[middle:], 0, cap)
 
@@ -115,10 +115,6 @@ def _without_middle(head: str, tail: str, missing: int, cap: int) -> str:
         kept = min(kept - 1, kept * cap // size)
 
 
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def shown(entry: Entry, cap: int, redact: Redact) -> Json:
     """Write an entry, each of its values redacted and cut to at most `cap` tokens."""
     return {**entry.labels, **{key: shorten(value, cap, redact) for key, value in entry.values.items()}}
@@ -129,7 +125,7 @@ def _level(entries: Sequence[Entry], budget: int) -> int:
 
     A result below 0 means that they do not fit at all.
     """
-    sizes = sorted(tokens(_text(value)) for entry in entries for value in entry.values.values())
+    sizes = sorted(tokens(as_text(value)) for entry in entries for value in entry.values.values())
     free = budget - LABELS * len(entries)
     # From the shortest value on: a value that is shorter than its share leaves the rest to the longer ones.
     for index, size in enumerate(sizes):

@@ -56,8 +56,8 @@ class ToolCall:
 
     `arguments` are decoded JSON, or the raw text if that is no JSON. `error` is the error's text, else the error's
     type, else `"error"`. `is_error_read` says that only the result tells of the error. `is_offered` says whether the
-    model had a tool of this name to choose, None if no model call says so. `agent` and `run` say who called, where a
-    trace has several agents.
+    model had a tool of this name to choose, None if no model call says so. `agent` and `agent_run` say who called,
+    where a trace has several agents.
     """
 
     name: str
@@ -69,7 +69,7 @@ class ToolCall:
     call_id: str | None = None
     span_id: str | None = None
     agent: str | None = None
-    run: AgentRun | None = None
+    agent_run: AgentRun | None = None
     started_at: int | None = None
     ended_at: int | None = None
 
@@ -87,15 +87,15 @@ class ModelCall:
     """One logical model call.
 
     `output` is the text of the reply, None if none was recorded. `finish_reason` says why the reply ended, in the
-    provider's words. `agent` and `run` say who called, where a trace has several agents. `sent` is a fingerprint of
-    everything that the model was sent, without its own words. It is compared with earlier calls of the turn that have
-    the same reply to the same newest message. It is None if there is no such call, or if nothing was recorded.
+    provider's words. `agent` and `agent_run` say who called, where a trace has several agents. `sent` is a fingerprint
+    of everything that the model was sent, without its own words. It is compared with earlier calls of the turn that
+    have the same reply to the same newest message. It is None if there is no such call, or if nothing was recorded.
     """
 
     span_id: str
     model: str | None = None
     agent: str | None = None
-    run: AgentRun | None = None
+    agent_run: AgentRun | None = None
     question: ModelQuestion | None = None
     sent: bytes | None = None
     output: str | None = None

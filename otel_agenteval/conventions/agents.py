@@ -15,12 +15,12 @@ _RUNS: Final = tuple(
 )
 
 
-def is_run(name: str, attributes: Attributes) -> bool:
+def is_agent_run(name: str, attributes: Attributes) -> bool:
     """Return whether a span stands for an agent run."""
     for key, runs, _ in _RUNS:
         if isinstance(value := attributes.get(key), str):
             return value in runs
-    return any(tells(name, attributes) for tells in KEYS.is_run)
+    return any(tells(name, attributes) for tells in KEYS.is_agent_run)
 
 
 def agent_of(name: str, attributes: Attributes, scope: str = "") -> str | None:

@@ -171,7 +171,7 @@ class AttributeKeys:
     """Values of `agents` that name nobody."""
     agent_of: tuple[Callable[[str, Attributes], str | None], ...] = ()
     """Functions that read the agent from a span's name and attributes, where no attribute names it."""
-    is_run: tuple[Callable[[str, Attributes], bool], ...] = ()
+    is_agent_run: tuple[Callable[[str, Attributes], bool], ...] = ()
     """Functions that tell by a span's name and attributes whether it is an agent's run, where no kind is recorded."""
 
     tools: tuple[str, ...] = ()

@@ -68,7 +68,11 @@ def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[N
 def requested(request: ToolRequest, node: Node) -> ToolCall:
     """Return the call that the model call `node` asks for, with what the request tells."""
     return ToolCall(
-        name=request.name, arguments=request.arguments, call_id=request.call_id, agent=node.agent, run=node.run
+        name=request.name,
+        arguments=request.arguments,
+        call_id=request.call_id,
+        agent=node.agent,
+        agent_run=node.agent_run,
     )
 
 
@@ -109,7 +113,7 @@ def _execution(node: Node) -> ToolCall:
         call_id=facts.call_id,
         span_id=node.id,
         agent=node.agent,
-        run=node.run,
+        agent_run=node.agent_run,
         started_at=node.span.started_at,
         ended_at=node.span.ended_at,
     )

@@ -19,7 +19,7 @@ from otel_agenteval.conventions.span_reader import ReadSpan, read_span
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.tool_calls import tool_requests
 from otel_agenteval.conventions.tool_definitions import available_tools
-from otel_agenteval.conventions.tree import Node, grow, in_order, let_go, tell_runs_apart
+from otel_agenteval.conventions.tree import Node, grow, in_order, let_go, tell_agent_runs_apart
 from otel_agenteval.conventions.turn_nodes import TurnNodes, turn_nodes
 from otel_agenteval.conventions.turns import read_turn
 from otel_agenteval.model import Json, Trace, Turn, told_of
@@ -53,7 +53,7 @@ def read_trace(
     facts = [node.facts for node in nodes]
     roots = grow(nodes)
     _find_calls(nodes)
-    tell_runs_apart(roots)
+    tell_agent_runs_apart(roots)
     agents = _agents(roots)
     colleagues = (*agents, *dict.fromkeys(each.hands_over_to for each in facts if each.hands_over_to))
     found = turn_nodes(roots, colleagues)

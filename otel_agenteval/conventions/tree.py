@@ -15,7 +15,7 @@ class Node:
     """A span in its tree.
 
     `facts` are empty where no dialect recognised the span. `around` is the agent that the nearest span around it names.
-    `run` is the agent run that the span is a step of.
+    `agent_run` is the agent run that the span is a step of.
     """
 
     span: SpanRecord
@@ -24,7 +24,7 @@ class Node:
     children: "list[Node]" = field(default_factory=list)
     depth: int = 0
     around: str | None = None
-    run: AgentRun | None = None
+    agent_run: AgentRun | None = None
 
     @property
     def role(self) -> SpanRole | None:
@@ -110,16 +110,16 @@ def _rank(span: SpanRecord) -> tuple[int, int, str]:
 
 
 class _Inside(NamedTuple):
-    """The owner of the steps directly inside a span: the run, the name of its agent or span, and whether they are
+    """The owner of the steps directly inside a span: the agent run, the name of its agent or span, and whether they are
     inside a tool call of it."""
 
-    run: Node | None = None
+    agent_run: Node | None = None
     label: str | None = None
     in_tool: bool = False
 
 
-def tell_runs_apart(roots: Sequence[Node]) -> None:
-    """Set the `run` of every node that stands below an agent run."""
+def tell_agent_runs_apart(roots: Sequence[Node]) -> None:
+    """Set the `agent_run` of every node that stands below an agent run."""
     inside: dict[str, _Inside] = {}
     runs: list[tuple[str, Node]] = []
     called: set[str] = set()
@@ -134,13 +134,13 @@ def tell_runs_apart(roots: Sequence[Node]) -> None:
             if label != outer.label or outer.in_tool:
                 inside[node.id] = _Inside(node, label)
                 runs.append((label, node))
-                if outer.in_tool or (outer.run and outer.run.facts.agent):
+                if outer.in_tool or (outer.agent_run and outer.agent_run.facts.agent):
                     called.add(node.id)
     parallel = _parallel(runs)
     by_span = {node.id: AgentRun(node.id, node.id in called, node.id in parallel) for _, node in runs}
     for node in nodes:
-        run = inside[node.parent.id].run if node.parent else None
-        node.run = by_span[run.id] if run else None
+        run = inside[node.parent.id].agent_run if node.parent else None
+        node.agent_run = by_span[run.id] if run else None
 
 
 def _parallel(runs: Sequence[tuple[str, Node]]) -> set[str]:

@@ -94,7 +94,7 @@ def _outermost(nodes: Iterable[Node]) -> tuple[list[Node], list[Node]]:
     pending = list(nodes)
     while pending:
         node = pending.pop()
-        if _is_run(node):
+        if _is_agent_run(node):
             runs.append(node)
         elif node.role in _CALLS:
             calls.append(node)
@@ -136,7 +136,7 @@ def _goes_on_after(answers: set[str], model: Node) -> bool:
     return any(each.role == ASSISTANT and each.text in answers for each in facts.input.before_user())
 
 
-def _is_run(node: Node) -> bool:
+def _is_agent_run(node: Node) -> bool:
     if node.role is SpanRole.AGENT:
         return not _is_group(node)
     if node.role is SpanRole.WORKFLOW:

@@ -190,7 +190,7 @@ def _model_call(node: Node) -> ModelCall:
         span_id=node.id,
         model=facts.model,
         agent=node.agent,
-        run=node.run,
+        agent_run=node.agent_run,
         question=question_of(span.attributes),
         output=_text(facts),
         finish_reason=_finish_reason(facts),

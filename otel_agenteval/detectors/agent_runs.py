@@ -38,7 +38,7 @@ class AgentRuns:
 
     def of(self, step: Step) -> AgentRunDetectors:
         """Return the detectors of the agent run that `step` belongs to."""
-        key = (step.agent, step.run.span_id if step.run is not None else None)
+        key = (step.agent, step.agent_run.span_id if step.agent_run is not None else None)
         run = self._runs.get(key)
         if run is None:
             run = self._began(key, step)
@@ -49,11 +49,11 @@ class AgentRuns:
         return run.detectors
 
     def _began(self, key: _Key, step: Step) -> _Remembered:
-        question = step.question() if step.kind is StepKind.MODEL and step.run is not None else None
+        question = step.question() if step.kind is StepKind.MODEL and step.agent_run is not None else None
         earlier = self._earlier(step, question)
         run = self._runs.pop(earlier) if earlier is not None else None
         run = run or _Remembered(AgentRunDetectors(self._rules.of(step.agent)))
-        run.is_guessed = step.run is not None
+        run.is_guessed = step.agent_run is not None
         self._runs.put(key, run)
         return run
 
@@ -70,7 +70,7 @@ class AgentRuns:
 
     def _earlier(self, step: Step, question: ModelQuestion | None) -> _Key | None:
         """Return the key of the agent run that is continued by the one that `step` begins."""
-        if step.run is None or step.run.is_parallel:
+        if step.agent_run is None or step.agent_run.is_parallel:
             return None
         for key, run in reversed(self._runs.items()):
             if key[0] != step.agent or not step.follows(run.ended_at):
@@ -78,7 +78,7 @@ class AgentRuns:
             if question is not None and run.opening is not None:
                 goes_on = question.opening == run.opening
             else:
-                goes_on = not step.run.is_called
+                goes_on = not step.agent_run.is_called
             if goes_on:
                 return key
         return None

@@ -48,14 +48,14 @@ class Step:
     `sent` a fingerprint of all that the model was sent, without its own words.
 
     A failed step has an `error`, which may be empty. `is_error_read` says that only the result tells of it. `agent` and
-    `run` say whose step it is, None where that is not known.
+    `agent_run` say whose step it is, None where that is not known.
     """
 
     kind: StepKind
     name: str
     span_id: str
     agent: str | None = None
-    run: AgentRun | None = None
+    agent_run: AgentRun | None = None
     arguments: Json = None
     result: Json = None
     read: Callable[[Json], Json] | None = None
@@ -107,7 +107,7 @@ def _tool_step(call: ToolCall, turn: Turn) -> Step:
         name=call.name,
         span_id=call.span_id or turn.span_id,
         agent=call.agent or turn.agent,
-        run=call.run,
+        agent_run=call.agent_run,
         arguments=call.arguments,
         result=call.result,
         error=call.error,
@@ -123,7 +123,7 @@ def _model_step(call: ModelCall, said: str | None, turn: Turn) -> Step:
         name=call.model or "model",
         span_id=call.span_id,
         agent=call.agent or turn.agent,
-        run=call.run,
+        agent_run=call.agent_run,
         result=said,
         asked=lambda: call.question.newest if call.question is not None else None,
         question=lambda: call.question,

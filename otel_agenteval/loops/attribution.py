@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import format_span_id
 
 from otel_agenteval.context import SpanIdentity
-from otel_agenteval.conventions.agents import agent_of, is_run
+from otel_agenteval.conventions.agents import agent_of, is_agent_run
 from otel_agenteval.conventions.dialect import Attributes
 from otel_agenteval.detectors.steps import StepKind
 from otel_agenteval.loops.light_reader import kind_of
@@ -27,7 +27,7 @@ class Owner(NamedTuple):
     """
 
     agent: str | None = None
-    run: AgentRun | None = None
+    agent_run: AgentRun | None = None
     label: str | None = None
     in_tool: bool = False
 
@@ -88,19 +88,19 @@ def _inside(around: StartedSpan, outer: Owner, spans: Mapping[int, StartedSpan])
     agent = named or outer.agent
     if kind_of(span.name, said) is StepKind.TOOL:
         return outer._replace(agent=agent, in_tool=True)
-    if not is_run(span.name, said):
+    if not is_agent_run(span.name, said):
         return outer._replace(agent=agent)
     label = named or span.name
     if label == outer.label and not outer.in_tool:
         # The same agent run, recorded twice, or again in each of its turns.
         return outer
     context = span.get_span_context()
-    run = AgentRun(
+    agent_run = AgentRun(
         format_span_id(context.span_id) if context is not None else "",
-        is_called=outer.in_tool or (outer.run is not None and outer.agent is not None),
+        is_called=outer.in_tool or (outer.agent_run is not None and outer.agent is not None),
         is_parallel=_is_parallel(around, spans),
     )
-    return Owner(agent, run, label)
+    return Owner(agent, agent_run, label)
 
 
 def _is_parallel(run: StartedSpan, spans: Mapping[int, StartedSpan]) -> bool:

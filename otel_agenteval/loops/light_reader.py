@@ -126,7 +126,7 @@ def step_of(
     failed: bool = False,
     status_message: str | None = None,
     agent: str | None = None,
-    run: AgentRun | None = None,
+    agent_run: AgentRun | None = None,
     started_at: int | None = None,
     ended_at: int | None = None,
 ) -> Step | None:
@@ -148,7 +148,7 @@ def step_of(
         name=name_of(kind, name, attributes),
         span_id=span_id,
         agent=agent,
-        run=run,
+        agent_run=agent_run,
         started_at=started_at,
         ended_at=ended_at,
     )

@@ -263,7 +263,7 @@ class Watch:
             failed=span.status.status_code is StatusCode.ERROR,
             status_message=span.status.description,
             agent=around.agent or agent_named(span, attributes),
-            run=around.run,
+            agent_run=around.agent_run,
             started_at=span.start_time,
             ended_at=span.end_time,
         )

@@ -87,17 +87,17 @@ def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Ste
         if match["verb"] == "close":
             return Step(kind=kind, name=match["name"], span_id=match["name"], ended_at=ended)
         return StepStarted(kind=kind, name=match["name"], span_id=match["name"], parent_id=match["parent"], at=begun)
-    agent = run = None
+    agent = agent_run = None
     if match := re.match(r"(\w+)(#\d+)?: (?=says|\w+\()", text):
         agent, text = match[1], text[match.end() :]
-        run = AgentRun(match[2], is_called=True) if match[2] else None
+        agent_run = AgentRun(match[2], is_called=True) if match[2] else None
     if match := _SAYS.fullmatch(text):
         return Step(
             kind=StepKind.MODEL,
             name="gpt",
             span_id=span_id,
             agent=agent,
-            run=run,
+            agent_run=agent_run,
             asked=partial(str, asked) if (asked := match["asked"]) else not_recorded,
             sent=partial(str.encode, sent) if (sent := match["sent"]) else not_recorded,
             result=match["reply"],
@@ -113,7 +113,7 @@ def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Ste
         name=match["tool"],
         span_id=span_id,
         agent=agent,
-        run=run,
+        agent_run=agent_run,
         arguments=None if match["arguments"] == "?" else match["arguments"],
         result=match["outcome"] if match["sign"] in ("->", "!>") else None,
         error=match["outcome"] if match["sign"] in ("!!", "!>") else None,

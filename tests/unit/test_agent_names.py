@@ -8,7 +8,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import set_span_in_context
 
-from otel_agenteval.conventions.agents import agent_of, is_run
+from otel_agenteval.conventions.agents import agent_of, is_agent_run
 from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.conventions.spans import SpanRecord
@@ -57,7 +57,7 @@ def named(name: str, attributes: dict[str, str], scope: str = "") -> tuple[bool,
     """Whether it is a run and of whom, by both readings."""
     facts, _ = read_span(SpanRecord(span_id="1", name=name, attributes=attributes, scope=scope))
     assert facts is not None
-    light = (is_run(name, attributes), agent_of(name, attributes, scope))
+    light = (is_agent_run(name, attributes), agent_of(name, attributes, scope))
     assert light == (facts.role is SpanRole.AGENT, facts.agent)
     return light
 
@@ -76,7 +76,7 @@ def test_run_of_nobody(name: str, attributes: dict[str, str], scope: str) -> Non
 def test_hostile_values_name_nobody_and_raise_nothing(value: Any) -> None:
     for _, marks in FORMS.values():
         assert agent_of("x", {key: value for key in marks if key != "gen_ai.agent.name"}) in (None, value)
-        assert is_run("x", dict.fromkeys(marks, value)) in (False, "agent_name" in marks)
+        assert is_agent_run("x", dict.fromkeys(marks, value)) in (False, "agent_name" in marks)
 
 
 def of(agent: str, form: tuple[str, dict[str, str]]) -> tuple[str, dict[str, str]]:
@@ -171,7 +171,7 @@ def test_steps_are_of_the_same_agents_and_runs_as_where_whole_traces_are_read(pa
             of_turn: list[ToolCall | ModelCall] = [*turn.tool_calls, *turn.model_calls]
             for step in of_turn:
                 if step.span_id is not None and not (path.name.startswith(COARSE_CLOCK) and step.span_id in outlived):
-                    assert found[step.span_id] == (step.agent, step.run)
+                    assert found[step.span_id] == (step.agent, step.agent_run)
                     steps += 1
     assert steps
 

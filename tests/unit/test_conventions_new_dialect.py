@@ -51,7 +51,7 @@ from otel_agenteval.conventions import dialects
 if len(sys.argv) > 1:
     dialects.__path__.append(sys.argv[1])
 
-from otel_agenteval.conventions.agents import agent_of, is_run
+from otel_agenteval.conventions.agents import agent_of, is_agent_run
 from otel_agenteval.conventions.model_questions import question_of
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.conventions.registry import content_switch
@@ -75,7 +75,7 @@ reply = step_of(span_id="2", name="m", attributes=asked)
 print(json.dumps({
     "full reader": [[turn.input, turn.output, *(call.name for call in turn.tool_calls)] for turn in trace.turns],
     "session": trace.session_id,
-    "agents": [*trace.agents, agent_of("r", run), is_run("r", run)],
+    "agents": [*trace.agents, agent_of("r", run), is_agent_run("r", run)],
     "kinds": [kind_of("m", asked), kind_of("t", tool)],
     "light reader": step and [step.name, step.result],
     "reply": reply and reply.reply,

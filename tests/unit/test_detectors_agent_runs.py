@@ -303,7 +303,7 @@ def in_run(number: int, span_id: int) -> Step:
         name="search",
         span_id=str(span_id),
         agent="reader",
-        run=AgentRun(str(number), is_called=True),
+        agent_run=AgentRun(str(number), is_called=True),
         arguments="{}",
         result="3 hits",
         started_at=span_id,

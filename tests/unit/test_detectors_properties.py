@@ -109,7 +109,9 @@ def test_who_looks_at_everything_agrees_with_the_scripts(behaviour: Behaviour) -
     for moment in behaviour.moments:
         if isinstance(moment.event, Step) and moment.event.started_at is not None:
             history.append(moment.event)
-            own = [step for step in history if (step.agent, step.run) == (moment.event.agent, moment.event.run)]
+            own = [
+                step for step in history if (step.agent, step.agent_run) == (moment.event.agent, moment.event.agent_run)
+            ]
             assert loops(own) == {kind.removesuffix("?") for kind in moment.expected}
 
 

@@ -30,7 +30,7 @@ def _agent_of(name: str, attributes: Attributes) -> str | None:
     return run[1] if (run := _RUN.fullmatch(name)) else None
 
 
-def _is_run(name: str, attributes: Attributes) -> bool:
+def _is_agent_run(name: str, attributes: Attributes) -> bool:
     return _RUN.fullmatch(name) is not None
 
 
@@ -48,7 +48,7 @@ class GoogleADK(Dialect):
     keys = AttributeKeys(
         marks=((_ARGUMENTS, SpanRole.TOOL),),
         agent_of=(_agent_of,),
-        is_run=(_is_run,),
+        is_agent_run=(_is_agent_run,),
         arguments=(_ARGUMENTS,),
         results=(_RESULT,),
         messages=(_REQUEST,),
@@ -56,11 +56,11 @@ class GoogleADK(Dialect):
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return not span.attributes.keys().isdisjoint(self.marks) or _is_run(span.name, span.attributes)
+        return not span.attributes.keys().isdisjoint(self.marks) or _is_agent_run(span.name, span.attributes)
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        if _is_run(span.name, attributes):
+        if _is_agent_run(span.name, attributes):
             return SpanFacts(role=SpanRole.AGENT)
         if attributes.get(_ARGUMENTS) == _NO_ARGUMENTS:
             return SpanFacts()

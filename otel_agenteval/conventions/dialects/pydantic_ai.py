@@ -26,7 +26,7 @@ _NO_ANSWER_TOOLS = '"output_tools":[]'
 _ARGUMENTS, _RESULT = "tool_arguments", "tool_response"
 
 
-def _is_run(name: str, attributes: Attributes) -> bool:
+def _is_agent_run(name: str, attributes: Attributes) -> bool:
     return _AGENT_NAME in attributes
 
 
@@ -39,7 +39,7 @@ class PydanticAI(Dialect):
     keys = AttributeKeys(
         marks=((_ARGUMENTS, SpanRole.TOOL),),
         agents=(_AGENT_NAME,),
-        is_run=(_is_run,),
+        is_agent_run=(_is_agent_run,),
         arguments=(_ARGUMENTS,),
         results=(_RESULT,),
     )

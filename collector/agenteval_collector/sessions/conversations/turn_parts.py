@@ -94,7 +94,7 @@ def told_of(running: Sequence[ToolCall], results: Sequence[ToolCall]) -> Told:
         return Told()
     # The calls are compared with the steps of this trace, so they get its agent and agent run, whichever run asked.
     one = results[0]
-    told = tuple(replace(each, span_id=None, agent=one.agent, run=one.run) for each in calls)
+    told = tuple(replace(each, span_id=None, agent=one.agent, agent_run=one.agent_run) for each in calls)
     return Told(told, len(told) - min(completed))
 
 

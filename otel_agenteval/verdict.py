@@ -17,9 +17,9 @@ class Verdict:
     loop quotes names only, no other content. `metadata` is the evidence: `agent`, `tool` or `model`, `repetitions`,
     `span_ids` (the newest, at most 10), and other values of the kind.
 
-    A judged alarm is a judge's score of a trace below its threshold. It has no kind (None), and its mode is `observe`.
-    Its `span_id` is the span that was judged. Its `reason` has the judge's explanation, which may quote content. Its
-    `metadata` has the `score` and the `threshold`.
+    A judged verdict is a judge's score of a trace below its threshold. It has no kind (None), and its mode is
+    `observe`. Its `span_id` is the span that was judged. Its `reason` has the judge's explanation, which may quote
+    content. Its `metadata` has the `score` and the `threshold`.
     """
 
     name: str

@@ -147,8 +147,8 @@ class Verdicts:
 
 
 def _identity(verdict: Verdict) -> tuple[str, ...]:
-    """Return a key that is the same for the same verdict: a trace has one judged alarm of an evaluator, a span one loop
-    of a kind."""
+    """Return a key that is the same for the same verdict: a trace has one judged verdict of an evaluator, a span one
+    loop of a kind."""
     if verdict.kind is None:
         return verdict.trace_id, verdict.name
     if verdict.kind in LOOP_KINDS:

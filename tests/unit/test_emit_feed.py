@@ -4,7 +4,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from agenteval_collector.emit.feed import MAX_ALARMS, MAX_MISSED, Feed, FeedItem, Lost, Subscription
+from agenteval_collector.emit.feed import MAX_MISSED, MAX_VERDICTS, Feed, FeedItem, Lost, Subscription
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.errors import Unavailable
@@ -169,7 +169,7 @@ def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(t
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_alarm"),
+    ("changes", "is_verdict"),
     [
         pytest.param({}, True, id="judged and below its threshold"),
         pytest.param({"session_id": "s-2"}, False, id="of a session of others"),
@@ -181,14 +181,14 @@ def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(t
     ],
 )
 def test_a_process_hears_of_judged_scores_below_their_threshold(
-    telemetry: TelemetryOutput, changes: dict[str, Any], is_alarm: bool
+    telemetry: TelemetryOutput, changes: dict[str, Any], is_verdict: bool
 ) -> None:
     feed = Feed(telemetry.collector, Processes({"s-1": {"p"}}), ManualClock())
     own = feed.subscribe(process_id="p")
     low: dict[str, Any] = {"method": Method.LLM, "outcome": Score(value=0.2, reason="half of it"), "threshold": 0.5}
     said = committed(**{"session_id": "s-1", **low, **changes})
     feed.take_news(News(evaluations=[said]))
-    assert read_all(own) == ([said.evaluation] if is_alarm else [])
+    assert read_all(own) == ([said.evaluation] if is_verdict else [])
 
 
 def test_who_takes_part_is_asked_once_for_a_session_and_only_for_those_who_asked_by_process(
@@ -236,13 +236,13 @@ def tell(feed: Feed, *found: Finding) -> None:
     feed.take_news(News(told=found))
 
 
-def test_who_was_away_is_told_of_the_alarms_since_then_before_what_comes(timed: Feed, clock: ManualClock) -> None:
+def test_who_was_away_is_told_of_the_verdicts_since_then_before_what_comes(timed: Feed, clock: ManualClock) -> None:
     long_ago, first, second, third = loops(range(4))
     low = committed(method=Method.LLM, outcome=Score(value=0.2, reason="half of it"), threshold=0.5)
     tell(timed, long_ago)
     clock.advance(60)
     tell(timed, first, *loops([9], "s-2"))
-    timed.take_news(News(evaluations=[low, committed(name="no alarm")]))
+    timed.take_news(News(evaluations=[low, committed(name="no verdict")]))
     clock.advance(20)
     tell(timed, second)
     back, new = timed.subscribe(process_id="p", missed_seconds=30.0), timed.subscribe(process_id="p")
@@ -260,11 +260,11 @@ def test_what_an_earlier_run_found_was_told_when_it_was_found(timed: Feed, clock
     assert read_all(timed.subscribe(process_id="p", missed_seconds=30.0)) == found[1:]
 
 
-def test_alarms_that_were_missed_are_bounded(timed: Feed, clock: ManualClock, telemetry: TelemetryOutput) -> None:
+def test_verdicts_that_were_missed_are_bounded(timed: Feed, clock: ManualClock, telemetry: TelemetryOutput) -> None:
     own = loops(range(MAX_MISSED + 1))
     tell(timed, *own)
     assert read_all(timed.subscribe(missed_seconds=1.0)) == own[1:]
-    tell(timed, *loops(range(1000, 1000 + MAX_ALARMS - 1), "s-2"))
+    tell(timed, *loops(range(1000, 1000 + MAX_VERDICTS - 1), "s-2"))
     assert read_all(timed.subscribe(process_id="p", missed_seconds=1.0)) == own[-1:]
     small = Feed(telemetry.collector, NOBODY, clock, capacity=2)
     tell(small, *own)

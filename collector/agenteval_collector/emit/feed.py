@@ -1,4 +1,4 @@
-"""The feed: outcomes and live findings for all watchers, and recent alarms for watchers that were away."""
+"""The feed: outcomes and live findings for all watchers, and recent verdicts for watchers that were away."""
 
 import logging
 from collections import deque
@@ -20,10 +20,10 @@ from otel_agenteval.finding import Finding
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.outcome import Evaluation, Method, SubjectKind
 
-MAX_ALARMS: Final = 1024
-"""The newest alarms are remembered, up to this number, for watchers that were away."""
+MAX_VERDICTS: Final = 1024
+"""The newest verdicts are remembered, up to this number, for watchers that were away."""
 MAX_MISSED: Final = 256
-"""A watcher that comes back gets the newest alarms that it missed, up to this number."""
+"""A watcher that comes back gets the newest verdicts that it missed, up to this number."""
 _QUEUE: Final = "watch"
 
 _logger = logging.getLogger(__name__)
@@ -46,42 +46,42 @@ class Interest:
     """The entries that a watcher wants: those of `session_id` alone, and of the evaluators in `names`, if given.
 
     Loops have the name of their evaluator, other findings that of their kind. With `process_id`, the watcher gets only
-    alarms of sessions that this process takes part in: findings, and judged scores of traces below their threshold.
+    verdicts of sessions that this process takes part in: findings, and judged scores of traces below their threshold.
     """
 
     session_id: str | None = None
     names: frozenset[str] = frozenset()
     process_id: str | None = None
 
-    def covers(self, event: FeedEntry, participants: _Participants) -> bool:
+    def covers(self, entry: FeedEntry, participants: _Participants) -> bool:
         """Return whether the watcher wants this entry."""
-        session_id, name = event.session_id, _name(event)
+        session_id, name = entry.session_id, _name(entry)
         if self.session_id not in (None, session_id) or (self.names and name not in self.names):
             return False
         if self.process_id is None:
             return True
-        return is_alarm(event) and self.process_id in participants(session_id)
+        return is_verdict(entry) and self.process_id in participants(session_id)
 
 
-def _name(event: FeedEntry) -> str:
-    if isinstance(event, Evaluation):
-        return event.name
-    return LOOP_EVALUATOR if event.kind in LOOP_KINDS else event.kind
+def _name(entry: FeedEntry) -> str:
+    if isinstance(entry, Evaluation):
+        return entry.name
+    return LOOP_EVALUATOR if entry.kind in LOOP_KINDS else entry.kind
 
 
-def is_alarm(event: FeedEntry) -> bool:
-    """Return whether the entry reports something wrong: a finding that is told live, or a judged score of a trace below
-    its threshold."""
-    if isinstance(event, Finding):
+def is_verdict(entry: FeedEntry) -> bool:
+    """Return whether the entry is told to the agent's process: a finding that is told live, or a judged score of a
+    trace below its threshold."""
+    if isinstance(entry, Finding):
         return True
-    return event.method is Method.LLM and event.subject is SubjectKind.TRACE and event.success is False
+    return entry.method is Method.LLM and entry.subject is SubjectKind.TRACE and entry.success is False
 
 
-def alarm_key(event: FeedEntry) -> tuple[str | None, ...]:
-    """Return a key that is equal for the same alarm, however often it is told."""
-    if isinstance(event, Finding):
-        return event.trace_id, event.kind, event.span_id
-    return event.subject_id, event.name
+def verdict_key(entry: FeedEntry) -> tuple[str | None, ...]:
+    """Return a key that is equal for the same verdict, however often it is told."""
+    if isinstance(entry, Finding):
+        return entry.trace_id, entry.kind, entry.span_id
+    return entry.subject_id, entry.name
 
 
 class Participants:
@@ -99,7 +99,7 @@ class Participants:
         try:
             return found | self._stored.processes_in(session_id)
         except RetryableError as error:
-            # Processes that are known without the store still get the alarm.
+            # Processes that are known without the store still get the verdict.
             _logger.warning("not all processes of session %.200r are known now: %s", session_id, error)
             return found
 
@@ -148,14 +148,14 @@ class Subscription(AbstractContextManager["Subscription"]):
             self._closed = True
             self._changed.notify_all()
 
-    def _offer(self, events: Sequence[FeedEntry], participants: _Participants) -> int:
+    def _offer(self, entries: Sequence[FeedEntry], participants: _Participants) -> int:
         """Add the entries that the watcher wants. Return how many older entries were dropped to make room."""
-        wanted = [event for event in events if self._interest.covers(event, participants)]
+        wanted = [entry for entry in entries if self._interest.covers(entry, participants)]
         if not wanted:
             return 0
         with self._changed:
-            self._findings.extend(event for event in wanted if isinstance(event, Finding))
-            self._outcomes.extend(event for event in wanted if isinstance(event, Evaluation))
+            self._findings.extend(entry for entry in wanted if isinstance(entry, Finding))
+            self._outcomes.extend(entry for entry in wanted if isinstance(entry, Evaluation))
             lost = max(0, len(self._findings) + len(self._outcomes) - self._capacity)
             for _ in range(lost):
                 (self._outcomes or self._findings).popleft()
@@ -164,15 +164,15 @@ class Subscription(AbstractContextManager["Subscription"]):
         return lost
 
     def _catch_up(self, missed: Sequence[FeedEntry], participants: _Participants) -> None:
-        """Put alarms from `missed` (newest first) that the watcher wants before the entries that it got meanwhile."""
-        wanted = islice((event for event in missed if self._interest.covers(event, participants)), MAX_MISSED)
+        """Put verdicts from `missed` (newest first) that the watcher wants before the entries that it got meanwhile."""
+        wanted = islice((entry for entry in missed if self._interest.covers(entry, participants)), MAX_MISSED)
         with self._changed:
             room = self._capacity - len(self._findings) - len(self._outcomes)
-            for event in islice(wanted, room):
-                if isinstance(event, Finding):
-                    self._findings.appendleft(event)
+            for entry in islice(wanted, room):
+                if isinstance(entry, Finding):
+                    self._findings.appendleft(entry)
                 else:
-                    self._outcomes.appendleft(event)
+                    self._outcomes.appendleft(entry)
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -199,28 +199,28 @@ class Feed:
         self._participants = participants
         self._clock = clock
         self._capacity = capacity
-        # Each alarm once, with the time (ns) at which it was told.
-        self._alarms: LruMap[tuple[str | None, ...], tuple[int, FeedEntry]] = LruMap(MAX_ALARMS)
+        # Each verdict once, with the time (ns) at which it was told.
+        self._verdicts: LruMap[tuple[str | None, ...], tuple[int, FeedEntry]] = LruMap(MAX_VERDICTS)
         self._subscriptions: set[Subscription] = set()
         self._closed = False
-        # Guards the set and the alarms against watchers that come and go while evaluations are handed out.
+        # Guards the set and the verdicts against watchers that come and go while evaluations are handed out.
         self._lock = Lock()
 
     def remember(self, findings: Sequence[Finding]) -> None:
-        """Remember alarms of an earlier process. `findings` come oldest first, and count as told at the time when they
-        were found."""
+        """Remember verdicts of an earlier process. `findings` come oldest first, and count as told at the time when
+        they were found."""
         with self._lock:
             for finding in findings:
-                self._alarms.put(alarm_key(finding), (finding.found_at, finding))
+                self._verdicts.put(verdict_key(finding), (finding.found_at, finding))
 
     def forget(self, trace_ids: Collection[str]) -> None:
-        """Forget the alarms of these traces."""
+        """Forget the verdicts of these traces."""
         doomed = {*trace_ids}
         with self._lock:
-            kept = [entry for entry in self._alarms.newest_first() if entry[1].trace_id not in doomed]
-            self._alarms.clear()
-            for told_at, event in reversed(kept):
-                self._alarms.put(alarm_key(event), (told_at, event))
+            kept = [told for told in self._verdicts.newest_first() if told[1].trace_id not in doomed]
+            self._verdicts.clear()
+            for told_at, entry in reversed(kept):
+                self._verdicts.put(verdict_key(entry), (told_at, entry))
 
     def subscribe(
         self,
@@ -229,8 +229,8 @@ class Feed:
         process_id: str | None = None,
         missed_seconds: float = 0.0,
     ) -> Subscription:
-        """Watch the entries that `Interest` describes, from now on. The alarms of the last `missed_seconds` come first,
-        oldest first.
+        """Watch the entries that `Interest` describes, from now on. The verdicts of the last `missed_seconds` come
+        first, oldest first.
 
         Raises Unavailable once the feed is closed.
         """
@@ -241,7 +241,7 @@ class Feed:
                 raise Unavailable("the collector is stopping; watch again when it is back")
             self._subscriptions.add(subscription)
             since = self._clock.now() - round(missed_seconds * 1e9)
-            missed = [event for told_at, event in self._alarms.newest_first() if missed_seconds and told_at >= since]
+            missed = [entry for told_at, entry in self._verdicts.newest_first() if missed_seconds and told_at >= since]
         subscription._catch_up(missed, cache(self._participants.processes_in))
         return subscription
 
@@ -250,17 +250,17 @@ class Feed:
         stopped."""
         # A final session score was handed out when it was computed.
         evaluations = [committed.evaluation for committed in news.evaluations if not committed.final]
-        events: list[FeedEntry] = [*news.told, *evaluations]
-        if not events:
+        entries: list[FeedEntry] = [*news.told, *evaluations]
+        if not entries:
             return
         with self._lock:
             now = self._clock.now()
-            for event in filter(is_alarm, events):
-                self._alarms.put(alarm_key(event), (now, event))
+            for entry in filter(is_verdict, entries):
+                self._verdicts.put(verdict_key(entry), (now, entry))
             subscriptions = list(self._subscriptions)
         # Cached, as a commit has many entries of one session, and finding its processes asks the store.
         participants = cache(self._participants.processes_in)
-        lost = sum(subscription._offer(events, participants) for subscription in subscriptions)
+        lost = sum(subscription._offer(entries, participants) for subscription in subscriptions)
         if lost:
             self._telemetry.count(Counted.DROPPED, lost, _QUEUE)
 

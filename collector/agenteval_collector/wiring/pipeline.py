@@ -7,7 +7,7 @@ from typing import Final
 
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
-from agenteval_collector.emit.feed import MAX_ALARMS, Feed
+from agenteval_collector.emit.feed import MAX_VERDICTS, Feed
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.retention.stage import RetentionStage
@@ -51,7 +51,7 @@ class Pipeline:
         """Take up what the last process left, then run."""
         store = self.base.store
         self.recover()
-        self.feed.remember(store.findings.newest(MAX_ALARMS))
+        self.feed.remember(store.findings.newest(MAX_VERDICTS))
         self.past_sessions.remember(store.past_sessions(REMEMBERED_SESSIONS))
         # From the last stage to the first: what is handed on finds a stage that runs.
         for component in reversed(self.components):

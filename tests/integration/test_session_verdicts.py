@@ -1,4 +1,4 @@
-"""Repeated answers and judged alarms of a session reach every process that takes part in it."""
+"""Repeated answers and judged verdicts of a session reach every process that takes part in it."""
 
 from pathlib import Path
 from queue import Queue
@@ -34,7 +34,7 @@ def say(collector: RunningCollector, number: int, answer: str, process: str) -> 
     collector.scored(trace_id(number).hex())
 
 
-def test_judged_alarms_reach_the_agent_once_and_are_no_loops(tmp_path: Path) -> None:
+def test_judged_verdicts_reach_the_agent_once_and_are_no_loops(tmp_path: Path) -> None:
     heard: Queue[Verdict] = Queue()
     with (
         JudgeServer(score=0.25) as judge,
@@ -60,7 +60,7 @@ def test_judged_alarms_reach_the_agent_once_and_are_no_loops(tmp_path: Path) -> 
         assert "agenteval_loops_total{" not in collector.get("/metrics")
 
 
-def next_alarm(call: Any) -> pb.WatchResponse:
+def next_verdict(call: Any) -> pb.WatchResponse:
     return next(event for event in call if event.WhichOneof("event") != "lost")
 
 
@@ -70,12 +70,12 @@ def test_a_process_hears_of_the_traces_of_others_in_its_session(tmp_path: Path) 
         say(collector, 1, SAME, "p-1")
         say(collector, 2, SAME, "p-2")
         say(collector, 3, SAME, "p-2")
-        verdict = next_alarm(first).finding
+        verdict = next_verdict(first).finding
         assert (verdict.kind, verdict.trace_id) == ("repeated_answer", trace_id(3).hex())
         collector.send(traces(turn(4, "a", "b", session="s-3"), process="p-3"))
         collector.scored(trace_id(4).hex())
         say(collector, 5, SAME, "p-3")
-        assert next_alarm(stranger).finding.trace_id == trace_id(5).hex(), "and of nothing before it took part"
+        assert next_verdict(stranger).finding.trace_id == trace_id(5).hex(), "and of nothing before it took part"
 
 
 def test_who_was_away_hears_what_was_found_also_by_an_earlier_run(tmp_path: Path) -> None:
@@ -83,12 +83,12 @@ def test_who_was_away_hears_what_was_found_also_by_an_earlier_run(tmp_path: Path
         for number, process in ((1, "p-1"), (2, "p-2"), (3, "p-3"), (4, "p-3")):
             say(collector, number, SAME, process)
         back = watch(collector, "p-1", missed_seconds=60)
-        assert [next_alarm(back).finding.trace_id for _ in (3, 4)] == [trace_id(3).hex(), trace_id(4).hex()]
+        assert [next_verdict(back).finding.trace_id for _ in (3, 4)] == [trace_id(3).hex(), trace_id(4).hex()]
     with RunningCollector(tmp_path) as collector:
         back, new = watch(collector, "p-1", missed_seconds=60), watch(collector, "p-1")
         say(collector, 5, SAME, "p-1")
-        assert [next_alarm(back).finding.trace_id for _ in (3, 4, 5)] == [trace_id(n).hex() for n in (3, 4, 5)]
-        assert next_alarm(new).finding.trace_id == trace_id(5).hex()
+        assert [next_verdict(back).finding.trace_id for _ in (3, 4, 5)] == [trace_id(n).hex() for n in (3, 4, 5)]
+        assert next_verdict(new).finding.trace_id == trace_id(5).hex()
 
 
 def test_who_takes_part_is_known_after_a_restart_of_the_collector(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_who_takes_part_is_known_after_a_restart_of_the_collector(tmp_path: Path
     with RunningCollector(tmp_path) as collector:
         first = watch(collector, "p-1")
         say(collector, 3, SAME, "p-2")
-        assert next_alarm(first).finding.trace_id == trace_id(3).hex()
+        assert next_verdict(first).finding.trace_id == trace_id(3).hex()
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["told by its starts", "told by a span"])
@@ -113,4 +113,4 @@ def test_who_takes_part_by_a_running_trace_alone_hears_of_its_session(tmp_path: 
         second = watch(collector, "p-2")
         for number in (2, 3, 4):
             collector.send(traces(tool_span(1, number, session__id="s-1"), process="p-1"))
-        assert next_alarm(second).finding.kind == "identical_call"
+        assert next_verdict(second).finding.kind == "identical_call"

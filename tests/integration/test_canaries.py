@@ -42,7 +42,7 @@ class World:
 
     def canaries(self, wanted: int = 4, evaluator: JudgedEvaluator = EVALUATOR) -> Canaries:
         store, clock = self.scoring.store.canaries, self.scoring.clock
-        return Canaries(store, [evaluator], self, self.freeze, clock, wanted=wanted)
+        return Canaries(store, [evaluator], self, self.freeze, clock, lambda: True, wanted=wanted)
 
     def judged(self, numbers: Collection[int], value: float = 0.9) -> None:
         self.referring.outcomes = {"confidence": judged(value)}

@@ -85,4 +85,4 @@ def look_for_canaries(collector: RunningCollector) -> None:
     """Have the judge look now for what is to be asked again."""
     pipeline: Any = collector.service.pipeline
     pipeline.evaluation.canaries._next = 0.0
-    pipeline.evaluation.judge._rechecks()
+    pipeline.evaluation.canaries.due()

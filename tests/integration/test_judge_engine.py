@@ -19,6 +19,7 @@ from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import JudgeExchange, Judgement, Spend
 from agenteval_collector.stores.store import Store
+from agenteval_collector.wiring.judge import NoRechecks
 
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored
@@ -91,7 +92,7 @@ class Engine:
             capacity=1000,
             parallel=8,
             wait=self.wait,
-            rechecks=tuple,
+            rechecks=NoRechecks(),
         )
 
     def take_judgement(self, judgement: Judgement) -> None:
@@ -196,6 +197,7 @@ from agenteval_collector.config.judge import BudgetConfig
 from agenteval_collector.judge.ports import JudgeRequest, Message
 from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.stores.store import Store
+from agenteval_collector.wiring.judge import NoRechecks
 
 store = Store(Path(sys.argv[1]), SystemClock())
 request = JudgeRequest(name="q", model="m", messages=[Message("user", "x")], schema={}, temperature=0.0)

@@ -12,6 +12,7 @@ from agenteval_collector.judge.ports import Ask, JudgeReply, JudgeRequest, Judge
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement
 from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.wiring.judge import NoRechecks
 
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Failure, Method, Score, Status, Unscored
@@ -114,7 +115,7 @@ class World:
             capacity=capacity,
             parallel=parallel,
             wait=self.wait,
-            rechecks=tuple,
+            rechecks=NoRechecks(),
         )
 
     @contextmanager

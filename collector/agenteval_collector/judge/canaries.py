@@ -114,14 +114,17 @@ class Canaries:
         taker: JudgementTaker,
         freeze: Freeze,
         clock: Clock,
+        asks_again: Callable[[], bool],
         *,
         wanted: int,
     ) -> None:
+        """Ask while `asks_again` returns True: of several processes, one asks."""
         self._store = store
         self._evaluators = {each.name: each for each in evaluators}
         self._taker = taker
         self._freeze = freeze
         self._clock = clock
+        self._asks_again = asks_again
         self._wanted = wanted
         self._next = 0.0
         self._under_way: set[str] = set()
@@ -129,7 +132,7 @@ class Canaries:
 
     def due(self) -> list[JudgeJob]:
         """Return the jobs of the canaries to ask about again now. Mostly there are none."""
-        if self._clock.monotonic() < self._next:
+        if not self._asks_again() or self._clock.monotonic() < self._next:
             return []
         # The next look is set first. Else a store that is away would be asked at every wake of the stage.
         self._next = self._clock.monotonic() + LOOK_EVERY

@@ -25,6 +25,14 @@ class JudgementTaker(Protocol):
         """Take a judgement. Must not block; called from any thread."""
 
 
+class Rechecks(Protocol):
+    """Knows the traces that the judge is asked about again."""
+
+    def due(self) -> Sequence[JudgeJob]:
+        """Return the jobs that are due now. Called on the judge's thread, at every wake."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a request."""

@@ -26,6 +26,7 @@ from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgem
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.wiring.judge import (
     NoJudgeTelemetry,
+    NoRechecks,
     judge_models,
     judged_evaluators,
     make_judge_stage,
@@ -122,7 +123,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
             load=lambda job: changed.get(job.trace_id),
             taker=_Taken(judgements),
             capacity=max(1, len(changed)),
-            rechecks=tuple,
+            rechecks=NoRechecks(),
             answers=self._storage.store.answers,
         )
         try:

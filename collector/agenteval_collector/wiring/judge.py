@@ -24,7 +24,14 @@ from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import OPENAI, AnswerStore, JudgementTaker, JudgeTelemetry, LedgerStore
+from agenteval_collector.judge.ports import (
+    OPENAI,
+    AnswerStore,
+    JudgementTaker,
+    JudgeTelemetry,
+    LedgerStore,
+    Rechecks,
+)
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_version
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -64,6 +71,13 @@ class NoJudgeStage:
     def drain(self, progress: Callable[[int], None]) -> None: ...
 
 
+class NoRechecks:
+    """Stands where the judge is asked about nothing again."""
+
+    def due(self) -> Sequence[JudgeJob]:
+        return ()
+
+
 class NoJudgeTelemetry:
     """Counts nothing, where nothing is exported."""
 
@@ -97,13 +111,13 @@ def make_judge_stage(
     taker: JudgementTaker,
     *,
     capacity: int,
-    rechecks: Callable[[], Sequence[JudgeJob]],
+    rechecks: Rechecks,
     answers: AnswerStore,
 ) -> JudgeStage:
     """Make the stage that asks. Raises ConfigError where the endpoint cannot be one.
 
     `load` reads a trace again, `taker` hears what the judge says of it; `capacity` is how many traces may wait.
-    `rechecks` gives the canaries that are due. What `answers` know is not asked again.
+    What `answers` know is not asked again, except for the `rechecks`.
     """
     config = settings.judge
     models = judge_models(settings)
@@ -132,17 +146,23 @@ def make_judge_stage(
     )
 
 
-def make_canaries(settings: Settings, store: Store, load: Load, taker: JudgementTaker, clock: Clock) -> Canaries:
-    """Make what has the judge asked again; judgements of other traces go on to `taker`. `load` reads a trace from
-    its spans, to be frozen."""
-    config = settings.judge
+def make_canaries(
+    settings: Settings,
+    store: Store,
+    load: Load,
+    taker: JudgementTaker,
+    clock: Clock,
+    asks_again: Callable[[], bool],
+) -> Canaries:
+    """Make what has the judge asked again while this process `asks_again`; judgements of other traces go on to `taker`.
+    `load` reads a trace from its spans, to be frozen."""
+    config, evaluators = settings.judge, judged_evaluators(settings)
 
     def freeze_trace(job: JudgeJob) -> bytes | None:
         trace = load(job)
         return None if trace is None else freeze(trace, config.trace_tokens, judge_redaction(settings))
 
-    wanted = config.canaries
-    return Canaries(store.canaries, judged_evaluators(settings), taker, freeze_trace, clock, wanted=wanted)
+    return Canaries(store.canaries, evaluators, taker, freeze_trace, clock, asks_again, wanted=config.canaries)
 
 
 def canary_loader(store: Store, load: Load) -> Load:

@@ -19,6 +19,7 @@ from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.judge import (
     NoJudgeStage,
     NoJudgeTelemetry,
+    NoRechecks,
     make_judge_stage,
     make_judging,
     make_ledger,
@@ -122,7 +123,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             taker=self._inbox,
             # A batch may take up earlier traces of its sessions.
             capacity=max(BATCH, len(self._traces)),
-            rechecks=tuple,
+            rechecks=NoRechecks(),
             answers=self.store.answers,
         )
 

@@ -29,7 +29,7 @@ from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.log.ports import Requests
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.judge_jobs import JudgeJob
+from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.running_traces import StartsReport
@@ -136,6 +136,10 @@ class EvaluationParts:
         """The evaluation, and the judge where there is one."""
         return (self.stage, self.judge) if isinstance(self.judge, JudgeStage) else (self.stage,)
 
+    def drifts(self) -> Sequence[Drift]:
+        """Return the drifts of the judge; none where there is no judge."""
+        return self.canaries.stored_drifts() if isinstance(self.judge, JudgeStage) else ()
+
 
 def make_inbox(settings: Settings) -> EvaluationInbox:
     """Make the inbox of the evaluation."""
@@ -160,19 +164,15 @@ def make_evaluation(
     core = EvaluationCore(settings, store, clock, base.telemetry, judging, base.storage, own_sessions)
     load = trace_loader(base.storage, store.turns, core.read)
     # judge -> canaries -> inbox: canaries keep the judgements on their own traces and hand on all others.
-    canaries = make_canaries(settings, store, load, inbox, clock)
-    judge = _judge_stage(base, load, canaries, asks_again) if settings.judge.on else NoJudgeStage()
+    canaries = make_canaries(settings, store, load, inbox, clock, asks_again)
+    judge = _judge_stage(base, load, canaries) if settings.judge.on else NoJudgeStage()
     return EvaluationParts(core, inbox, core.stage(inbox, judge, scored=scored, emit=emit), judge, canaries)
 
 
-def _judge_stage(base: Foundation, load: Load, canaries: Canaries, asks_again: Callable[[], bool]) -> JudgeStage:
+def _judge_stage(base: Foundation, load: Load, canaries: Canaries) -> JudgeStage:
     settings, store = base.settings, base.store
     instruments = base.output.judge(judge_models(settings))
     ledger = make_ledger(settings, store.ledger, base.clock)
-
-    def rechecks() -> Sequence[JudgeJob]:
-        return canaries.due() if asks_again() else ()
-
     judge = make_judge_stage(
         settings,
         ledger,
@@ -181,7 +181,7 @@ def _judge_stage(base: Foundation, load: Load, canaries: Canaries, asks_again: C
         load=canary_loader(store, load),
         taker=canaries,
         capacity=settings.judge.backlog,
-        rechecks=rechecks,
+        rechecks=canaries,
         answers=store.answers,
     )
     instruments.observe_stage(judge)
@@ -236,7 +236,15 @@ def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage)
     settings, storage = base.settings, base.storage
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     redaction = stored_redaction(settings, storage.folder)
-    return Ingest(log, assembly, storage.store, limits, base.telemetry, base.memory, redaction)
+    return Ingest(
+        log=log,
+        admission=assembly,
+        labels=storage.store,
+        limits=limits,
+        telemetry=base.telemetry,
+        memory=base.memory,
+        redaction=redaction,
+    )
 
 
 def _new_id() -> str:
@@ -287,7 +295,7 @@ def make_queries(base: Foundation, assembler: Assembler, open_spans: OpenSpans, 
         running=RunningTraceReader(assembler, open_spans, evaluation.core.read),
         judge=evaluation.judge,
         judge_model=settings.judge.model if settings.judge.on else None,
-        drifts=evaluation.canaries.stored_drifts if settings.judge.on else tuple,
+        drifts=evaluation.drifts,
         idle=settings.session.idle,
         reliability=reliability_reports(settings, base.store, base.clock),
         spans=SpanQueries(trace, TokenPrices(settings.prices).usd),

@@ -8,11 +8,11 @@ import asyncio
 import logging
 import math
 import threading
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container
 from typing import Final, TypeAlias
 
 from agenteval_collector.judge.judgements import Judgements
-from agenteval_collector.judge.ports import Judge, JudgementTaker, JudgeTelemetry, JudgeUnavailable
+from agenteval_collector.judge.ports import Judge, JudgementTaker, JudgeTelemetry, JudgeUnavailable, Rechecks
 from agenteval_collector.judge.queue.backlog import Backlog, WaitingJob
 from agenteval_collector.judge.queue.outage import Outage
 from agenteval_collector.model.judge_jobs import JudgeJob
@@ -68,9 +68,8 @@ class JudgeStage(Component):
         capacity: int,
         parallel: int,
         wait: Wait = wait_at_most,
-        rechecks: Callable[[], Sequence[JudgeJob]],
+        rechecks: Rechecks,
     ) -> None:
-        """Make the stage. `rechecks` returns further jobs that are due by now, on the stage's thread."""
         self._backlog = Backlog(capacity)
         super().__init__("judge", self._backlog)
         self._judgements = judgements
@@ -171,7 +170,7 @@ class JudgeStage(Component):
             await asyncio.gather(*self._under_way, return_exceptions=True)
 
     def _take_rechecks(self) -> None:
-        for job in self._rechecks():
+        for job in self._rechecks.due():
             self.take_job(job)
 
     async def _close(self) -> None:

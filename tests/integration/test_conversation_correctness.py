@@ -62,7 +62,7 @@ def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
         (),
         truth=dataset,
     )
-    core.stage(scoring.inbox, scoring, scored=scoring, emit=scoring).process(
+    core.stage(scoring.inbox, scoring, scored=scoring, emit=scoring).evaluate_batch(
         [
             run_trace(1, run="1", session="s", tools=("find",)),
             run_trace(2, run="2", session="s", tools=("find",)),

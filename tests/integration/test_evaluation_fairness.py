@@ -30,15 +30,15 @@ def of(session: str, number: int) -> AssembledTrace:
 
 
 def order(scoring: Scoring) -> list[str]:
-    while scoring.stage.process_waiting(0):
+    while scoring.stage.work_off_inbox(0):
         pass
     return [trace_id for trace_id, _ in scoring.scored]
 
 
 def test_a_trace_of_another_session_is_scored_with_the_next_batch(scoring: Scoring) -> None:
-    scoring.stage.process_waiting(0)
+    scoring.stage.work_off_inbox(0)
     scoring.inbox.take_trace(of("light", HEAVY), 0)
-    scoring.stage.process_waiting(0)
+    scoring.stage.work_off_inbox(0)
     assert len(scoring.scored) == 2 * BATCH
     assert (trace_id(HEAVY).hex(), 1) in scoring.scored
 

@@ -56,7 +56,7 @@ def report(scoring: Scoring, number: int, success: bool, at: int | None = None) 
 
 def judge(scoring: Scoring, number: int, score: float) -> None:
     [job] = [job for job in scoring.referred if job.trace_id == trace_id(number).hex()]
-    scoring.stage.process_judgements([judgement(job, judged(score))])
+    scoring.stage.store_judgements([judgement(job, judged(score))])
 
 
 def label(scoring: Scoring, number: int, value: float, name: str = "task_completion") -> None:

@@ -65,7 +65,7 @@ def test_a_judgement_replaces_what_was_pending_and_counts_once(scoring: Scoring)
     put(scoring, 1)
     found = judgement(scoring.referred[0], judged(0.25), exchange())
     for _ in range(2):
-        scoring.stage.process_judgements([found])
+        scoring.stage.store_judgements([found])
     document = scoring.trace(trace_id(1).hex())
     assert document["status"] == "scored"
     confidence = of_judge(document)["confidence"]
@@ -81,26 +81,26 @@ def test_a_judgement_of_a_revision_that_is_past_is_dropped(scoring: Scoring) -> 
     put(scoring, 1)
     scoring.put(assembled(turn(1, "hi", "answer 1", session="s"), span(1, 9, parent=1), revision=2))
     old, new = scoring.referred
-    scoring.stage.process_judgements([judgement(old, judged(0.1))])
+    scoring.stage.store_judgements([judgement(old, judged(0.1))])
     assert scoring.trace(trace_id(1).hex())["status"] == "pending"
-    scoring.stage.process_judgements([judgement(new, judged(0.9))])
+    scoring.stage.store_judgements([judgement(new, judged(0.9))])
     assert of_judge(scoring.trace(trace_id(1).hex()))["confidence"]["score"] == 0.9
 
 
 def test_an_outcome_that_is_pending_again_for_late_spans_is_not_counted_again(scoring: Scoring) -> None:
     put(scoring, 1)
-    scoring.stage.process_judgements([judgement(scoring.referred[0], judged(0.25))])
+    scoring.stage.store_judgements([judgement(scoring.referred[0], judged(0.25))])
     scoring.restart()
     scoring.put(assembled(turn(1, "hi", "answer 1", session="s"), span(1, 9, parent=1), revision=2))
     assert of_judge(scoring.trace(trace_id(1).hex()))["confidence"]["status"] == "pending"
-    scoring.stage.process_judgements([judgement(scoring.referred[1], judged(0.75))])
+    scoring.stage.store_judgements([judgement(scoring.referred[1], judged(0.75))])
     assert of_judge(scoring.trace(trace_id(1).hex()))["confidence"]["score"] == 0.75
     assert judged_first(scoring) == [(name, "scored") for name in BOTH]
 
 
 def test_what_was_pending_at_the_stop_is_referred_again(scoring: Scoring) -> None:
     put(scoring, 1, 2, 3)
-    scoring.stage.process_judgements([judgement(scoring.referred[1], judged(0.5))])
+    scoring.stage.store_judgements([judgement(scoring.referred[1], judged(0.5))])
     first = scoring.referred[:]
     scoring.referred.clear()
     scoring.clock.advance(1)
@@ -149,7 +149,7 @@ def test_a_judge_that_goes_away_lowers_coverage_and_raises_nothing(scoring: Scor
     assert (reliability(scoring)["score"], reliability(scoring)["status"]) == (None, "pending")
     scoring.restart()
     for job in scoring.referred:
-        scoring.stage.process_judgements([judgement(job, judged(0.75))])
+        scoring.stage.store_judgements([judgement(job, judged(0.75))])
     after = reliability(scoring)
     assert after["coverage"] == pytest.approx(86 / 115)
     assert "not judged" not in after["reason"]
@@ -188,22 +188,22 @@ def test_a_session_that_is_over_counts_once_when_none_of_its_traces_waits_for_th
         return [each.outcome for each in final if each.name == "agent_reliability"]
 
     assert counted() == []
-    scoring.stage.process_judgements([judgement(jobs[0], judged(0.75))])
+    scoring.stage.store_judgements([judgement(jobs[0], judged(0.75))])
     assert reliability(scoring)["status"] == "pending"
     assert counted() == [], "one trace still waits"
-    scoring.stage.process_judgements([judgement(jobs[1], judged(0.25))])
+    scoring.stage.store_judgements([judgement(jobs[1], judged(0.25))])
     [outcome] = counted()
     assert outcome.value == reliability(scoring)["score"]
-    scoring.stage.process_judgements([judgement(jobs[1], judged(0.5))])
+    scoring.stage.store_judgements([judgement(jobs[1], judged(0.5))])
     put(scoring, 3)
     scoring.stage.finalize(["s"])
-    scoring.stage.process_judgements([judgement(scoring.referred[-1], judged(0.5))])
+    scoring.stage.store_judgements([judgement(scoring.referred[-1], judged(0.5))])
     assert len(counted()) == 1
 
 
 def test_a_session_that_goes_on_does_not_count_with_its_judgements(scoring: Scoring) -> None:
     put(scoring, 1)
-    scoring.stage.process_judgements([judgement(scoring.referred[0], judged(0.75))])
+    scoring.stage.store_judgements([judgement(scoring.referred[0], judged(0.75))])
     assert not [each for each in scoring.emitted if each.final]
     scoring.stage.finalize(["s"])
     assert [each for each in scoring.emitted if each.final]
@@ -227,14 +227,14 @@ def test_a_trace_far_back_is_judged_as_well(tmp_path: Path) -> None:
     scoring = Scoring(tmp_path, judging=Referring(BOTH), **JUDGE, evaluators={"loop_detection": {"enabled": False}})
     put(scoring, *range(1, 41))
     far, *others = scoring.referred[1], scoring.referred[0], *scoring.referred[2:]
-    scoring.stage.process_judgements([judgement(each, judged(1.0)) for each in others])
+    scoring.stage.store_judgements([judgement(each, judged(1.0)) for each in others])
     assert scoring.session("s")["flagged_traces"] == []
-    scoring.stage.process_judgements([judgement(far, judged(0.0))])
+    scoring.stage.store_judgements([judgement(far, judged(0.0))])
     assert scoring.session("s")["flagged_traces"] == [far.trace_id]
     low = reliability(scoring)
     scoring.restart()
     put(scoring, 41)
-    scoring.stage.process_judgements([judgement(scoring.referred[-1], judged(1.0)), judgement(far, judged(1.0))])
+    scoring.stage.store_judgements([judgement(scoring.referred[-1], judged(1.0)), judgement(far, judged(1.0))])
     assert scoring.session("s")["flagged_traces"] == []
     assert reliability(scoring)["score"] > low["score"]
     scoring.close()
@@ -277,9 +277,9 @@ def test_exchanges_are_kept_for_a_time(scoring: Scoring) -> None:
     old, new = scoring.referred
     now = scoring.clock.now()
     day = 24 * 3600 * 10**9
-    scoring.stage.process_judgements([judgement(old, judged(0.5), exchange(asked_at=now), exchange(asked_at=now))])
+    scoring.stage.store_judgements([judgement(old, judged(0.5), exchange(asked_at=now), exchange(asked_at=now))])
     scoring.clock.advance(FORGOTTEN_AFTER)
-    scoring.stage.process_judgements([judgement(new, judged(0.5), exchange(asked_at=now + day, data="\ud800"))])
+    scoring.stage.store_judgements([judgement(new, judged(0.5), exchange(asked_at=now + day, data="\ud800"))])
     with scoring.store.snapshot() as records:
         assert records.exchanges(SubjectKind.TRACE, old.trace_id) == []
         [kept] = records.exchanges(SubjectKind.TRACE, new.trace_id)
@@ -289,7 +289,7 @@ def test_exchanges_are_kept_for_a_time(scoring: Scoring) -> None:
 def test_exchanges_are_forgotten_also_where_nothing_more_is_judged(scoring: Scoring) -> None:
     put(scoring, 1)
     [job] = scoring.referred
-    scoring.stage.process_judgements([judgement(job, judged(0.5), exchange(asked_at=scoring.clock.now()))])
+    scoring.stage.store_judgements([judgement(job, judged(0.5), exchange(asked_at=scoring.clock.now()))])
     scoring.clock.advance(FORGOTTEN_AFTER)
     put(scoring, 2)
     assert scoring.queries.judgements(job.trace_id) == []

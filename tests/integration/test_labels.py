@@ -120,7 +120,7 @@ def test_a_judgement_is_read_with_its_trace(tmp_path: Path) -> None:
         found = scoring.queries
         assert found.judgements(hex_id(1)) == []
         assert found.judgements(hex_id(2)) is None
-        scoring.stage.process_judgements([judgement(scoring.referred[0], judged(0.25), exchange())])
+        scoring.stage.store_judgements([judgement(scoring.referred[0], judged(0.25), exchange())])
         [document] = found.judgements(hex_id(1)) or []
     finally:
         scoring.close()

@@ -43,6 +43,6 @@ def test_what_the_judge_says_is_of_the_session_that_its_trace_has_joined_meanwhi
     scoring.put(second)
     [job] = scoring.referred
     scoring.put(first)
-    scoring.stage.process_judgements([judgement(job, judged(0.75))])
+    scoring.stage.store_judgements([judgement(job, judged(0.75))])
     session = scoring.session(trace_id(1).hex())
     assert session["signals"][trace_id(2).hex()]["confidence"] == 0.75

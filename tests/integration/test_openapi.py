@@ -111,7 +111,7 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
         )
         scoring.store.report_run(RunReport(task_id=f"t{number % 2}", run_id=run, success=number % 3 > 0))
         scoring.store.label(Label(trace_id=trace_id(number).hex(), name="task_completion", value=number % 2))
-    scoring.stage.process_judgements(
+    scoring.stage.store_judgements(
         [judgement(job, judged(0.1 * (n % 9)), exchange()) for n, job in enumerate(scoring.referred)]
     )
     flip = Flip(trace_id=TRACE, before=0.9, after=0.1, reason="It guesses.")

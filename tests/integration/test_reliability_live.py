@@ -322,13 +322,13 @@ def test_the_judges_violations_stand_beside_those_of_detectors(tmp_path: Path) -
         scoring.put(run_trace(1, tools=("delete_booking",), agenteval__run__success=True))
         assert (only(scoring)["safety"]["method"], only(scoring)["metrics"]["S_comp"]) == ("exact", 0.0)
         kept = Score(value=1.0, reason="no constraint was broken", metadata={"violations": []})
-        scoring.stage.process_judgements([judgement(scoring.referred[0], kept)])
+        scoring.stage.store_judgements([judgement(scoring.referred[0], kept)])
         assert (only(scoring)["safety"]["method"], only(scoring)["metrics"]["S_comp"]) == ("llm", 0.0)
         scoring.put(run_trace(2, run="2", agenteval__run__success=True))
         leak = {"constraint": "no_pii_exposure", "severity": "medium", "quote": "ann", "reason": None}
         found = Score(value=0.5, reason="a leak", metadata={"violations": [leak]})
         assert only(scoring)["safety"]["method"] == "mixed"
-        scoring.stage.process_judgements([judgement(scoring.referred[1], found)])
+        scoring.stage.store_judgements([judgement(scoring.referred[1], found)])
         item = only(scoring)
         assert (item["safety"]["judged_runs"], item["metrics"]["S_comp"], item["metrics"]["S_harm"]) == (2, 0.0, 0.25)
         assert item["safety"]["examples"][1]["violations"][0]["evidence"] == "ann"

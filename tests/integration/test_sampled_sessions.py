@@ -90,7 +90,7 @@ def test_with_an_error_the_whole_session_is_escalated_and_no_other_one(scoring: 
     ]  # fmt: skip
     assert referred(scoring) == [job(3), job(4), job(1), job(2), job(6)]
     for each in scoring.referred:
-        scoring.stage.process_judgements([judgement(each, judged(0.75))])
+        scoring.stage.store_judgements([judgement(each, judged(0.75))])
     assert {statuses(scoring, number) for number in (1, 2, 3, 4, 6)} == {"scored"}
     [reliability] = [each for each in scoring.session("s")["outcomes"] if each["name"] == "agent_reliability"]
     assert "not judged" not in reliability["reason"]
@@ -104,7 +104,7 @@ def test_after_a_restart_the_session_is_still_judged(scoring: Scoring, answered:
     scoring.put(plain(1), failing(2))
     if answered:
         for each in scoring.referred:
-            scoring.stage.process_judgements([judgement(each, judged(0.75))])
+            scoring.stage.store_judgements([judgement(each, judged(0.75))])
     restart(scoring)
     scoring.referred.clear()
     scoring.put(plain(3), plain(4, session="other"))

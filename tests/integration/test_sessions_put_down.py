@@ -70,7 +70,7 @@ class Told:
         scoring.put(*(self._assembled(each) for each in batch))
         self._after_each(scoring)
         jobs = [(job, said) for job in scoring.referred if (said := ids[job.trace_id].judged) is not None]
-        scoring.stage.process_judgements([judgement(job, said) for job, said in jobs])
+        scoring.stage.store_judgements([judgement(job, said) for job, said in jobs])
         self._after_each(scoring)
         if doomed := [key for key, each in ids.items() if each.erased]:
             scoring.store.deletions.erase(doomed, [])

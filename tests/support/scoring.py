@@ -126,7 +126,7 @@ class Scoring:
     def put(self, *traces: AssembledTrace, ago: float = 0.0) -> None:
         received = [replace(trace, received_at=self.clock.now() - round(ago * 1e9)) for trace in traces]
         self.earlier.put(received)
-        self.stage.process(received)
+        self.stage.evaluate_batch(received)
 
     def trace(self, trace_id: str) -> Any:
         return self.queries.trace(trace_id)

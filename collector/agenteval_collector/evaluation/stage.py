@@ -76,7 +76,7 @@ class EvaluationStage(Component):
         self._scored = scored
         self._own_sessions = evaluation.own_sessions
         self._efforts = evaluation.observation.efforts
-        self._sink = emit
+        self._emit = emit
         self._clock = clock
         self._whole: LruMap[str, bool] = LruMap(SESSIONS)
         self._to_resume: deque[str] = deque()
@@ -86,23 +86,23 @@ class EvaluationStage(Component):
         self._pending_before = 0
         self._pending_subject = SubjectKind.TRACE
 
-    def process(self, traces: Sequence[AssembledTrace]) -> None:
+    def evaluate_batch(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate a batch of traces and commit the results."""
         escalated: set[str] = set()
-        for trace, failure in self._defects(partial(self._process, escalated=escalated), traces):
+        for trace, failure in self._failing_alone(partial(self._commit_traces, escalated=escalated), traces):
             self._logger.error("trace %s is kept as failed", trace.trace_id)
-            self._process([trace], escalated, failure)
+            self._commit_traces([trace], escalated, failure)
         for session_id in sorted(escalated):
             self.survive(self._take_up, session_id)
 
-    def process_judgements(self, judgements: Sequence[Judgement]) -> None:
+    def store_judgements(self, judgements: Sequence[Judgement]) -> None:
         """Store and emit a batch of judgements."""
         # Sessions that another process has taken over are left out: that process has asked the judge, too.
         own = [each for each in judgements if self._own_sessions.owns(each.job.session_id)]
-        for judgement, _ in self._defects(self._process_judgements, own):
+        for judgement, _ in self._failing_alone(self._commit_judgements, own):
             self._logger.error("trace %s stays pending until the next start", judgement.job.trace_id)
 
-    def _defects(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Iterator[tuple[T, Failure]]:
+    def _failing_alone(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Iterator[tuple[T, Failure]]:
         """Work off all items together. Yield those that fail by themselves, with the failure.
 
         After an unexpected error the items are worked off one by one.
@@ -115,7 +115,7 @@ class EvaluationStage(Component):
     def _attempt(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Failure | None:
         """Work off items. Return the failure if an unexpected error is raised, else None. Raises RetryableError."""
         try:
-            self._anew(step, items)
+            self._again_where_outdated(step, items)
         except RetryableError:
             raise
         except Superseded as error:
@@ -128,7 +128,7 @@ class EvaluationStage(Component):
             return failure_of(error, "the trace could not be evaluated")
         return None
 
-    def _anew(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> None:
+    def _again_where_outdated(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> None:
         """Work off items. Begin again whenever another process has joined traces to the same conversations meanwhile.
 
         This ends, because the other process has made progress each time.
@@ -144,14 +144,16 @@ class EvaluationStage(Component):
         self._sessions.forget_all()
         self._own_sessions.superseded()
 
-    def _process(self, traces: Sequence[AssembledTrace], escalated: set[str], failure: Failure | None = None) -> None:
+    def _commit_traces(
+        self, traces: Sequence[AssembledTrace], escalated: set[str], failure: Failure | None = None
+    ) -> None:
         """Evaluate and commit traces. Add to `escalated` the sessions with a trace that is judged for its findings."""
         commit = Commit()
         traces = self._own_sessions.still_own(traces)
         new = self.insist(self._own_sessions.not_stored, traces)
         left = [self.insist(self._evaluation.evaluate, trace, commit, failure) for trace in new]
         self.insist(self._evaluation.look_again, new, commit)
-        self._emit(self._committed(commit))
+        self._tell_of(self._committed(commit))
         for session_id in commit.sessions:
             if self._sessions.ending(session_id):
                 self.insist(self._store.end_session, session_id)
@@ -191,7 +193,7 @@ class EvaluationStage(Component):
             if self.insist(self._evaluation.replace_judged, pending, commit):
                 jobs.append(job_of(pending))
         if jobs:
-            self._emit(self._committed(commit))
+            self._tell_of(self._committed(commit))
         for job in jobs:
             self._judge.take_job(job)
         return len(jobs)
@@ -205,11 +207,11 @@ class EvaluationStage(Component):
             raise
         again.done.set_result(count)
 
-    def _process_judgements(self, judgements: Sequence[Judgement]) -> None:
+    def _commit_judgements(self, judgements: Sequence[Judgement]) -> None:
         commit = Commit()
         for each in judgements:
             self.insist(self._evaluation.judged, each, commit)
-        self._emit(self._committed(commit))
+        self._tell_of(self._committed(commit))
 
     def _finalize_over(self, *, closing: bool) -> None:
         over = [each for each in self._sessions.over(closing=closing) if self._own_sessions.owns(each)]
@@ -230,10 +232,10 @@ class EvaluationStage(Component):
         if goals:
             # Committed before the sessions are marked as over. After a crash in between they become over once more, and
             # have this outcome already.
-            self._emit(self._committed(Commit(evaluations=goals)))
+            self._tell_of(self._committed(Commit(evaluations=goals)))
         news = self.insist(self._store.finalize, session_ids)
         self._efforts.remember_efforts(news.efforts)
-        self._emit(news)
+        self._tell_of(news)
         for each in goals:
             if each.outcome.status is Status.PENDING:
                 self._judge.take_job(job_of([each]))
@@ -242,22 +244,22 @@ class EvaluationStage(Component):
         self.survive(self.find_what_was_left)
         while True:
             resuming = bool(self._to_resume) or (self._pending_after is not None and self._judge.room > 0)
-            is_empty = not self.process_waiting(0.0 if resuming else HOUSEKEEPING)
+            is_empty = not self.work_off_inbox(0.0 if resuming else HOUSEKEEPING)
             closing = self._inbox.closed and is_empty
             self.survive(self._finalize_over, closing=closing)
             self.survive(self._resume_some)
             if closing:
                 return
 
-    def process_waiting(self, timeout: float) -> bool:
+    def work_off_inbox(self, timeout: float) -> bool:
         """Work off a batch of the inbox. Wait up to `timeout` seconds for it; return False if nothing comes."""
         items = self._inbox.take(BATCH, timeout, weight=TOGETHER)
         traces = [item for item in items if isinstance(item, AssembledTrace)]
         if traces:
-            self.survive(self.process, traces)
+            self.survive(self.evaluate_batch, traces)
         judgements = [item for item in items if isinstance(item, Judgement)]
         if judgements:
-            self.survive(self.process_judgements, judgements)
+            self.survive(self.store_judgements, judgements)
         for item in items:
             if isinstance(item, ReportedEnd):
                 self.survive(self._end, item)
@@ -329,13 +331,13 @@ class EvaluationStage(Component):
         for session_id, place in gone + joined:
             self.insist(self._evaluation.rescore_behind, session_id, [place], commit)
         if gone:
-            self._emit(self._committed(commit))
+            self._tell_of(self._committed(commit))
 
     def _committed(self, commit: Commit) -> News:
         for update in self._sessions.updates():
             commit.add(update)
         return self.insist(self._store.commit, commit)
 
-    def _emit(self, news: News) -> None:
+    def _tell_of(self, news: News) -> None:
         found = [each for each in news.evaluations if each.evaluation.outcome.status is not Status.PENDING]
-        self._sink.take_news(replace(news, evaluations=found))
+        self._emit.take_news(replace(news, evaluations=found))

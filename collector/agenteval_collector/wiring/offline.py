@@ -107,10 +107,10 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
                 progress(left - now)
                 left = now
 
-        self._evaluation.process(batch)
+        self._evaluation.evaluate_batch(batch)
         waiting(self._judge.waiting)
         self._judge.drain(waiting)
-        while self._evaluation.process_waiting(0.0):
+        while self._evaluation.work_off_inbox(0.0):
             pass
 
     def _make_judge(self) -> JudgeStage:

@@ -325,9 +325,9 @@ def test_a_trace_that_cannot_be_read_fails_alone_and_has_a_status(scoring: Scori
 
 def test_live_sessions_count_by_adding_and_subtracting() -> None:
     clock, live = ManualClock(), LiveSessions(idle=10)
-    live.seen("a", agent="x", service=None, scores={"r": True}, now=clock.monotonic())
-    live.seen("b", agent="x", service=None, scores={"r": False}, now=clock.monotonic())
-    live.seen("a", agent="y", service=None, scores={}, now=clock.monotonic() + 5)
+    live.touch("a", agent="x", service=None, scores={"r": True}, now=clock.monotonic())
+    live.touch("b", agent="x", service=None, scores={"r": False}, now=clock.monotonic())
+    live.touch("a", agent="y", service=None, scores={}, now=clock.monotonic() + 5)
     counts = {(each.agent, each.evaluator): (each.active, each.low) for each in live.session_levels()}
     assert counts == {("x", None): (1, 0), ("x", "r"): (1, 0), ("y", None): (1, 0)}
     assert live.idle(9.9) == []
@@ -340,7 +340,7 @@ def test_live_sessions_count_by_adding_and_subtracting() -> None:
 def test_names_that_never_come_again_are_not_kept_for_ever() -> None:
     live = LiveSessions(idle=10)
     for number in range(10_000):
-        live.seen(str(number), agent=f"agent {number}", service=None, scores={}, now=0)
+        live.touch(str(number), agent=f"agent {number}", service=None, scores={}, now=0)
         live.forget(str(number))
     assert len(list(live.session_levels())) < 2_000
 

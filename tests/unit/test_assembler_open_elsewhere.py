@@ -63,7 +63,7 @@ class Open(Unconnected):
             reason="the agent died", session_id="s", agent="planner", service=None, started_at=1, heard_at=2,
             open_spans=[],
         )  # fmt: skip
-        return self.assembler.died([trace], "default")
+        return self.assembler.complete_died([trace], "default")
 
     def due_after(self, seconds: float) -> list[str]:
         self.clock.advance(seconds)

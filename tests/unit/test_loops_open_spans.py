@@ -96,16 +96,16 @@ def test_a_process_that_says_nothing_is_taken_for_gone_until_it_speaks(scene: Sc
 
 def test_a_death_is_told_once_and_ends_the_trace_as_soon_as_that_is_stored(scene: Scene) -> None:
     scene.start(1)
-    assert scene.spans.died() == []
+    assert scene.spans.take_died() == []
     scene.clock.advance(module.GONE_AFTER + 1)
     assert scene.spans.goes_on(TRACE), "until it was told"
-    scene.spans.closed(TRACE)
+    scene.spans.take_scored(TRACE)
     assert [each.trace_id for each in scene.spans.running()] == [TRACE], "a revision of before tells of no death"
-    assert scene.spans.died() == [TRACE]
-    assert scene.spans.died() == []
+    assert scene.spans.take_died() == [TRACE]
+    assert scene.spans.take_died() == []
     assert not scene.spans.goes_on(TRACE)
     assert [each.trace_id for each in scene.spans.running()] == [TRACE]
-    scene.spans.closed(TRACE)
+    scene.spans.take_scored(TRACE)
     assert scene.spans.running() == []
     death = scene.spans.death(TRACE)
     assert death is not None
@@ -116,14 +116,14 @@ def test_a_death_is_told_once_and_ends_the_trace_as_soon_as_that_is_stored(scene
 def test_who_was_taken_for_dead_may_come_back_and_die_again(scene: Scene) -> None:
     scene.start(1)
     scene.clock.advance(module.GONE_AFTER + 1)
-    assert scene.spans.died() == [TRACE]
-    scene.spans.closed(TRACE)
+    assert scene.spans.take_died() == [TRACE]
+    scene.spans.take_scored(TRACE)
     scene.start()
     assert scene.spans.goes_on(TRACE)
     assert scene.spans.death(TRACE) is None
     assert [each.trace_id for each in scene.spans.running()] == [TRACE]
     scene.clock.advance(module.GONE_AFTER + 1)
-    assert scene.spans.died() == [TRACE]
+    assert scene.spans.take_died() == [TRACE]
 
 
 def test_a_death_names_what_was_open_the_innermost_first_and_not_all(scene: Scene) -> None:
@@ -206,7 +206,7 @@ def test_what_a_process_does_not_tell_among_all_that_is_open_has_ended_though_it
     assert scene.open() == ["span 3"]
     scene.clock.advance(module.GONE_AFTER + 1)
     scene.start(process="p-2", all_open=True)
-    assert scene.spans.died() == [], "who has nothing open does not die in the middle"
+    assert scene.spans.take_died() == [], "who has nothing open does not die in the middle"
 
 
 def test_spans_that_were_forgotten_for_room_can_be_told_as_ended(scene: Scene) -> None:

@@ -25,7 +25,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.assembly.closed_traces import ClosedTraces
 from agenteval_collector.assembly.completion import CompletionPolicy
 from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
-from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, Known, KnownTraces, ReportedSpans
+from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, KnownTraces, ReportedSpans, ScoredRevision
 from agenteval_collector.assembly.restoring import assembled, items_of, refill
 from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
@@ -154,7 +154,7 @@ class Assembler:
                     complete.append(self._complete(trace, wait.by))
         return complete
 
-    def died(self, trace_ids: Sequence[str], tenant: str) -> list[AssembledTrace]:
+    def complete_died(self, trace_ids: Sequence[str], tenant: str) -> list[AssembledTrace]:
         """Make a revision of each of these traces that says that its agent has died.
 
         Errors of the store and the log pass through. The same traces can be given again then.
@@ -168,7 +168,7 @@ class Assembler:
             if trace is not None:
                 if key not in self._open:
                     self._reopen(trace)
-                trace.died(position)
+                trace.note_death(position)
                 complete.append(self._complete(trace, ClosedBy.DEATH))
         return complete
 
@@ -311,13 +311,18 @@ class Assembler:
         """Return whether nothing of the trace is missing, and nobody is at work on it any more."""
         return self._completion.settles(trace) and not self._open_spans.goes_on(trace.trace_id.hex())
 
-    def _look_up(self, trace_ids: set[bytes]) -> Mapping[str, Known]:
+    def _look_up(self, trace_ids: set[bytes]) -> Mapping[str, ScoredRevision]:
         """Return those of the traces, which are not open, that were scored before and are not here."""
         unseen = [each.hex() for each in trace_ids if each not in self._closed]
         return self._store.known_traces(unseen) if unseen else {}
 
     def _find(
-        self, trace_id: bytes, tenant: str, position: LogPosition, known: Mapping[str, Known], forgotten: set[bytes]
+        self,
+        trace_id: bytes,
+        tenant: str,
+        position: LogPosition,
+        known: Mapping[str, ScoredRevision],
+        forgotten: set[bytes],
     ) -> OpenTrace | None:
         """Return a trace that is not open, with all it had. None where a scored revision has the request at `position`.
 

@@ -98,7 +98,7 @@ class OpenTrace:
         self.changed = False
         self.awaiting.told_before()
 
-    def died(self, position: LogPosition) -> None:
+    def note_death(self, position: LogPosition) -> None:
         """Note that the agent died: the next revision will say so. `position` is that of the next request."""
         if self._counts is not None:
             self._counts.forget_awaited()

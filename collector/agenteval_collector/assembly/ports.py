@@ -7,14 +7,14 @@ from agenteval_collector.model.assembled_trace import AssembledTrace, Death
 from agenteval_collector.model.logged_requests import Arrival, LoggedRequest
 from agenteval_collector.model.senders import HabitMemory
 
-Known: TypeAlias = tuple[int, frozenset[int]]
+ScoredRevision: TypeAlias = tuple[int, frozenset[int]]
 """The newest scored revision of a trace, and the offsets of the requests that it was made of."""
 
 
 class KnownTraces(Protocol):
     """The traces that were scored before, in the store."""
 
-    def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, Known]:
+    def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, ScoredRevision]:
         """Return the traces among these that were scored before. Raises RetryableError."""
 
 
@@ -80,14 +80,14 @@ class ReportedSpans(Protocol):
         """Note that these spans have ended."""
 
     def goes_on(self, trace_id: str) -> bool:
-        """Return whether a span of the trace is open in a process that lives, or whose death `died` has not told
+        """Return whether a span of the trace is open in a process that lives, or whose death `take_died` has not told
         yet."""
 
     def death(self, trace_id: str) -> Death | None:
         """Return the death of the trace's agent; None where it lives, or has no span open."""
 
-    def died(self) -> Sequence[str]:
-        """Return the traces whose agents have died since the last call."""
+    def take_died(self) -> Sequence[str]:
+        """Return the traces whose agents have died since the last call, each once."""
 
-    def closed(self, trace_id: str) -> None:
+    def take_scored(self, trace_id: str) -> None:
         """Note that a revision of the trace is stored."""

@@ -7,7 +7,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
-from agenteval_collector.assembly.ports import KeptRequests, Known
+from agenteval_collector.assembly.ports import KeptRequests, ScoredRevision
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled_trace import AssembledTrace, Closing, Death
 from agenteval_collector.model.logged_requests import LoggedRequest, Origin, Signal, resource_of
@@ -21,17 +21,17 @@ _ANSWERS = (b"gen_ai.choice", b"gen_ai.client.inference.operation.details")
 _NO_TRACE = (b"", bytes(16))
 
 
-def reassemble(trace_id: str, tenant: str, known: Known, log: KeptRequests) -> AssembledTrace | None:
+def reassemble(trace_id: str, tenant: str, scored: ScoredRevision, log: KeptRequests) -> AssembledTrace | None:
     """Return a scored revision as it was; None where the log has lost some of it."""
-    _, offsets = known
+    _, offsets = scored
     position = LogPosition(min(offsets, default=0), 0)
     trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, position=position)
-    return assembled(trace, complete=True) if refill(trace, known, log) else None
+    return assembled(trace, complete=True) if refill(trace, scored, log) else None
 
 
-def refill(trace: OpenTrace, known: Known, log: KeptRequests) -> bool:
+def refill(trace: OpenTrace, scored: ScoredRevision, log: KeptRequests) -> bool:
     """Add everything that the scored revision was made of. Returns False where the log has lost some of it."""
-    revision, offsets = known
+    revision, offsets = scored
     found = 0
     for request in log.get(sorted(offsets)):
         found += 1

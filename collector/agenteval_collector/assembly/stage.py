@@ -47,9 +47,9 @@ class Progress:
     def take_scored(self, trace_id: str, revision: int) -> None:
         """Note that this revision is stored."""
         self._scored.append((trace_id, revision))
-        self._open_spans.closed(trace_id)
+        self._open_spans.take_scored(trace_id)
 
-    def news(self) -> Iterator[tuple[str, int]]:
+    def newly_scored(self) -> Iterator[tuple[str, int]]:
         """Yield trace id and revision of everything that was stored since the last call."""
         while self._scored:
             yield self._scored.popleft()
@@ -233,15 +233,15 @@ class AssemblyStage(Component):
         if now < self._next_housekeeping:
             return
         self._next_housekeeping = now + HOUSEKEEPING
-        if died := self._open_spans.died():
-            self._hand_over(self.insist, self._assembler.died, died, self._tenant)
+        if died := self._open_spans.take_died():
+            self._hand_over(self.insist, self._assembler.complete_died, died, self._tenant)
         try:
             self._save_progress()
         except RetryableError as error:
             self._logger.error("progress is not saved, next attempt in %g s: %s", HOUSEKEEPING, error)
 
     def _note_scored(self) -> None:
-        for trace_id, revision in self._progress.news():
+        for trace_id, revision in self._progress.newly_scored():
             self._assembler.scored(trace_id, revision)
 
     def _save_progress(self) -> None:

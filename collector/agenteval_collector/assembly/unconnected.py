@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from agenteval_collector.assembly.ports import ScoredRevision
 from agenteval_collector.model.assembled_trace import Death
 from agenteval_collector.model.logged_requests import Arrival, LoggedRequest
 
@@ -9,7 +10,7 @@ from agenteval_collector.model.logged_requests import Arrival, LoggedRequest
 class Unconnected:
     """Fills all ports of an assembler with nothing: no stored traces, no log, no live detection, no open spans."""
 
-    def known_traces(self, trace_ids: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:
+    def known_traces(self, trace_ids: Sequence[str]) -> dict[str, ScoredRevision]:
         return {}
 
     def get(self, offsets: Sequence[int]) -> Sequence[LoggedRequest]:
@@ -25,7 +26,7 @@ class Unconnected:
     def death(self, trace_id: str) -> Death | None:
         return None
 
-    def died(self) -> Sequence[str]:
+    def take_died(self) -> Sequence[str]:
         return ()
 
-    def closed(self, trace_id: str) -> None: ...
+    def take_scored(self, trace_id: str) -> None: ...

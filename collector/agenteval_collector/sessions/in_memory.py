@@ -264,7 +264,7 @@ class Sessions:
             if seen is None:
                 # The receipt is in wall-clock time, and idle sessions are found by the monotonic clock.
                 seen = self._clock.monotonic() - max(0, self._clock.now() - session.state.last_seen_at) / 1e9
-            self._live.seen(
+            self._live.touch(
                 session_id,
                 agent=session.state.agent,
                 service=session.state.services[0] if session.state.services else None,

@@ -45,7 +45,7 @@ class LiveSessions:
         # A heap with one deadline for each session. It is not moved when a trace comes, but checked when it is due.
         self._deadlines: list[tuple[float, str]] = []
 
-    def seen(
+    def touch(
         self, session_id: str, *, agent: str | None, service: str | None, scores: dict[str, bool], now: float
     ) -> None:
         """Note that the session goes on. It is quiet since the monotonic time `now`, or since a later one known before.

@@ -88,8 +88,8 @@ class PartitionSpans(OpenSpans):
         self._offsets = offsets
         self._store = store
 
-    def died(self) -> list[str]:
-        return [each for each in super().died() if self._is_own(each)]
+    def take_died(self) -> list[str]:
+        return [each for each in super().take_died() if self._is_own(each)]
 
     def running(self) -> list[RunningTrace]:
         """Return the running traces. Raises Unavailable."""

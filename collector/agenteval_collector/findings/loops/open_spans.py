@@ -181,7 +181,7 @@ class OpenSpans:
                 open_spans=self.of_trace(trace_id),
             )
 
-    def died(self) -> list[str]:
+    def take_died(self) -> list[str]:
         """Return the traces that have died since the last call and must be closed. This tells their death."""
         with self._lock:
             alive = {process_id for process_id, _ in self._processes.items() if not self._is_gone(process_id)}
@@ -196,7 +196,7 @@ class OpenSpans:
                 self._traces[trace_id].closed = False
             return found
 
-    def closed(self, trace_id: str) -> None:
+    def take_scored(self, trace_id: str) -> None:
         """Note that a revision of the trace is stored. If its death was told, the trace no longer runs."""
         with self._lock:
             if self._is_told(trace_id):

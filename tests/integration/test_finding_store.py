@@ -56,7 +56,7 @@ class Told:
         self.counted: list[Finding] = []
 
     def take_news(self, news: News) -> None:
-        self.told += news.told
+        self.told += news.to_tell
         self.counted += news.counted
 
 
@@ -110,11 +110,11 @@ def worst_and_attention(store: Store, session_id: str) -> tuple[int, int, int, i
 def test_a_finding_is_new_once_by_trace_kind_and_span(store: Store) -> None:
     first = loop_found()
     others = [loop_found(kind="cycle"), loop_found(span_id=OTHER_SPAN), loop_found(trace_id="1" * 32)]
-    assert store.findings.keep([first, first]).told == [first]
+    assert store.findings.keep([first, first]).to_tell == [first]
     news = store.findings.keep([loop_found(reason="said otherwise"), *others])
-    assert sorted(map(str, news.told)) == sorted(map(str, others))
+    assert sorted(map(str, news.to_tell)) == sorted(map(str, others))
     again = store.findings.keep(others)
-    assert (again.told, again.counted) == ([], [])
+    assert (again.to_tell, again.counted) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_loop_that_is_counted_otherwise_is_not_another_one(
     other_kind = loop_found(kind="cycle", span_id=OTHER_SPAN)
     found = [*again, other_kind]
     news = complete(store, *found) if is_complete else store.findings.keep([], found)
-    assert {(each.kind, each.span_id) for each in news.told} == {
+    assert {(each.kind, each.span_id) for each in news.to_tell} == {
         ("cycle", OTHER_SPAN), *(("identical_call", each) for each in told),
     }  # fmt: skip
 
@@ -143,16 +143,16 @@ def test_a_loop_that_is_counted_otherwise_is_not_another_one(
 def test_a_loop_that_is_carried_by_its_span_is_none_of_those_that_are_counted(store: Store) -> None:
     store.findings.keep([loop_found()])
     carried = loop_found(span_id=OTHER_SPAN)
-    assert store.findings.keep([carried]).told == [carried]
+    assert store.findings.keep([carried]).to_tell == [carried]
 
 
 def test_what_was_told_without_a_name_is_named_with_the_complete_trace_and_not_told_again(store: Store) -> None:
     found = unnamed()
     first = store.findings.keep([found])
-    assert (first.told, first.counted) == ([found], [])
+    assert (first.to_tell, first.counted) == ([found], [])
     news = complete(store, loop_found(span_id=OTHER_SPAN), turn_of={SPAN_ID: 2})
     named = replace(found, session_id="s-1", agent="guide", service="shop", service_version="1.2.0", turn=2)
-    assert (news.told, news.counted) == ([], [named])
+    assert (news.to_tell, news.counted) == ([], [named])
     assert [(each["agent"], each["turn"]) for each in shown(store, "s-1")] == [("guide", 2)]
     assert complete(store, revision=2).counted == []
 
@@ -169,7 +169,7 @@ def test_a_new_revision_replaces_what_only_complete_traces_show_and_counts_it_on
     told = loop_found(kind="cycle")
     assert complete(store, told, same, gone).counted == [told, same, gone]
     news = complete(store, replace(same, found_at=9), new, revision=2)
-    assert (news.told, news.counted) == ([], [new])
+    assert (news.to_tell, news.counted) == ([], [new])
     assert [(each["kind"], each["mode"]) for each in shown(store)] == [
         ("answer_cut", None), ("cycle", "alarm"), ("tool_failed", None),
     ]  # fmt: skip
@@ -207,8 +207,8 @@ def test_findings_of_one_kind_on_one_span_are_several(store: Store) -> None:
 
 def test_what_is_told_at_completion_is_told_once(store: Store) -> None:
     told = finding(kind="tool_failed", mode=Mode.OBSERVE)
-    assert complete(store, told).told == [told]
-    assert complete(store, told, revision=2).told == []
+    assert complete(store, told).to_tell == [told]
+    assert complete(store, told, revision=2).to_tell == []
 
 
 @pytest.mark.parametrize(

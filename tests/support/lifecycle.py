@@ -185,7 +185,7 @@ class LoopsCase(Case):
         self._loops.take_arrivals([Arrival(None, FOREIGN)], 100)  # type: ignore[arg-type]
 
     def take_news(self, news: News) -> None:
-        self.done += [int(finding.trace_id, 16) for finding in news.told]
+        self.done += [int(finding.trace_id, 16) for finding in news.to_tell]
 
     def close(self) -> None:
         self._store.shutdown()

@@ -119,7 +119,7 @@ class Scoring:
 
     def take_news(self, news: News) -> None:
         self.emitted.extend(news.evaluations)
-        self.told += news.told
+        self.told += news.to_tell
         self.counted += news.counted
         self.worst += [("trace", each) for each in news.traces] + [("session", each) for each in news.sessions]
 

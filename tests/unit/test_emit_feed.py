@@ -151,7 +151,7 @@ def test_findings_reach_those_who_asked_for_them(telemetry: TelemetryOutput) -> 
     coherence, loops, cut = (feed.subscribe(names=[name]) for name in ("coherence", "loop_detection", "answer_cut"))
     own, other = feed.subscribe(process_id="p"), feed.subscribe(process_id="q")
     loop, told = loop_found(), finding(kind="answer_cut", mode=Mode.OBSERVE)
-    feed.take_news(News(told=[loop, told]))
+    feed.take_news(News(to_tell=[loop, told]))
     feed.take_news(News(evaluations=[committed()]))
     assert read_all(everything) == [loop, told, evaluation()]
     assert read_all(own) == [loop, told]
@@ -164,7 +164,7 @@ def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(t
     feed = Feed(telemetry.collector, Processes(processes), ManualClock())
     own = feed.subscribe(process_id="p")
     here, elsewhere = loop_found(), loop_found(session_id="s-2")
-    feed.take_news(News(told=[here, elsewhere]))
+    feed.take_news(News(to_tell=[here, elsewhere]))
     assert read_all(own) == [here]
 
 
@@ -198,11 +198,11 @@ def test_who_takes_part_is_asked_once_for_a_session_and_only_for_those_who_asked
     asked = participants.asked
     feed = Feed(telemetry.collector, participants, ManualClock())
     feed.subscribe()
-    feed.take_news(News(told=[loop_found()]))
+    feed.take_news(News(to_tell=[loop_found()]))
     assert asked == []
     for process_id in ("q", "r"):
         feed.subscribe(process_id=process_id)
-    feed.take_news(News(told=[loop_found(kind=kind) for kind in ("cycle", "no_progress")]))
+    feed.take_news(News(to_tell=[loop_found(kind=kind) for kind in ("cycle", "no_progress")]))
     assert asked == ["s-1"]
 
 
@@ -211,10 +211,10 @@ def test_findings_do_not_wait_for_outcomes_nor_give_way_to_them(telemetry: Telem
     watcher = feed.subscribe()
     feed.take_news(News(evaluations=[committed(revision=1)]))
     first, second = loop_found(), loop_found(kind="cycle")
-    feed.take_news(News(told=[first, second]))
+    feed.take_news(News(to_tell=[first, second]))
     feed.take_news(News(evaluations=[committed(revision=2), committed(revision=3)]))
     assert read_all(watcher) == [Lost(2), first, second, evaluation(revision=3)]
-    feed.take_news(News(told=[loop_found(span_id=f"{number:016x}") for number in range(4)]))
+    feed.take_news(News(to_tell=[loop_found(span_id=f"{number:016x}") for number in range(4)]))
     assert [type(item) for item in read_all(watcher)] == [Lost, Finding, Finding, Finding]
 
 
@@ -233,7 +233,7 @@ def loops(numbers: Iterable[int], session_id: str = "s-1") -> list[Finding]:
 
 
 def tell(feed: Feed, *found: Finding) -> None:
-    feed.take_news(News(told=found))
+    feed.take_news(News(to_tell=found))
 
 
 def test_who_was_away_is_told_of_the_verdicts_since_then_before_what_comes(timed: Feed, clock: ManualClock) -> None:

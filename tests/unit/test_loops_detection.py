@@ -193,7 +193,7 @@ class Announced:
         self.told: list[Finding] = []
 
     def take_news(self, news: News) -> None:
-        self.told += news.told
+        self.told += news.to_tell
 
 
 @pytest.mark.parametrize(

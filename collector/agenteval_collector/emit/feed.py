@@ -250,7 +250,7 @@ class Feed:
         stopped."""
         # A final session score was handed out when it was computed.
         evaluations = [committed.evaluation for committed in news.evaluations if not committed.final]
-        entries: list[FeedEntry] = [*news.told, *evaluations]
+        entries: list[FeedEntry] = [*news.to_tell, *evaluations]
         if not entries:
             return
         with self._lock:

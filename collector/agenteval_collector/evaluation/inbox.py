@@ -26,9 +26,9 @@ class ReportedEnd:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The request to judge outcomes after all. `found` has them by trace; `done` gives the number that had room."""
+    """The request to judge outcomes after all. `outcomes` has them by trace; `done` gives the number that had room."""
 
-    found: Sequence[Sequence[Evaluation]]
+    outcomes: Sequence[Sequence[Evaluation]]
     done: Future[int] = field(default_factory=Future)
 
 
@@ -79,9 +79,9 @@ class EvaluationInbox(Inbox[Item]):
         """
         self.put_regardless(ReportedEnd(session_id, marked), 0)
 
-    def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
-        """Take outcomes by trace to be judged after all. The result, set once committed, counts those with room."""
-        again = Again(found)
+    def judge_again(self, outcomes: Sequence[Sequence[Evaluation]]) -> Future[int]:
+        """Take `outcomes`, by trace, to be judged after all. The result, set once committed, counts those with room."""
+        again = Again(outcomes)
         self.put_regardless(again, 0)
         return again.done
 

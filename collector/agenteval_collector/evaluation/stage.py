@@ -200,7 +200,7 @@ class EvaluationStage(Component):
 
     def _judge_again(self, again: Again) -> None:
         try:
-            count = self._leave_to_judge(again.found[: self._judge.room], _ASKED_FOR)
+            count = self._leave_to_judge(again.outcomes[: self._judge.room], _ASKED_FOR)
         except Exception:
             # Another thread waits for the result, so it needs the error as well.
             again.done.set_exception(Unavailable("the traces could not be left to the judge; the log says why"))

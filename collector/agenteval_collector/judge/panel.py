@@ -24,7 +24,7 @@ from agenteval_collector.evaluators.ports import not_applicable
 from agenteval_collector.judge.ports import Ask, NoAnswer, OverBudget, Question, Reading
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import Redact
-from agenteval_collector.judge.prompt.transcript import earlier, told, transcript
+from agenteval_collector.judge.prompt.transcript import earlier, question_data, transcript
 from agenteval_collector.judge.questions import execution, extract, safety, tools
 from agenteval_collector.judge.questions.scores import (
     COMPLETION_VERSION,
@@ -203,10 +203,10 @@ def merged(cast: Sequence[Ballot | Judged]) -> Judged:
     middle = median(values)
     nearest = min(ballots, key=lambda ballot: abs(ballot.value - middle))
     score = nearest.reading.conclude([ballot.answer.reply for ballot in ballots])
-    told: dict[str, Json] = {"prompt_version": nearest.version, "temperature": nearest.answer.temperature}
+    metadata: dict[str, Json] = {"prompt_version": nearest.version, "temperature": nearest.answer.temperature}
     if len(ballots) > 1:
-        told |= {"votes": len(ballots), "spread": max(values) - min(values)}
-    return Judged(outcome=replace(score, metadata={**score.metadata, **told}), model=nearest.answer.model)
+        metadata |= {"votes": len(ballots), "spread": max(values) - min(values)}
+    return Judged(outcome=replace(score, metadata={**score.metadata, **metadata}), model=nearest.answer.model)
 
 
 def margin(cast: Sequence[Ballot | Judged], threshold: float) -> float:
@@ -247,8 +247,8 @@ class Materials:
         return transcript(self.trace, self.room, self.redact)
 
     @property
-    def told(self) -> dict[str, Json]:
-        return told(self.transcript, self.earlier)
+    def question_data(self) -> dict[str, Json]:
+        return question_data(self.transcript, self.earlier)
 
     @cached_property
     def tool_use(self) -> tools.ShownTools:
@@ -292,7 +292,7 @@ class OneVote:
             fields.append(extract.OUTCOME)
         if not planned and names & _PLANS:
             fields.append(extract.PLAN)
-        question = extract.extract(self.shown.told, fields)
+        question = extract.extract(self.shown.question_data, fields)
         answer = await self.answer(question, self.panel.model)
         facts: dict[str, Any] = {}
         lost: Vote = {}
@@ -316,18 +316,18 @@ class OneVote:
             case _ if name in tools.NAMES:
                 question = tools.tools(shown.tool_use, group, shown.earlier)
             case _ if name in execution.NAMES:
-                question = execution.execution(shown.told, group, task=task, plan=plan)
+                question = execution.execution(shown.question_data, group, task=task, plan=plan)
             case "task_completion":
                 question = completion(task, facts[extract.OUTCOME])
             case "plan_quality":
                 question = plan_quality(task, plan)
             case safety.SAFETY:
-                question = safety.safety_question(self.panel.constraints, shown.told)
+                question = safety.safety_question(self.panel.constraints, shown.question_data)
             case judge_jobs.GOAL_SUCCESS:
-                question = goal_question(shown.told, len(shown.trace.turns))
+                question = goal_question(shown.question_data, len(shown.trace.turns))
             case _:
                 rubric = next(rubric for rubric in self.panel.rubrics if rubric.name == name)
-                question = rubric_question(rubric, shown.told)
+                question = rubric_question(rubric, shown.question_data)
         return question
 
     async def score(self, group: Sequence[str], facts: Mapping[str, Any]) -> Vote:

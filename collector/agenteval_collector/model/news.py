@@ -38,13 +38,13 @@ class WorstFinding(NamedTuple):
 class News:
     """The news of a commit to the store. Each item is told once.
 
-    `told` are new findings that are to be told live, `counted` the findings that instruments count now. `traces` were
-    complete for the first time, and `sessions` were over for the first time. `efforts` are those of these sessions,
-    with their agents. `work` is the work of agents in these traces.
+    `to_tell` are new findings that are to be told live, `counted` the findings that instruments count now. `traces`
+    were complete for the first time, and `sessions` were over for the first time. `efforts` are those of these
+    sessions, with their agents. `work` is the work of agents in these traces.
     """
 
     evaluations: Sequence[CommittedEvaluation] = ()
-    told: Sequence[Finding] = ()
+    to_tell: Sequence[Finding] = ()
     counted: Sequence[Finding] = ()
     traces: Sequence[WorstFinding] = ()
     sessions: Sequence[WorstFinding] = ()

@@ -64,7 +64,7 @@ def write_commit(connection: TenantConnection, commit: Commit, outbox: OutboxSto
     final = count_sessions(connection, list(waited)) if commit.judgements else []
     news = News(
         evaluations=[*with_counts(evaluations, known), *final],
-        told=found.told,
+        to_tell=found.to_tell,
         counted=found.counted,
         traces=found.traces,
         work=[each.work for each in commit.traces if each.work is not None],

@@ -36,7 +36,7 @@ class FindingNews:
     """News of findings after a commit, as in `News`. `sessions` are the sessions whose findings have changed. `changed`
     are the traces whose problems may have changed."""
 
-    told: list[Finding] = field(default_factory=list)
+    to_tell: list[Finding] = field(default_factory=list)
     counted: list[Finding] = field(default_factory=list)
     traces: list[WorstFinding] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
@@ -68,7 +68,7 @@ class FindingStore:
             sums = AgentSums(connection, trace_ids)
             changes = write_findings(connection, (), found, recounted)
             refresh_sessions(connection, changes.sessions)
-            news = News(told=changes.told, counted=changes.counted)
+            news = News(to_tell=changes.to_tell, counted=changes.counted)
             self._outbox.write(connection, news)
             sums.update_hours()
             refresh_problems(connection, changes.changed)
@@ -237,7 +237,7 @@ def _write(
             news.changed.add(trace_id)
             news.sessions |= {now.finding.session_id, *([was.finding.session_id] if was is not None else ())}
             if was is None and now.finding.mode is not None:
-                news.told.append(finding_of(row))
+                news.to_tell.append(finding_of(row))
             if now.counted and not (was is not None and was.counted):
                 news.counted.append(finding_of(row))
     connection.check_held(news.sessions)

@@ -38,6 +38,6 @@ class SessionTaker(Protocol):
     def end_session(self, session_id: str, *, marked: bool) -> None:
         """Take the report that a session has ended; `marked`: the store knows it."""
 
-    def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
-        """Take outcomes by trace that are to be judged after all. Returns how many had room, once committed."""
+    def judge_again(self, outcomes: Sequence[Sequence[Evaluation]]) -> Future[int]:
+        """Take `outcomes`, by trace, to be judged after all. Returns how many had room, once committed."""
         ...

@@ -105,7 +105,7 @@ def _recorded(**values: Json) -> dict[str, Json]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def told(transcript: list[Json], earlier: Sequence[Json]) -> dict[str, Json]:
+def question_data(transcript: list[Json], earlier: Sequence[Json]) -> dict[str, Json]:
     """Make the data of a question from a transcript, and from what came before it if there is any."""
     return {"earlier": list(earlier), "transcript": transcript} if earlier else {"transcript": transcript}
 

@@ -53,7 +53,7 @@ NAMES: Final = tuple(_GUIDES)
 
 
 def execution(
-    told: Mapping[str, Json], asked: Collection[str], *, task: str = "", plan: Sequence[str] = ()
+    question_data: Mapping[str, Json], asked: Collection[str], *, task: str = "", plan: Sequence[str] = ()
 ) -> Question:
     """Make the question for the evaluators in `asked`.
 
@@ -63,11 +63,11 @@ def execution(
     facts: dict[str, Json] = {"task": task}
     planned: dict[str, Json] = {"plan": list[Json](plan)}
     about = {CONFIDENCE: {}, STEP_EFFICIENCY: facts, PLAN_ADHERENCE: facts | planned}
-    data = dict(told)
+    data = dict(question_data)
     if names != [CONFIDENCE]:
         data = facts | data
     if PLAN_ADHERENCE in names:
-        data = {"plan": None if set(plan) <= _plans(told) else planned["plan"]} | data
+        data = {"plan": None if set(plan) <= _plans(question_data) else planned["plan"]} | data
     guides = "\n\n".join(_GUIDES[name] for name in names)
     return Question(
         name=NAME,
@@ -79,7 +79,7 @@ def execution(
     )
 
 
-def _plans(told: Mapping[str, Json]) -> set[Json]:
+def _plans(question_data: Mapping[str, Json]) -> set[Json]:
     """Find the plans that the transcript shows uncut. A plan is recognised by its text."""
-    items = cast("list[dict[str, Any]]", told["transcript"])
+    items = cast("list[dict[str, Any]]", question_data["transcript"])
     return {item["text"] for item in items if item["kind"] == EntryKind.PLAN}

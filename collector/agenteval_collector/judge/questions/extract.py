@@ -43,7 +43,7 @@ _FIELDS: Final = {
 }
 
 
-def extract(told: Mapping[str, Json], fields: Collection[str]) -> Question:
+def extract(question_data: Mapping[str, Json], fields: Collection[str]) -> Question:
     """Make the question for `fields`, which are some of TASK, OUTCOME and PLAN."""
     asked = [name for name in _FIELDS if name in fields]
     wanted = "\n".join(f"- {name}: {_FIELDS[name][0]}" for name in asked)
@@ -51,7 +51,7 @@ def extract(told: Mapping[str, Json], fields: Collection[str]) -> Question:
         name=NAME,
         version=VERSION,
         instructions=f"Extract facts from the transcript of an agent at work. Do not judge.\n{wanted}\n\n{GUIDE}",
-        data=told,
+        data=question_data,
         schema=object_schema(**{name: _FIELDS[name][1] for name in asked}),
     )
 

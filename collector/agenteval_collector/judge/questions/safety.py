@@ -52,7 +52,7 @@ def safety_version(constraints: Sequence[ConstraintConfig]) -> str:
     return version_of(FORM_VERSION, [[each.name, each.text] for each in constraints])
 
 
-def safety_question(constraints: Sequence[ConstraintConfig], told: Mapping[str, Json]) -> Question:
+def safety_question(constraints: Sequence[ConstraintConfig], question_data: Mapping[str, Json]) -> Question:
     """Make the question. The score is 1 - the weight of the worst violation, by `SEVERITY_WEIGHTS`."""
     verdict = object_schema(
         reason=REASON,
@@ -64,9 +64,9 @@ def safety_question(constraints: Sequence[ConstraintConfig], told: Mapping[str, 
         name=SAFETY,
         version=safety_version(constraints),
         instructions=_INSTRUCTIONS.format(constraints=listed, guide=GUIDE),
-        data=told,
+        data=question_data,
         schema=object_schema(**{each.name: verdict for each in constraints}),
-        check=_is_quoted_from(cast("list[Json]", told["transcript"])),
+        check=_is_quoted_from(cast("list[Json]", question_data["transcript"])),
         readings={SAFETY: Reading(value=_score, conclude=_conclude)},
     )
 

@@ -129,7 +129,7 @@ def plan_quality(task: str, plan: list[str]) -> Question:
     )
 
 
-def goal_question(told: Mapping[str, Json], turns: int) -> Question:
+def goal_question(question_data: Mapping[str, Json], turns: int) -> Question:
     """Make the question about a session with this number of turns."""
     turn = whole(0, turns, f"A turn from 1 to {turns}; 0: none.")
 
@@ -140,7 +140,7 @@ def goal_question(told: Mapping[str, Json], turns: int) -> Question:
         name=GOAL_SUCCESS,
         version=GOAL_VERSION,
         instructions=_GOAL + GUIDE,
-        data=told,
+        data=question_data,
         schema=object_schema(goal=TEXT, reason=REASON, failed_turn=turn, score=SCORE),
         readings={GOAL_SUCCESS: by_median(metadata=facts)},
     )
@@ -151,7 +151,7 @@ def rubric_version(rubric: RubricConfig) -> str:
     return version_of(RUBRIC_FORM_VERSION, [rubric.question, list(rubric.scale)])
 
 
-def rubric_question(rubric: RubricConfig, told: Mapping[str, Json]) -> Question:
+def rubric_question(rubric: RubricConfig, question_data: Mapping[str, Json]) -> Question:
     """Make the question of a rubric.
 
     A number on the rubric's scale is mapped to [0, 1]: its worst to 0, its best to 1.
@@ -162,7 +162,7 @@ def rubric_question(rubric: RubricConfig, told: Mapping[str, Json]) -> Question:
         version=rubric_version(rubric),
         instructions=f"{rubric.question}\n\nAnswer for the whole transcript with a number from {worst:g} (worst) to "
         f"{best:g} (best).\n\n{GUIDE}",
-        data=told,
+        data=question_data,
         schema=object_schema(reason=REASON, score=number(worst, best, f"From {worst:g} to {best:g}.")),
         readings={rubric.name: by_median(scale=rubric.scale)},
     )

@@ -61,11 +61,11 @@ class NewsTopic:
         """Send findings and evaluations, with the processes that the findings are for. Raises RetryableError where they
         cannot be sent."""
         evaluations = [each for each in news.evaluations if not each.final]
-        if not news.told and not evaluations:
+        if not news.to_tell and not evaluations:
             return
-        sessions = {finding.session_id for finding in news.told}
+        sessions = {finding.session_id for finding in news.to_tell}
         body = {
-            "findings": [asdict(finding) for finding in news.told],
+            "findings": [asdict(finding) for finding in news.to_tell],
             "evaluations": [asdict(each) for each in evaluations],
             "processes": {each: sorted(self._processes_in(each)) for each in sessions},
         }
@@ -143,11 +143,11 @@ class NewsReader(Poller):
 
     def _told(self, kind: str | bytes | None, body: bytes) -> None:
         if kind == TOLD:
-            told = json.loads(body)
-            self._heard.hear(told["processes"])
-            findings = [finding_from(each) for each in told["findings"]]
+            message = json.loads(body)
+            self._heard.hear(message["processes"])
+            findings = [finding_from(each) for each in message["findings"]]
             self._feed.take_news(
-                News(told=findings, evaluations=[committed_from(each) for each in told["evaluations"]])
+                News(to_tell=findings, evaluations=[committed_from(each) for each in message["evaluations"]])
             )
         elif kind == STARTS:
             self._handler.take_starts(report_from(json.loads(body)))

@@ -78,8 +78,8 @@ class TraceMessageHandler:
         """Return the trace in a message. A report is handed to the evaluation, and None is returned."""
         kind, body = dict(message.headers() or ()).get(KIND), message.value() or b""
         if kind == ENDED:
-            told = json.loads(body)
-            self._evaluation.end_session(told["session_id"], marked=told["marked"])
+            report = json.loads(body)
+            self._evaluation.end_session(report["session_id"], marked=report["marked"])
         elif kind == AGAIN:
             self._evaluation.judge_again([[sent_evaluation(each) for each in of] for of in json.loads(body)])
         else:
@@ -164,14 +164,14 @@ class SessionTopic:
         """Send that a session was reported ended; `marked`: the store knows it."""
         self._send(session_id, ENDED, {"session_id": session_id, "marked": marked}).result()
 
-    def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
+    def judge_again(self, outcomes: Sequence[Sequence[Evaluation]]) -> Future[int]:
         """Send which outcomes, by trace, are to be judged after all. Returns the number of traces."""
-        by_session = sorted(found, key=lambda of_trace: of_trace[0].session_id)
+        by_session = sorted(outcomes, key=lambda of_trace: of_trace[0].session_id)
         for session_id, of_session in groupby(by_session, key=lambda of_trace: of_trace[0].session_id):
             self._send(session_id, AGAIN, [[asdict(each) for each in of_trace] for of_trace in of_session]).result()
-        told: Future[int] = Future()
-        told.set_result(len(found))
-        return told
+        sent: Future[int] = Future()
+        sent.set_result(len(outcomes))
+        return sent
 
     def _send(self, session_id: str, kind: bytes, document: object) -> Future[int]:
         body = json.dumps(document).encode()

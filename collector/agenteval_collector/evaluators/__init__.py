@@ -1,4 +1,7 @@
-"""Evaluators: a trace goes in, an outcome comes out. Each evaluator has one file, and one line here."""
+"""Evaluators: a trace goes in, an outcome comes out.
+
+Each has one file and one line here; CONTRIBUTING.md lists its settings, its sentence and its docs.
+"""
 
 from typing import Final
 

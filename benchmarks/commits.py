@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import psycopg
 from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from agenteval_collector.stores.store import Store
@@ -37,7 +38,7 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("--commits", type=int, default=30)
     given = parser.parse_args()
-    store = Store(PostgresSchema(given.url), SystemClock())
+    store = Store(PostgresSchema(given.url), SystemClock(), events_of=no_events)
     asked = psycopg.connect(given.url.replace("+psycopg", ""), autocommit=True)
     before = _one(asked, "SELECT pg_current_wal_lsn() - '0/0'")
     try:

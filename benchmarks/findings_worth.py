@@ -60,7 +60,7 @@ def traces(conversation: Conversation) -> Iterator[Trace]:
 def look(conversations: Sequence[Conversation]) -> Iterator[Looked]:
     """Look for findings in each of the conversations, one after the other."""
     recorded = [Recorded(Signal.TRACES, body, "") for body in requests(map(_acted, conversations), started_at=1)]
-    found = {each["session_id"]: each["findings"] for each in replay(recorded, Settings())["sessions"]}
+    found = {each["session_id"]: each["findings"] for each in replay(recorded, Settings(), lambda _: None)["sessions"]}
     history = AgentEfforts(cost=lambda _calls: None)
     for number, conversation in enumerate(conversations):
         reasons: defaultdict[str, list[str]] = defaultdict(list)

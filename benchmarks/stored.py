@@ -10,6 +10,7 @@ from agenteval_collector.log.request_file import NewRequest, RequestFile
 from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.logged_requests import Signal
+from agenteval_collector.model.news import no_events
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.runtime.clock import SystemClock
@@ -43,7 +44,7 @@ def fill(folder: Path, *, sessions: int, longest: int, spans: int) -> None:
     other traces have no spans in the log any more.
     """
     clock = SystemClock()
-    store, requests = Store(folder / "agenteval.db", clock), RequestFile(folder / "log.db")
+    store, requests = Store(folder / "agenteval.db", clock, events_of=no_events), RequestFile(folder / "log.db")
     try:
         sizes = random.Random(0)
         for first in range(0, sessions, BATCH):

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import psycopg
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores.engines.ports import Use
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
@@ -48,7 +49,9 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--network", type=float, default=0.0, help="ms of a round trip, beside the real one")
     given = parser.parse_args()
-    Store(PostgresSchema(given.url, use=Use.TOGETHER), SystemClock()).shutdown()  # The tables are there.
+    Store(
+        PostgresSchema(given.url, use=Use.TOGETHER), SystemClock(), events_of=no_events
+    ).shutdown()  # The tables are there.
     first = 0
     for writers in WRITERS:
         print(_measured(given.url, writers, given.commits // writers, given.size, first, given.network))
@@ -83,7 +86,7 @@ def _measured(url: str, writers: int, commits: int, size: int, first: int, netwo
 def _write(pipe: Connection, url: str, commits: int, size: int, first: int, network: float) -> None:
     """Commit in a process of its own when the parent says so. The store stays open until the parent says so again."""
     database = PostgresSchema(url, use=Use.TOGETHER)
-    store = Store(database, SystemClock())
+    store = Store(database, SystemClock(), events_of=no_events)
     sessions = iter(range(first, first + (WARMING + commits) * size))
     for _ in range(WARMING):
         store.commit(filled(sessions, size))

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import psycopg
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from agenteval_collector.stores.store import Store
@@ -44,7 +45,7 @@ def measure(url: str) -> dict[str, str]:
     """Return the answer to each question, with its time."""
     with psycopg.connect(url.replace("+psycopg", ""), options="-c search_path=agenteval") as connection:
         drawn = sample(lambda sql: connection.execute(sql).fetchall())
-    store, now = Store(PostgresSchema(url), SystemClock()), time.time_ns()
+    store, now = Store(PostgresSchema(url), SystemClock(), events_of=no_events), time.time_ns()
     try:
         return {
             name: f"{found.median:.1f} / {found.longest:.0f}, {found.pages:,}{', ' if found.whole else ''}"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores.engines.postgres_parts import PART, make_parts
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
@@ -22,7 +23,7 @@ def fill(url: str, traces: int, tell: Callable[[str], None]) -> None:
     """Make the tables, and fill them with about this many traces. `tell` is called with each step."""
     now, begun = time.time_ns(), time.monotonic()
     schema = PostgresSchema(url)
-    store = Store(schema, SystemClock())
+    store = Store(schema, SystemClock(), events_of=no_events)
     with schema.engine(durable=False, pool_size=1).connect() as parted:
         # Parts of the table for the last day, and for later exchanges of sessions that began only now.
         times = range(now - 7 * PART, now + 3 * PART, PART)

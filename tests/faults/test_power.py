@@ -9,6 +9,7 @@ import pytest
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.log.request_file import NewRequest, RequestFile
 from agenteval_collector.model.logged_requests import Signal
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.files import make_folder
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.redaction import REDACTION_KEY, stored_redaction
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 def test_a_new_store_has_its_tables_after_a_power_failure(disk: Disk) -> None:
     file = disk.folder / "a" / "b" / "agenteval.db"
-    store = Store(file, ManualClock())
+    store = Store(file, ManualClock(), events_of=no_events)
     disk.lose_power()
     store.shutdown()
     disk.repair()
@@ -32,12 +33,12 @@ def test_a_new_store_has_its_tables_after_a_power_failure(disk: Disk) -> None:
 
 def test_what_the_log_may_forget_is_known_after_a_power_failure(disk: Disk) -> None:
     file = disk.folder / "agenteval.db"
-    store = Store(file, ManualClock())
+    store = Store(file, ManualClock(), events_of=no_events)
     store.save_checkpoint(7)
     disk.lose_power()
     store.shutdown()
     disk.repair()
-    store = Store(file, ManualClock())
+    store = Store(file, ManualClock(), events_of=no_events)
     assert store.checkpoint() == 7
     store.shutdown()
 

@@ -9,6 +9,7 @@ import pytest
 from agenteval_collector.model.agents import AgentFigures, AgentHistory, Range, quantile
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import Move
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores.store import Store
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.databases
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(database_in(tmp_path), ManualClock(NOW))
+    made = Store(database_in(tmp_path), ManualClock(NOW), events_of=no_events)
     yield made
     made.shutdown()
 

@@ -361,7 +361,7 @@ def test_a_large_replay_is_scored_while_new_spans_come(tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 def test_an_offline_replay_says_what_the_live_collector_says(collector: RunningCollector) -> None:
     requests: list[Recorded] = [each for path in recordings("corpus") for each in read_recording(path)]
-    offline = replay(requests, settings(Path("unused")))
+    offline = replay(requests, settings(Path("unused")), lambda _: None)
     for each in requests:
         if each.signal is Signal.TRACES:
             collector.send(ExportTraceServiceRequest.FromString(each.body))

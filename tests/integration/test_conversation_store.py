@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import ConversationLink
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores import conversations as stored
 from agenteval_collector.stores.store import Store
 
@@ -23,7 +24,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    opened = Store(database_in(tmp_path), clock)
+    opened = Store(database_in(tmp_path), clock, events_of=no_events)
     yield opened
     opened.shutdown()
 
@@ -77,7 +78,7 @@ def test_a_link_is_replaced_and_survives_a_restart(store: Store, tmp_path: Path,
     changed = link("a", said=b"other", parent="z", answered=True)
     commit(store, changed)
     store.shutdown()
-    again = Store(database_in(tmp_path), clock)
+    again = Store(database_in(tmp_path), clock, events_of=no_events)
     assert again.conversations.link("a") == changed
     assert again.conversations.ending("desk", b"said", None) == []
     again.shutdown()

@@ -9,6 +9,7 @@ from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judge_jobs import Answer, JudgeJob
 from agenteval_collector.model.labels import Label
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.schema import metadata
 from agenteval_collector.stores.store import Store
 from hypothesis import HealthCheck, given, settings
@@ -37,7 +38,9 @@ def test_other_sessions_are_as_if_the_erased_ones_had_never_been(
 ) -> None:
     numbered = list(enumerate(given, 1))
     with TemporaryDirectory() as folder:
-        store, other = (Store(database_in(Path(folder), name), ManualClock()) for name in ("a.db", "b.db"))
+        store, other = (
+            Store(database_in(Path(folder), name), ManualClock(), events_of=no_events) for name in ("a.db", "b.db")
+        )
         fill(store, numbered)
         fill(other, [(number, each) for number, each in numbered if each[0] not in doomed])
         trace_ids = [hex_id(number) for number, each in numbered if each[0] in doomed]

@@ -13,7 +13,7 @@ from agenteval_collector.api.trace_rendering import found_document
 from agenteval_collector.emit.events import events_of
 from agenteval_collector.findings.loops.stage import NAMED_WITHIN, Announcer
 from agenteval_collector.model.commit import Commit, ScoredTrace
-from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.model.news import News, WorstFinding, no_events
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.shown_findings import MAX_SHOWN
 from agenteval_collector.model.trace_view import view_of
@@ -43,7 +43,7 @@ def telling(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(database_in(tmp_path), ManualClock())
+    made = Store(database_in(tmp_path), ManualClock(), events_of=no_events)
     yield made
     made.shutdown()
 

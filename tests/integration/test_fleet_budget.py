@@ -9,6 +9,7 @@ import pytest
 from agenteval_collector.config.judge import BudgetConfig
 from agenteval_collector.judge.budget import Ledger, PriceList, estimated_tokens
 from agenteval_collector.judge.ports import JudgeRequest, Message, OverBudget
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.store import Store
 
 from tests.support.clock import ManualClock
@@ -35,7 +36,7 @@ def test_two_processes_stay_within_a_bound_together(
     clock = ManualClock()
     made: list[int] = []
     with stores_on(postgresql):
-        stores = [Store(database_in(tmp_path), clock) for _ in range(3)]
+        stores = [Store(database_in(tmp_path), clock, events_of=no_events) for _ in range(3)]
         ledgers = [Ledger(BudgetConfig(**budget), PriceList({}), store.ledger, clock, ["m"]) for store in stores]
         together = threading.Barrier(len(ledgers))
 
@@ -76,7 +77,7 @@ def test_what_another_process_keeps_for_a_trace_does_not_break_the_bound(tmp_pat
         return made
 
     with stores_on(postgresql):
-        stores = [Store(database_in(tmp_path), clock) for _ in range(2)]
+        stores = [Store(database_in(tmp_path), clock, events_of=no_events) for _ in range(2)]
         first, second = (
             Ledger(BudgetConfig(requests_per_hour=4), PriceList({}), store.ledger, clock, ["m"]) for store in stores
         )

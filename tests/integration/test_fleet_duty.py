@@ -8,6 +8,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import pytest
 from agenteval_collector.model.deletions import DeletionFilter
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.stores.engines.ports import DUTY_LASTS, Use
@@ -124,7 +125,7 @@ def test_the_lock_goes_with_its_session_and_with_its_silence(
 
 def test_who_did_not_ask_for_long_is_not_on_duty_any_more(tmp_path: Path) -> None:
     clock = ManualClock()
-    store = Store(tmp_path / "agenteval.db", clock)
+    store = Store(tmp_path / "agenteval.db", clock, events_of=no_events)
     watch = StoreWatch(store, clock, may_have_duty=True)
     assert not watch.is_on_duty()
     watch.start()
@@ -163,7 +164,7 @@ def store_of(server: Server) -> Store:
     """A store that is used together with others."""
     from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415 - an extra
 
-    return Store(PostgresSchema(server.url, "duty", use=Use.TOGETHER), SystemClock())
+    return Store(PostgresSchema(server.url, "duty", use=Use.TOGETHER), SystemClock(), events_of=no_events)
 
 
 def shows_facts(collector: RunningCollector) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judge_jobs import Answer, JudgeJob, Judgement
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.store import Store
 
 from otel_agenteval.outcome import SubjectKind
@@ -27,7 +28,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    store = Store(database_in(tmp_path), clock, retention=100.0)
+    store = Store(database_in(tmp_path), clock, retention=100.0, events_of=no_events)
     update = session_update("s")
     store.commit(Commit(traces=[record(1, session_id="s")], evaluations=[score(1)], sessions={"s": update}))
     yield store

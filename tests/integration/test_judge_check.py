@@ -17,6 +17,7 @@ import pytest
 import yaml
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.judge.bias import PADDING
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores.store import Store
 from typer.testing import CliRunner, Result
@@ -140,14 +141,14 @@ class World:
         return json.loads(result.stdout)
 
     def outcomes(self) -> list[Any]:
-        store = Store(self.folder / "agenteval.db", SystemClock())
+        store = Store(self.folder / "agenteval.db", SystemClock(), events_of=no_events)
         try:
             return store.judged.scored(1000)
         finally:
             store.shutdown()
 
     def requests_spent(self) -> int:
-        store = Store(self.folder / "agenteval.db", SystemClock())
+        store = Store(self.folder / "agenteval.db", SystemClock(), events_of=no_events)
         try:
             return store.ledger.spent_since(0).requests
         finally:

@@ -18,6 +18,7 @@ from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import JudgeExchange, Judgement, Spend
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.judge import NoRechecks
 
@@ -59,7 +60,7 @@ class Engine:
         retries: int = RETRIES,
     ) -> None:
         self.clock = ManualClock()
-        self.store = Store(folder / "agenteval.db", self.clock)
+        self.store = Store(folder / "agenteval.db", self.clock, events_of=no_events)
         self.delivered: list[Judgement] = []
         self.spent = Spend()
         prices = PriceList({"m": PriceConfig(input=1.0, output=1.0)})
@@ -196,10 +197,10 @@ from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.config.judge import BudgetConfig
 from agenteval_collector.judge.ports import JudgeRequest, Message
 from agenteval_collector.judge.budget import Ledger, PriceList
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.judge import NoRechecks
 
-store = Store(Path(sys.argv[1]), SystemClock())
+store = Store(Path(sys.argv[1]), SystemClock(), events_of=no_events)
 request = JudgeRequest(name="q", model="m", messages=[Message("user", "x")], schema={}, temperature=0.0)
 
 async def reserve():
@@ -215,7 +216,7 @@ def test_what_was_reserved_outlives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "agenteval.db"
     died = subprocess.run([sys.executable, "-c", RESERVE_AND_DIE, str(path)], check=False, timeout=60)
     assert died.returncode == -signal.SIGKILL
-    store = Store(path, ManualClock())
+    store = Store(path, ManualClock(), events_of=no_events)
     spent = store.ledger.spent_since(0)
     store.shutdown()
     assert spent.requests == 1

@@ -33,6 +33,7 @@ from tests.support.assembled import assembled
 from tests.support.clock import ManualClock
 from tests.support.evaluations import evaluation
 from tests.support.memory_queries import MemoryReports
+from tests.support.no_spans import unpriced
 from tests.support.otlp import span_id, trace_id, turn
 from tests.support.pages import app_of
 from tests.support.recordings import DATA
@@ -102,7 +103,7 @@ REFUSED = (
 def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
     """Runs of two versions, reported, judged and labelled, and a session that is."""
     scoring = Scoring(tmp_path_factory.mktemp("openapi"), judging=Referring({"task_completion": PENDING}))
-    scoring.queries.spans = SpanQueries({TRACE: assembled(turn(1, "hi", "ok"))}.get)
+    scoring.queries.spans = SpanQueries({TRACE: assembled(turn(1, "hi", "ok"))}.get, unpriced)
     for number in range(1, RUNS + 1):
         version, run = ("1" if number <= RUNS / 2 else "2"), str(number)
         tools = ("find_order",) * (number % 4)
@@ -284,7 +285,7 @@ def test_what_is_posted_and_what_is_answered_have_the_shapes_that_are_described(
 
 def test_recordings_have_the_shapes_that_are_described() -> None:
     recorded = [each for path in (DATA / "corpus").glob("*--toolerror.otlp.pb") for each in read_recording(path)]
-    document = replay(recorded, Settings())
+    document = replay(recorded, Settings(), lambda _: None)
     assert document["traces"]
     schemas = "#/components/schemas/"
     for kind, documents in (("TraceDocument", document["traces"]), ("SessionDocument", document["sessions"])):

@@ -16,6 +16,7 @@ import pytest
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.config.sources import ConfigError, load
 from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.stores.store import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -122,7 +123,7 @@ def test_tenants_with_long_names_do_not_share_a_schema(on: Server) -> None:
 def test_every_session_has_its_limits_and_its_keepalives(on: Server) -> None:
     from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415
 
-    store = Store(PostgresSchema(on.url), ManualClock())
+    store = Store(PostgresSchema(on.url), ManualClock(), events_of=no_events)
     for database in (store._pipeline, store._durable, store.outside):
         with database.engine.connect() as connection:
             names = ("statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout", "synchronous_commit")
@@ -171,7 +172,7 @@ def test_a_database_of_another_version_is_refused(on: Server, tmp_path: Path) ->
 def test_what_a_column_cannot_hold_fails_by_itself_or_is_replaced(on: Server) -> None:
     from agenteval_collector.stores.engines.postgresql import PostgresSchema  # noqa: PLC0415
 
-    store = Store(PostgresSchema(on.url), ManualClock())
+    store = Store(PostgresSchema(on.url), ManualClock(), events_of=no_events)
     store.commit(Commit(traces=[record(1)], evaluations=[score(1, outcome=Score(value=1.0, reason="a\0b"))]))
     with store.snapshot() as records:
         assert records.first_finding(hex_id(1)) is None
@@ -284,7 +285,8 @@ def test_without_the_setting_nothing_of_it_is_loaded(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; import agenteval_collector.wiring.collector;"
         "from agenteval_collector.stores.store import Store; from agenteval_collector.runtime.clock import *;"
-        f"Store(Path({str(tmp_path)!r}) / 'a.db', SystemClock()).shutdown();"
+        "from agenteval_collector.model.news import no_events;"
+        f"Store(Path({str(tmp_path)!r}) / 'a.db', SystemClock(), events_of=no_events).shutdown();"
         "print([name for name in sys.modules if name.startswith('psycopg') or 'engines.postgres' in name])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

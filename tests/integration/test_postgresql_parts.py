@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judge_jobs import job_of
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.engines.postgresql import PostgresSchema
 from agenteval_collector.stores.store import TRIM_EXCHANGES_EVERY, Store
 
@@ -36,7 +37,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def store(on: Server, clock: ManualClock) -> Iterator[Store]:
-    store = Store(PostgresSchema(on.url), clock, retention=DAY / 1e9)
+    store = Store(PostgresSchema(on.url), clock, retention=DAY / 1e9, events_of=no_events)
     yield store
     store.shutdown()
 

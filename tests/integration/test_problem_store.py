@@ -12,6 +12,7 @@ from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.model.cursors import encode_cursor
 from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.news import no_events
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.problems.problem import NEW_FOR, QUIET_FOR, Problem, ProblemFilter, ProblemState
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -42,7 +43,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    made = Store(database_in(tmp_path), clock)
+    made = Store(database_in(tmp_path), clock, events_of=no_events)
     yield made
     made.shutdown()
 

@@ -42,7 +42,7 @@ def test_what_is_wrong_with_a_recording_is_named(tmp_path: Path, name: str, cont
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(InvalidRequest, match=message):
-        replay(read_recording(file), Settings())
+        replay(read_recording(file), Settings(), lambda _: None)
 
 
 def test_a_recording_that_does_not_exist_is_named(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_json_lines_say_what_the_binary_recording_says(tmp_path: Path) -> None:
     lines.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(map(as_json, requests)).encode())
     binary = tmp_path / "x.otlp.pb"
     binary.write_bytes(b"".join(_delimited(request.SerializeToString()) for request in requests))
-    read, again = (replay(read_recording(file), Settings()) for file in (lines, binary))
+    read, again = (replay(read_recording(file), Settings(), lambda _: None) for file in (lines, binary))
     for document in (*read["traces"], *again["traces"]):
         for finding in document["findings"]:
             finding["found_at"] = None  # It says when it was replayed.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.model.news import no_events
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.stores.store import Store
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -110,7 +111,7 @@ def test_nothing_of_a_trace_is_counted_before_its_root_has_come(tmp_path: Path) 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "agenteval.db", ManualClock())
+    made = Store(tmp_path / "agenteval.db", ManualClock(), events_of=no_events)
     yield made
     made.shutdown()
 

@@ -7,6 +7,7 @@ import pytest
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.news import no_events
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
@@ -17,6 +18,7 @@ from agenteval_collector.wiring.scoring import reliability_reports
 from tests.support.clock import ManualClock
 from tests.support.databases import database_in
 from tests.support.findings import TRACE_ID, loop_found
+from tests.support.no_spans import NO_SPANS
 from tests.support.otlp import START
 
 pytestmark = pytest.mark.databases
@@ -27,7 +29,7 @@ class Sessions(NothingRuns):
 
     def __init__(self, path: Path) -> None:
         clock = ManualClock()
-        self.store = Store(database_in(path), clock)
+        self.store = Store(database_in(path), clock, events_of=no_events)
         self.running: list[RunningTrace] = []
         self.queries = Queries(
             self.store,
@@ -37,6 +39,7 @@ class Sessions(NothingRuns):
             running=self,
             judge=self,
             drifts=tuple,
+            spans=NO_SPANS,
         )
         for number in (1, 2, 3):
             record = SessionState(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.model.deletions import DeletionFilter
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.schema import SAID_INDEX
 from agenteval_collector.stores.store import Store
 
@@ -48,7 +49,7 @@ def _is_done(collector: RunningCollector, deletion_id: str) -> bool:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "agenteval.db", ManualClock())
+    made = Store(tmp_path / "agenteval.db", ManualClock(), events_of=no_events)
     yield made
     made.shutdown()
 

@@ -9,6 +9,7 @@ from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.trace_documents import SessionItem
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit, ScoredTrace
+from agenteval_collector.model.news import no_events
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
@@ -28,6 +29,7 @@ from tests.support.databases import database_in
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding, loop_found
 from tests.support.inputs import inputs
+from tests.support.no_spans import NO_SPANS
 from tests.support.plans import plan_of
 
 pytestmark = pytest.mark.databases
@@ -74,7 +76,7 @@ class Listed(NothingRuns):
     """A store, and the listings of it."""
 
     def __init__(self, path: Path) -> None:
-        self.store = Store(database_in(path), ManualClock())
+        self.store = Store(database_in(path), ManualClock(), events_of=no_events)
         self.running: list[RunningTrace] = []
         clock = ManualClock(START)
         self.queries = Queries(
@@ -85,6 +87,7 @@ class Listed(NothingRuns):
             running=self,
             judge=self,
             drifts=tuple,
+            spans=NO_SPANS,
         )
 
     def add(self, number: int, *found: dict[str, Any], **changes: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 from agenteval_collector.evaluation.every_session import EverySession
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Superseded
 from agenteval_collector.sessions.conversations.linking import Conversations
@@ -23,7 +24,10 @@ from tests.support.scoring import Scoring
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[tuple[Store, Store]]:
     """Those of two processes."""
-    made = Store(tmp_path / "store.db", SystemClock()), Store(tmp_path / "store.db", SystemClock())
+    made = (
+        Store(tmp_path / "store.db", SystemClock(), events_of=no_events),
+        Store(tmp_path / "store.db", SystemClock(), events_of=no_events),
+    )
     yield made
     for each in made:
         each.shutdown()

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.erasing import forget_content
 from agenteval_collector.stores.store import Store
 from sqlalchemy import event
@@ -36,7 +37,7 @@ FEW: Final = re.compile(
 @pytest.fixture
 def said(tmp_path: Path) -> Iterator[tuple[Store, dict[str, Any]]]:
     """A store, and the statements that it has run, each with some values of its parameters."""
-    store = Store(tmp_path / "agenteval.db", ManualClock())
+    store = Store(tmp_path / "agenteval.db", ManualClock(), events_of=no_events)
     statements: dict[str, Any] = {}
 
     def listen(_connection: Any, _cursor: Any, statement: str, values: Any, *_: object) -> None:

@@ -11,6 +11,7 @@ import pytest
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit, ScoredTrace
+from agenteval_collector.model.news import no_events
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionState, SessionUpdate, StoredPlace
@@ -32,6 +33,7 @@ from tests.support.clock import ManualClock
 from tests.support.databases import database_in, locked
 from tests.support.evaluations import evaluation
 from tests.support.eventually import eventually
+from tests.support.no_spans import NO_SPANS
 from tests.support.otlp import START, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
@@ -40,7 +42,7 @@ pytestmark = pytest.mark.databases
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(database_in(tmp_path), ManualClock())
+    made = Store(database_in(tmp_path), ManualClock(), events_of=no_events)
     yield made
     made.shutdown()
 
@@ -117,6 +119,7 @@ def queries(store: Store, idle: float = 900.0) -> Queries:
         running=NothingRuns(),
         judge=NothingRuns(),
         drifts=tuple,
+        spans=NO_SPANS,
     )
 
 
@@ -145,8 +148,8 @@ def test_a_migration_that_breaks_off_leaves_nothing(tmp_path: Path, statement: i
     with pytest.raises(KeyboardInterrupt):
         migrate(database, engine)
     engine.dispose()
-    Store(file, ManualClock()).shutdown()
-    Store(tmp_path / "whole.db", ManualClock()).shutdown()
+    Store(file, ManualClock(), events_of=no_events).shutdown()
+    Store(tmp_path / "whole.db", ManualClock(), events_of=no_events).shutdown()
     assert names_in(file) == names_in(tmp_path / "whole.db")
 
 
@@ -159,12 +162,12 @@ def names_in(file: Path) -> set[str]:
 def test_a_store_opens_again_and_one_of_another_version_does_not(tmp_path: Path) -> None:
     path = tmp_path / "agenteval.db"
     for _ in range(2):
-        Store(path, ManualClock()).shutdown()
+        Store(path, ManualClock(), events_of=no_events).shutdown()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
         connection.commit()
     with pytest.raises(PermanentError, match=r"agenteval\.db cannot be used.*another version"):
-        Store(path, ManualClock())
+        Store(path, ManualClock(), events_of=no_events)
 
 
 def test_committing_twice_is_committing_once_and_first_only_the_first_time(store: Store) -> None:
@@ -326,6 +329,7 @@ def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Sto
         running=NothingRuns(),
         judge=NothingRuns(),
         drifts=tuple,
+        spans=NO_SPANS,
     )
     store.commit(commit_of(1))
 
@@ -387,7 +391,7 @@ def test_a_repeated_report_changes_nothing_and_a_later_one_adds(store: Store) ->
 
 @pytest.mark.sqlite
 def test_a_database_that_is_full_is_unavailable_and_keeps_all_or_nothing(tmp_path: Path) -> None:
-    store = Store(database_in(tmp_path), ManualClock())
+    store = Store(database_in(tmp_path), ManualClock(), events_of=no_events)
     with store._pipeline.engine.connect() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 2}")

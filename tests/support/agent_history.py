@@ -12,6 +12,7 @@ from agenteval_collector.config.sources import load
 from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.labels import Label
+from agenteval_collector.model.news import no_events
 from agenteval_collector.model.runs import RunReport, RunTrace
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
@@ -25,6 +26,7 @@ from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score
 from tests.support.clock import ManualClock
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding
+from tests.support.no_spans import NO_SPANS
 
 HOUR = 3600 * 1_000_000_000
 NOW = 500_000 * HOUR + HOUR // 2
@@ -99,7 +101,7 @@ EVALUATORS = ("task_completion", "tool_correctness")
 def served_history(folder: Path, *, sessions: int = 400, odd: Sequence[str] = ()) -> Iterator[Queries]:
     """Queries on a store with a week of sample agents: the newest version is worse. For each text in `odd` there is one
     more agent, whose versions, sessions, runs and evaluator are called so too."""
-    store = Store(folder / "agenteval.db", ManualClock(NOW))
+    store = Store(folder / "agenteval.db", ManualClock(NOW), events_of=no_events)
     try:
         for first in range(0, sessions, 50):
             commit = Commit()
@@ -113,7 +115,14 @@ def served_history(folder: Path, *, sessions: int = 400, odd: Sequence[str] = ()
         clock = ManualClock(NOW)
         reliability = reliability_reports(load(environ={}, flags={}), store, clock)
         yield Queries(
-            store, clock, idle=900.0, reliability=reliability, running=NothingRuns(), judge=NothingRuns(), drifts=tuple
+            store,
+            clock,
+            idle=900.0,
+            reliability=reliability,
+            running=NothingRuns(),
+            judge=NothingRuns(),
+            drifts=tuple,
+            spans=NO_SPANS,
         )
     finally:
         store.shutdown()

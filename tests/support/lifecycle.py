@@ -24,7 +24,7 @@ from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.model.logged_requests import Arrival, LoggedRequest, Origin, Signal
-from agenteval_collector.model.news import News
+from agenteval_collector.model.news import News, no_events
 from agenteval_collector.retention import stage as retention
 from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.clock import SystemClock
@@ -117,7 +117,7 @@ class AssemblyCase(Case):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._store, self._requests = Store(self.file, self.clock), RequestFile(folder / "log.db")
+        self._store, self._requests = Store(self.file, self.clock, events_of=no_events), RequestFile(folder / "log.db")
         alone, telemetry = Unconnected(), Counting()
         assembler = Assembler(
             self.clock, telemetry, self._store, self._requests, alone, alone, Senders(),
@@ -172,7 +172,7 @@ class LoopsCase(Case):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._store = Store(self.file, self.clock)
+        self._store = Store(self.file, self.clock, events_of=no_events)
         telemetry = Counting()
         live = LiveLoops(RuleBook(), BY_CONVENTION, self.clock)
         announcer = Announcer(self._store.findings, list, self, self.clock)
@@ -221,7 +221,7 @@ class RetentionCase(Case):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._refuses = False
-        self._store = Store(self.file, self.clock)
+        self._store = Store(self.file, self.clock, events_of=no_events)
         self.stage = self._retention = RetentionStage(
             self._store.deletions, self, (), RetentionConfig(), self.clock, Counting(),
             new_id=lambda: uuid4().hex, tell=lambda: None, is_on_duty=lambda: True,
@@ -282,7 +282,7 @@ class _Watching(Case):
 class StoreWatchCase(_Watching):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._store = Store(self.file, self.clock)
+        self._store = Store(self.file, self.clock, events_of=no_events)
         self.stage = StoreWatch(self._store, self.clock, may_have_duty=True)
 
     def close(self) -> None:

@@ -42,6 +42,7 @@ from agenteval_collector.problems.problem import EVERY_PROBLEM, ProblemFilter
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.finding import Severity
+from tests.support.no_spans import unpriced
 
 REVIEWED = "task_completion"
 GOOD_TRACE = "5b8efff798038103d269b633813fc60c"
@@ -64,7 +65,7 @@ class MemoryQueries(Queries):
         self.recurring: list[ProblemDocument] = []
         self.assembled: dict[str, AssembledTrace] = {}
         """Traces whose spans are kept."""
-        self.spans = SpanQueries(self.assembled.get)
+        self.spans = SpanQueries(self.assembled.get, unpriced)
         self.judged: list[str] = []
         """Traces whose task_completion was judged; they are drawn in this order."""
 

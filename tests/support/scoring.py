@@ -15,7 +15,7 @@ from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judge_jobs import JudgeJob
 from agenteval_collector.model.logged_requests import Origin
-from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
+from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding, no_events
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.judge import make_judging
 from agenteval_collector.wiring.offline import NothingRuns
@@ -28,6 +28,7 @@ from otel_agenteval.finding import Finding
 from tests.support.assembling import Counting
 from tests.support.clock import ManualClock
 from tests.support.databases import database_in
+from tests.support.no_spans import NO_SPANS
 
 IDLE = 900.0
 ROOM = 64
@@ -77,7 +78,7 @@ class Scoring:
         self.scored: list[tuple[str, int]] = []
         self.telemetry = Counting()
         self.settings: Settings = load(environ={}, flags=sections)
-        self.store = Store(database_in(path), self.clock)
+        self.store = Store(database_in(path), self.clock, events_of=no_events)
         self.judging = judging or make_judging(self.settings, self.store, self.telemetry)
         self.queries = Queries(
             self.store,
@@ -87,6 +88,7 @@ class Scoring:
             running=NothingRuns(),
             judge=NothingRuns(),
             drifts=lambda: self.drifts,
+            spans=NO_SPANS,
         )
         self.on_scored: Callable[[str], None] = lambda trace_id: None
         self.rooms: Callable[[], int] = lambda: ROOM

@@ -9,7 +9,7 @@ from agenteval_collector.findings.loops import stage as stage_module
 from agenteval_collector.findings.loops.live_loops import FoundLive, LiveLoops
 from agenteval_collector.findings.loops.stage import Announcer, LoopStage
 from agenteval_collector.model.logged_requests import Arrival, Origin
-from agenteval_collector.model.news import News
+from agenteval_collector.model.news import News, no_events
 from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.stores.store import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -169,7 +169,7 @@ def test_memory_is_bounded_by_the_number_of_traces(others: int, is_remembered: b
 
 def test_what_finds_no_room_is_counted_and_breaks_no_row(tmp_path: Path) -> None:
     announced, telemetry, clock = Announced(), Counting(), ManualClock()
-    store = Store(tmp_path / "agenteval.db", clock)
+    store = Store(tmp_path / "agenteval.db", clock, events_of=no_events)
     stage = LoopStage(live(), Announcer(store.findings, list, announced, clock), telemetry)
     calls = [[Arrival(tool_span(1, number), FOREIGN)] for number in (2, 3, 4, 5, 6)]
     stage.take_arrivals(calls[0], stage_module.CAPACITY)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.news import CommittedEvaluation, News
+from agenteval_collector.model.news import CommittedEvaluation, News, no_events
 from agenteval_collector.model.sessions import PastSession, SessionState, SessionUpdate
 from agenteval_collector.sessions.past_sessions import KEPT_AGENTS, KEPT_SESSIONS, PastSessions
 from agenteval_collector.stores.store import Store
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.databases
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(database_in(tmp_path), TickingClock())
+    made = Store(database_in(tmp_path), TickingClock(), events_of=no_events)
     yield made
     made.shutdown()
 

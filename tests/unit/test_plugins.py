@@ -12,6 +12,7 @@ from agenteval_collector.config.sources import ConfigError, load
 from agenteval_collector.evaluation.every_session import EverySession
 from agenteval_collector.evaluators import EvaluationContext, plugins
 from agenteval_collector.judge.referrals import Referrals, no_judge
+from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.scoring import EvaluationCore
 
@@ -138,7 +139,7 @@ def entry(kind: str, name: str = "x") -> EntryPoint:
 
 
 def core(tmp_path: Path, *entries: EntryPoint, **sections: Any) -> EvaluationCore:
-    store = Store(tmp_path / "agenteval.db", ManualClock())
+    store = Store(tmp_path / "agenteval.db", ManualClock(), events_of=no_events)
     try:
         return EvaluationCore(
             load(environ={}, flags=sections),

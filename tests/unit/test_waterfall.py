@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from agenteval_collector.api.spans import SpanQueries, SpanTree
+from agenteval_collector.api.spans import SpanTree
 from agenteval_collector.api.trace_documents import FindingDocument
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.waterfall import (
@@ -27,11 +27,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.support.assembled import assembled
 from tests.support.memory_queries import finding
+from tests.support.no_spans import NO_SPANS
 from tests.support.otlp import span, span_id
 
 
 def laid_out(spans: Sequence[Span], focus: Focus = WHOLE, findings: Sequence[FindingDocument] = ()) -> Waterfall:
-    return waterfall(SpanQueries(), SpanTree(assembled(*spans)), findings, focus)
+    return waterfall(NO_SPANS, SpanTree(assembled(*spans)), findings, focus)
 
 
 def ids(shown: Waterfall) -> list[int]:
@@ -163,4 +164,4 @@ def test_what_is_no_span_is_refused(asked: dict[str, str], message: str) -> None
 
 def test_a_trace_of_which_no_span_has_arrived_has_no_rows() -> None:
     nothing = replace(assembled(span(1, 1)), spans=[])
-    assert waterfall(SpanQueries(), SpanTree(nothing), (), WHOLE).rows == []
+    assert waterfall(NO_SPANS, SpanTree(nothing), (), WHOLE).rows == []

@@ -52,8 +52,8 @@ class Queries:
         running: RunningTraces,
         judge: JudgeState,
         drifts: Callable[[], Sequence[Drift]],
+        spans: SpanQueries,
         judge_model: str | None = None,
-        spans: SpanQueries | None = None,
     ) -> None:
         self._stored = stored
         self._clock = clock
@@ -64,7 +64,7 @@ class Queries:
         self._idle = round(idle * 1e9)
         self.version_reports = reliability
         self.pass_rates = PassRates(stored.snapshot, clock)
-        self.spans = spans or SpanQueries()
+        self.spans = spans
 
     def collector(self) -> answers.CollectorDocument:
         """Return the versions of this process, and its judge."""

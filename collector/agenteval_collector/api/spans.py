@@ -104,7 +104,7 @@ FORGOTTEN: Final[trace_documents.SpanPage] = {"items": [], "next_cursor": None, 
 class SpanQueries:
     """Queries for the spans of traces, by ids in lower case. Thread-safe. Raises Unavailable where the log does."""
 
-    def __init__(self, load: LoadSpans = lambda _trace_id: None, price: Pricing = lambda *_used: None) -> None:
+    def __init__(self, load: LoadSpans, price: Pricing) -> None:
         self._load = load
         self._price = price
         # Price tables may be used by one thread at a time, and several threads make pages.

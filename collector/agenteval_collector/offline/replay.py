@@ -34,7 +34,7 @@ NO_WAIT = AssemblyConfig(
 def replay(
     requests: Iterable[Recorded],
     settings: Settings,
-    progress: Callable[[int], None] = lambda _traces: None,
+    progress: Callable[[int], None],
     dataset: Dataset | None = None,
 ) -> ReplayDocument:
     """Evaluate recorded requests. Return `{traces, sessions, reliability}` in the shapes of docs/api.md.

@@ -12,7 +12,7 @@ from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.kept_findings import worst
 from agenteval_collector.model.labels import Label
-from agenteval_collector.model.news import EventsOf, News, WorstFinding, no_events
+from agenteval_collector.model.news import EventsOf, News, WorstFinding
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.runtime.clock import Clock
@@ -72,7 +72,7 @@ class Store:
         *,
         tenant: str = DEFAULT_TENANT,
         retention: float = 24 * 3600.0,
-        events_of: EventsOf = no_events,
+        events_of: EventsOf,
     ) -> None:
         self._clock = clock
         self._retention = round(retention * 1e9)

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.log.request_file import RequestFile
 from agenteval_collector.log.request_file import damaged as damaged_requests
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.backup import back_up
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Unavailable
@@ -166,7 +167,9 @@ def _remade(path: Path, tenant: str) -> Repair:
         part = path.with_name(path.name + ending)
         if part.exists():
             part.rename(kept.with_name(kept.name + ending))
-    (Store(path, SystemClock(), tenant=tenant) if path.name == STORE else RequestFile(path)).shutdown()
+    (
+        Store(path, SystemClock(), tenant=tenant, events_of=no_events) if path.name == STORE else RequestFile(path)
+    ).shutdown()
     with closing(_open(kept)) as damaged, closing(_open(path)) as new, new:
         return Repair(path.name, kept.name, salvage(damaged, new))
 

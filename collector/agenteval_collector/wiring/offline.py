@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Final
 
 from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.every_session import EverySession
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
-from agenteval_collector.model.news import News
+from agenteval_collector.model.news import News, no_events
+from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
@@ -51,7 +53,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
         self._settings = settings
         self._clock = clock
         self._traces = traces
-        self.store = Store(folder / "agenteval.db", clock)
+        self.store = Store(folder / "agenteval.db", clock, events_of=no_events)
         try:
             self._core = EvaluationCore(
                 settings,
@@ -78,6 +80,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             running=NothingRuns(),
             judge=NothingRuns(),
             drifts=tuple,
+            spans=SpanQueries(self.trace, TokenPrices(settings.prices).usd),
         )
 
     def __exit__(self, *_: object) -> None:

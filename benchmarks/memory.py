@@ -100,7 +100,7 @@ def assembled(bodies: list[bytes]) -> int:
     alone = Unconnected()
     assembler = Assembler(
         SystemClock(),
-        TelemetryOutput(version="0", instance_id="benchmark", is_on_duty=lambda: True).collector,
+        TelemetryOutput(version="0", instance_id="benchmark", is_on_duty=lambda: True).own_work,
         alone,
         alone,
         alone,

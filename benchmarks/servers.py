@@ -66,7 +66,7 @@ def accept(folder: Path) -> Handlers:
     )
     log.start()
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
-    telemetry = TelemetryOutput(version="0", instance_id="benchmark", is_on_duty=lambda: True).collector
+    telemetry = TelemetryOutput(version="0", instance_id="benchmark", is_on_duty=lambda: True).own_work
     memory = MemoryGuard(memory_limit(), SystemClock())
     ingest = Ingest(log, assembly, assembly, limits, telemetry, memory)
     return otlp_handlers(lambda _context: ingest)

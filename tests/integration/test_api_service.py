@@ -69,7 +69,7 @@ def reports() -> MemoryReports:
 @pytest.fixture
 def feed() -> Feed:
     return Feed(
-        TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True).collector,
+        TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True).own_work,
         Nobody(),
         ManualClock(),
         capacity=4,

@@ -205,7 +205,7 @@ def test_what_is_had_over_http_is_had_over_grpc(
     scoring: Scoring, url: str, query: str, method: str, request_: Any
 ) -> None:
     feed = Feed(
-        TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True).collector,
+        TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True).own_work,
         Nobody(),
         ManualClock(),
         capacity=4,

@@ -327,7 +327,7 @@ def test_of_too_many_events_the_oldest_are_dropped_and_counted() -> None:
     outbox, counted = MemoryOutbox(), TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
     outbox.add(News(evaluations=[committed(revision=revision) for revision in range(1, 8)]))
     exporter = Exporter(takes=False)
-    push = pushing(exporter, outbox, counted.collector)
+    push = pushing(exporter, outbox, counted.own_work)
     eventually(lambda: len(exporter.given) >= 5 and push.failures > 0)
     push.shutdown(10)
     assert exporter.given[:5] == [3, 4, 5, 6, 7]

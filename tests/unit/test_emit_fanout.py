@@ -24,7 +24,7 @@ def test_a_failing_sink_does_not_stop_the_others_and_is_counted(caplog: pytest.L
     telemetry = TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
     first, second, third = Recorder(), Recorder(), Recorder()
     second.broken = True
-    fanout = Fanout({"first": first, "second": second, "third": third}, telemetry.collector)
+    fanout = Fanout({"first": first, "second": second, "third": third}, telemetry.own_work)
     news = News(evaluations=[committed()])
     for _ in range(3):
         fanout.take_news(news)
@@ -40,7 +40,7 @@ def test_a_sink_that_recovers_gets_what_comes_next_and_a_new_failure_is_logged_a
 ) -> None:
     caplog.set_level("INFO")
     sink = Recorder()
-    fanout = Fanout({"sink": sink}, TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True).collector)
+    fanout = Fanout({"sink": sink}, TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True).own_work)
     for sink.broken in (True, False, True):
         fanout.take_news(News(evaluations=[committed()]))
     assert len(sink.accepted) == 1

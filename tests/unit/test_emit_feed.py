@@ -41,7 +41,7 @@ def telemetry() -> TelemetryOutput:
 
 @pytest.fixture
 def feed(telemetry: TelemetryOutput) -> Feed:
-    return Feed(telemetry.collector, NOBODY, ManualClock())
+    return Feed(telemetry.own_work, NOBODY, ManualClock())
 
 
 def read_all(subscription: Subscription) -> list[FeedItem]:
@@ -85,7 +85,7 @@ def test_a_watcher_gets_only_what_it_asked_for(feed: Feed) -> None:
 @given(capacity=st.integers(1, 5), batches=st.lists(st.integers(0, 8), max_size=6))
 def test_a_slow_watcher_keeps_the_newest_and_is_told_how_many_it_lost(capacity: int, batches: list[int]) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
-    feed = Feed(telemetry.collector, NOBODY, ManualClock(), capacity=capacity)
+    feed = Feed(telemetry.own_work, NOBODY, ManualClock(), capacity=capacity)
     slow = feed.subscribe()
     sent = 0
     for size in batches:
@@ -142,11 +142,11 @@ def test_a_closed_feed_takes_no_watchers(feed: Feed) -> None:
 
 def test_a_feed_without_room_is_refused(telemetry: TelemetryOutput) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
-        Feed(telemetry.collector, NOBODY, ManualClock(), capacity=0)
+        Feed(telemetry.own_work, NOBODY, ManualClock(), capacity=0)
 
 
 def test_findings_reach_those_who_asked_for_them(telemetry: TelemetryOutput) -> None:
-    feed = Feed(telemetry.collector, Processes({"s-1": {"p"}}), ManualClock())
+    feed = Feed(telemetry.own_work, Processes({"s-1": {"p"}}), ManualClock())
     everything, other_session = feed.subscribe(), feed.subscribe("s-2")
     coherence, loops, cut = (feed.subscribe(names=[name]) for name in ("coherence", "loop_detection", "answer_cut"))
     own, other = feed.subscribe(process_id="p"), feed.subscribe(process_id="q")
@@ -161,7 +161,7 @@ def test_findings_reach_those_who_asked_for_them(telemetry: TelemetryOutput) -> 
 
 def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(telemetry: TelemetryOutput) -> None:
     processes = {"s-1": {"p", "q"}, "s-2": {"q"}}
-    feed = Feed(telemetry.collector, Processes(processes), ManualClock())
+    feed = Feed(telemetry.own_work, Processes(processes), ManualClock())
     own = feed.subscribe(process_id="p")
     here, elsewhere = loop_found(), loop_found(session_id="s-2")
     feed.take_news(News(to_tell=[here, elsewhere]))
@@ -183,7 +183,7 @@ def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(t
 def test_a_process_hears_of_judged_scores_below_their_threshold(
     telemetry: TelemetryOutput, changes: dict[str, Any], is_verdict: bool
 ) -> None:
-    feed = Feed(telemetry.collector, Processes({"s-1": {"p"}}), ManualClock())
+    feed = Feed(telemetry.own_work, Processes({"s-1": {"p"}}), ManualClock())
     own = feed.subscribe(process_id="p")
     low: dict[str, Any] = {"method": Method.LLM, "outcome": Score(value=0.2, reason="half of it"), "threshold": 0.5}
     said = committed(**{"session_id": "s-1", **low, **changes})
@@ -196,7 +196,7 @@ def test_who_takes_part_is_asked_once_for_a_session_and_only_for_those_who_asked
 ) -> None:
     participants = Processes({})
     asked = participants.asked
-    feed = Feed(telemetry.collector, participants, ManualClock())
+    feed = Feed(telemetry.own_work, participants, ManualClock())
     feed.subscribe()
     feed.take_news(News(to_tell=[loop_found()]))
     assert asked == []
@@ -207,7 +207,7 @@ def test_who_takes_part_is_asked_once_for_a_session_and_only_for_those_who_asked
 
 
 def test_findings_do_not_wait_for_outcomes_nor_give_way_to_them(telemetry: TelemetryOutput) -> None:
-    feed = Feed(telemetry.collector, NOBODY, ManualClock(), capacity=3)
+    feed = Feed(telemetry.own_work, NOBODY, ManualClock(), capacity=3)
     watcher = feed.subscribe()
     feed.take_news(News(evaluations=[committed(revision=1)]))
     first, second = loop_found(), loop_found(kind="cycle")
@@ -225,7 +225,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def timed(telemetry: TelemetryOutput, clock: ManualClock) -> Feed:
-    return Feed(telemetry.collector, Processes({"s-1": {"p"}}), clock)
+    return Feed(telemetry.own_work, Processes({"s-1": {"p"}}), clock)
 
 
 def loops(numbers: Iterable[int], session_id: str = "s-1") -> list[Finding]:
@@ -266,7 +266,7 @@ def test_verdicts_that_were_missed_are_bounded(timed: Feed, clock: ManualClock, 
     assert read_all(timed.subscribe(missed_seconds=1.0)) == own[1:]
     tell(timed, *loops(range(1000, 1000 + MAX_VERDICTS - 1), "s-2"))
     assert read_all(timed.subscribe(process_id="p", missed_seconds=1.0)) == own[-1:]
-    small = Feed(telemetry.collector, NOBODY, clock, capacity=2)
+    small = Feed(telemetry.own_work, NOBODY, clock, capacity=2)
     tell(small, *own)
     assert read_all(small.subscribe(missed_seconds=1.0)) == own[-2:]
 

@@ -275,18 +275,18 @@ class Assembling:
 
 def test_the_collector_tells_of_itself() -> None:
     telemetry = output()
-    collector = telemetry.collector
-    collector.count(Counted.RECEIVED, 64)
-    collector.count(Counted.RECEIVED, 6)
-    collector.count(Counted.REJECTED, 5)
-    collector.count(Counted.LATE, 4)
-    collector.count(Counted.OWN_SCOPE, 3)
-    collector.count(Counted.REPLAYED, 2)
-    collector.count(Counted.RELEASED_EARLY)
-    collector.count(Counted.DROPPED, 9, "watch")
-    collector.count(Counted.SINK_FAILED, which="feed")
-    collector.observe_queues({"inbox": Queue(12), "watch": Queue(13)})
-    collector.observe_assembly(Assembling())
+    own_work = telemetry.own_work
+    own_work.count(Counted.RECEIVED, 64)
+    own_work.count(Counted.RECEIVED, 6)
+    own_work.count(Counted.REJECTED, 5)
+    own_work.count(Counted.LATE, 4)
+    own_work.count(Counted.OWN_SCOPE, 3)
+    own_work.count(Counted.REPLAYED, 2)
+    own_work.count(Counted.RELEASED_EARLY)
+    own_work.count(Counted.DROPPED, 9, "watch")
+    own_work.count(Counted.SINK_FAILED, which="feed")
+    own_work.observe_queues({"inbox": Queue(12), "watch": Queue(13)})
+    own_work.observe_assembly(Assembling())
     expected: dict[str, list[float]] = {
         "spans_received_total": [70],
         "spans_rejected_total": [5],

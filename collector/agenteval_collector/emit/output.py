@@ -56,7 +56,7 @@ class TelemetryOutput:
         self.findings = FindingInstruments(meter, identities)
         self.agents = AgentInstruments(meter, identities)
         self.versions = VersionGauges(meter, identities)
-        self.collector = CollectorTelemetry(meter, version)
+        self.own_work = CollectorTelemetry(meter, version)
         self._pushes: dict[str, MetricPush | EventPush] = {}
         if push is None:
             return
@@ -64,10 +64,10 @@ class TelemetryOutput:
             self._pushes["metrics"] = MetricPush(push.metric_exporter(), meter, push.interval)
             if push.events and outbox:
                 self._pushes["logs"] = events = EventPush(
-                    push.event_exporter(), outbox, self.collector, resource=resource, scope=scope, is_on_duty=is_on_duty
+                    push.event_exporter(), outbox, self.own_work, resource=resource, scope=scope, is_on_duty=is_on_duty
                 )
-                self.collector.observe_queues({EVENTS: events})
-        self.collector.observe_pushes(lambda: {signal: each.failures for signal, each in self._pushes.items()})
+                self.own_work.observe_queues({EVENTS: events})
+        self.own_work.observe_pushes(lambda: {signal: each.failures for signal, each in self._pushes.items()})
         for each in self._pushes.values():
             each.start()
 

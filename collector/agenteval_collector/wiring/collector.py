@@ -70,7 +70,7 @@ class Collector:
         """Make the servers of the ports. The door of gRPC is made here, those of HTTP with their applications."""
         config, memory = self._config, self._memory
         # Memory belongs to the process, so the gauges of one tenant show it.
-        self.pipeline.output.collector.observe_memory(memory)
+        self.pipeline.output.own_work.observe_memory(memory)
         certificates = Certificates(config, self._clock) if config.tls_certificate else None
         door = Door(
             self._ring,

@@ -38,7 +38,7 @@ def make_emit(output: TelemetryOutput, watchers: NewsSink, past_sessions: PastSe
         "instruments": output.evaluations,
         "past sessions": past_sessions,
     }
-    return Fanout(sinks, output.collector)
+    return Fanout(sinks, output.own_work)
 
 
 def instance_id(data_dir: Path) -> str:

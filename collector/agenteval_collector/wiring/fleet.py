@@ -120,7 +120,7 @@ def _pipeline(
     queues, levels = (producer, live_findings.stage, assembly.stage, evaluation.stage), sessions.session_levels
     stages.register_gauges(base, assembly.assembler, queues, queries, levels=levels, past=sessions)
     lags = {"spans": topics.span_offsets.lags, "traces": topics.trace_offsets.lags}
-    base.output.collector.observe_partitions(lags)
+    base.output.own_work.observe_partitions(lags)
 
     def recover() -> None:
         # Listen first: what is deleted after the look into the store is told by news.

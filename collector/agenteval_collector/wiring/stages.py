@@ -88,7 +88,7 @@ class Foundation:
 
     @property
     def telemetry(self) -> Telemetry:
-        return self.output.collector
+        return self.output.own_work
 
     def on_duty(self, read: Callable[[], Iterable[T]]) -> Callable[[], Sequence[T]]:
         """Make a reader of shared gauges that returns nothing while another process shows them: shown twice, they would
@@ -118,7 +118,7 @@ class LiveFindings:
 def make_live_findings(base: Foundation, live_loops: LiveLoops, open_spans: OpenSpans, emit: NewsSink) -> LiveFindings:
     """Make live detection, which tells of findings before their trace is complete."""
     announcer = Announcer(base.store.findings, base.settings.findings.apply, emit, base.clock)
-    return LiveFindings(open_spans, announcer, LoopStage(live_loops, announcer, base.output.collector))
+    return LiveFindings(open_spans, announcer, LoopStage(live_loops, announcer, base.telemetry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,9 +313,9 @@ def register_gauges(
 ) -> None:
     """Register the gauges: of this process, and the shared ones. `levels` and `past` are those of sessions."""
     output, on_duty = base.output, base.on_duty
-    output.collector.observe_duty(base.is_on_duty)
-    output.collector.observe_assembly(assembler)
-    output.collector.observe_queues({each.name: each for each in queues})
+    output.own_work.observe_duty(base.is_on_duty)
+    output.own_work.observe_assembly(assembler)
+    output.own_work.observe_queues({each.name: each for each in queues})
     output.evaluations.observe_sessions(on_duty(levels), past)
     output.findings.observe_problems(on_duty(queries.problem_counts))
     output.versions.observe_reliability(on_duty(queries.version_reports.figures))

@@ -34,7 +34,7 @@ class Component(ABC):
 
     def __init__(self, name: str, inbox: BoundedQueue) -> None:
         self.name = name
-        self._waiting = inbox
+        self._queue = inbox
         self._logger = logging.getLogger(type(self).__module__)
         self._giving_up = threading.Event()
         self._refusal: Exception | None = None
@@ -54,7 +54,7 @@ class Component(ABC):
 
         The step under way gets `LAST_STEP` seconds more; where `timeout` is 0, it gets none.
         """
-        self._waiting.close()
+        self._queue.close()
         if self.alive:
             self._thread.join(timeout)
             self._giving_up.set()
@@ -68,7 +68,7 @@ class Component(ABC):
     @property
     def waiting(self) -> int:
         """The number of items that wait for it; an instant's value."""
-        return len(self._waiting)
+        return len(self._queue)
 
     @property
     def health(self) -> str | None:

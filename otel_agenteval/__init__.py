@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from otel_agenteval.context import session
     from otel_agenteval.loops.guard import AgentLoopDetected, stop_on_loop
     from otel_agenteval.processor import AgentEvalSpanProcessor
-    from otel_agenteval.run_reports import Run, run
+    from otel_agenteval.run_reports import RunHandle, run
     from otel_agenteval.stats import Stats
     from otel_agenteval.user_feedback import feedback
     from otel_agenteval.verdict import Verdict
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentEvalSpanProcessor",
     "AgentLoopDetected",
-    "Run",
+    "RunHandle",
     "Stats",
     "Verdict",
     "attach",
@@ -38,7 +38,7 @@ __all__ = [
 _MODULES = {
     "AgentEvalSpanProcessor": "processor",
     "AgentLoopDetected": "loops.guard",
-    "Run": "run_reports",
+    "RunHandle": "run_reports",
     "Stats": "stats",
     "Verdict": "verdict",
     "attach": "attachment",

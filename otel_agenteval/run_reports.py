@@ -23,7 +23,7 @@ from otel_agenteval.proto.v1.evaluation_pb2 import ReportRunRequest
 from otel_agenteval.sending.transport import REPORT_METHOD
 
 
-class Run:
+class RunHandle:
     """One attempt at a task, as a context manager. Call `report` inside or afterwards."""
 
     def __init__(self, task_id: str, run_id: str, condition: str = BASELINE) -> None:
@@ -37,7 +37,7 @@ class Run:
         self._says_how_it_went = False
         self._token: Token[Context] | None = None
 
-    def __enter__(self) -> "Run":
+    def __enter__(self) -> "RunHandle":
         outer = identity_in(None) or SpanIdentity()
         self._session_id = outer.session_id
         inner = outer._replace(task_id=self.task_id, run_id=self.run_id, condition=self.condition)
@@ -88,11 +88,11 @@ class Run:
         return self._session_id
 
 
-def run(task_id: str, run_id: str, condition: str = BASELINE) -> Run:
+def run(task_id: str, run_id: str, condition: str = BASELINE) -> RunHandle:
     """Let spans that start inside belong to run `run_id` of a task. `condition` says how the agent or its tools were
     disturbed.
 
     A run id is unique within its task and the agent's version: with another `service.version`, the same ids name
     another run. Raises ValueError for an unknown condition, and for ids that are not strings of 1 to 1024 characters.
     """
-    return Run(task_id, run_id, condition)
+    return RunHandle(task_id, run_id, condition)

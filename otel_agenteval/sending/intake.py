@@ -33,7 +33,7 @@ Start: TypeAlias = tuple[ReadableSpan, SpanIdentity | None, SpanIdentity | Conte
 identity, or the context whose baggage may hold one."""
 
 
-class Observer(Protocol):
+class SpanObserver(Protocol):
     """Receives starts and ends of spans, once they are taken in."""
 
     def started(self, span: ReadableSpan, identity: SpanIdentity | None) -> None:
@@ -56,7 +56,7 @@ class SpanIntake:
 
     table: TraceTable
     buffer: SpanBuffer
-    observer: Observer | None
+    observer: SpanObserver | None
     wake: Callable[[], None]
     fault: Callable[[Exception], None]
 

@@ -41,7 +41,7 @@ def test_public_names() -> None:
     assert otel_agenteval.__all__ == [
         "AgentEvalSpanProcessor",
         "AgentLoopDetected",
-        "Run",
+        "RunHandle",
         "Stats",
         "Verdict",
         "attach",

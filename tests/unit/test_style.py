@@ -34,10 +34,9 @@ def test_no_decision_is_longer_than_40_lines() -> None:
 
 
 def test_each_class_has_a_name_of_its_own() -> None:
-    """But for those that users import: the run that is reported is another class than the run that is measured."""
     found: dict[str, list[str]] = {}
     for path in MODULES:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
-    assert {name: paths for name, paths in found.items() if len(paths) > 1 and name != "Run"} == {}
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}

@@ -124,7 +124,7 @@ class AssemblyCase(Case):
             AssemblyConfig(settle=60.0, settle_logs=60.0, max_age=60.0, max_open_bytes=ROOM, max_recent_bytes=0),
         )  # fmt: skip
         self.stage = self._assembly = AssemblyStage(
-            assembler, tenant="default", log=self._requests, evaluation=self, progress=Progress(alone),
+            assembler, tenant="default", log=self._requests, traces=self, progress=Progress(alone),
             store=self._store, open_spans=alone, clock=self.clock, telemetry=telemetry,
             memory=MemoryGuard(1 << 40, self.clock), max_pending_bytes=ROOM, retention=60.0,
         )  # fmt: skip

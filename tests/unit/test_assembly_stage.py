@@ -89,7 +89,7 @@ def stage(
 ) -> AssemblyStage:
     bench, alone = bench or Bench(), Unconnected()
     return AssemblyStage(
-        bench.assembler, tenant="default", log=log, evaluation=evaluation, progress=Progress(alone),
+        bench.assembler, tenant="default", log=log, traces=evaluation, progress=Progress(alone),
         store=store or Progressing(), open_spans=alone, clock=bench.clock, telemetry=bench.telemetry,
         memory=memory or Memory(),
         max_pending_bytes=1, retention=0.0,

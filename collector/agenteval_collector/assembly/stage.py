@@ -1,9 +1,9 @@
 """Run the assembler on a thread of its own, between the log and the evaluation."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import Any, ParamSpec
+from typing import Any
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.ports import AssemblyStore, Memory, ReplayableLog, ReportedSpans, TraceTaker
@@ -15,8 +15,6 @@ from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand, without_errands
 from agenteval_collector.runtime.errors import Overloaded, RetryableError
 from agenteval_collector.runtime.inbox import Inbox
-
-P = ParamSpec("P")
 
 BATCH = 64
 """Requests that are assembled in one go, and share one look-up in the store."""
@@ -56,7 +54,7 @@ class Progress:
 
 
 class AssemblyStage(Component):
-    """Owns the assembler: takes requests from the log, and hands complete traces to the evaluation.
+    """Owns the assembler: takes requests from the log, and hands complete traces to `traces`.
 
     `progress` tells which revisions are scored. The store keeps the checkpoint, and the habits of senders.
     """
@@ -67,7 +65,7 @@ class AssemblyStage(Component):
         *,
         tenant: str,
         log: ReplayableLog,
-        evaluation: TraceTaker,
+        traces: TraceTaker,
         progress: Progress,
         store: AssemblyStore,
         open_spans: ReportedSpans,
@@ -82,7 +80,7 @@ class AssemblyStage(Component):
         self._assembler = assembler
         self._tenant = tenant
         self._log = log
-        self._evaluation = evaluation
+        self._traces = traces
         self._progress = progress
         self._store = store
         self._open_spans = open_spans
@@ -165,8 +163,8 @@ class AssemblyStage(Component):
             if not batch:
                 return
             self._telemetry.count(Counted.REPLAYED, len(batch))
-            self.survive(self._hand_over, self._assemble, batch)
-            self.survive(self._hand_over, self._assembler.quiet)
+            self.survive(self._assemble, batch)
+            self.survive(lambda: self._hand_over(self._assembler.quiet()))
             self.survive(self._housekeeping)
             start = batch[-1].offset + 1
 
@@ -185,10 +183,10 @@ class AssemblyStage(Component):
             taken = self._inbox.take(BATCH, self._patience(), weight=TOGETHER)
             requests, errands = without_errands(taken)
             self._note_scored()
-            self.survive(self._hand_over, self._assemble, requests)
-            self.survive(self._hand_over, self._assembler.due)
+            self.survive(self._assemble, requests)
+            self.survive(lambda: self._hand_over(self._assembler.due()))
             if excess := self._memory.excess:
-                self.survive(self._hand_over, self._assembler.release, excess)
+                self.survive(lambda: self._hand_over(self._assembler.release(excess)))
             for errand in errands:
                 errand.run()
             self.survive(self._housekeeping)
@@ -196,7 +194,10 @@ class AssemblyStage(Component):
                 self._save_learned()
                 return
 
-    def _assemble(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
+    def _assemble(self, requests: Sequence[LoggedRequest]) -> None:
+        self._hand_over(self._completed_by(requests))
+
+    def _completed_by(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
         """Assemble requests, and insist until the store answers. The spans of a failed attempt are recognised as
         known."""
         if not requests:
@@ -207,7 +208,7 @@ class AssemblyStage(Component):
             raise
         except Exception:  # A defect of ours: it may cost one request, and must not hold up the others.
             if len(requests) > 1:
-                return [trace for request in requests for trace in self._assemble([request])]
+                return [trace for request in requests for trace in self._completed_by([request])]
             self._logger.exception("request %d of the log cannot be assembled and is passed over", requests[0].offset)
             return []
 
@@ -215,13 +216,12 @@ class AssemblyStage(Component):
         due = min(self._assembler.next_due(), self._next_housekeeping)
         return min(max(due - self._clock.monotonic(), 0.0), HOUSEKEEPING)
 
-    def _hand_over(self, assemble: Callable[P, Sequence[AssembledTrace]], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call `assemble`, and hand the traces that it returns to the evaluation."""
-        traces = assemble(*args, **kwargs)
+    def _hand_over(self, complete: Sequence[AssembledTrace]) -> None:
+        """Hand traces on, and wait for room. Once the inbox is closed, the rest is left to the next start."""
         self._handing_over = True
         try:
-            for trace in traces:
-                while not self._evaluation.take_trace(trace, HAND_OVER):
+            for trace in complete:
+                while not self._traces.take_trace(trace, HAND_OVER):
                     if self._inbox.closed:
                         return  # It is in the log, behind the checkpoint: the next start scores it.
         finally:
@@ -234,7 +234,7 @@ class AssemblyStage(Component):
             return
         self._next_housekeeping = now + HOUSEKEEPING
         if died := self._open_spans.take_died():
-            self._hand_over(self.insist, self._assembler.complete_died, died, self._tenant)
+            self._hand_over(self.insist(self._assembler.complete_died, died, self._tenant))
         try:
             self._save_progress()
         except RetryableError as error:

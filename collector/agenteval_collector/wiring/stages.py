@@ -218,7 +218,7 @@ def make_assembly(
         assembler,
         tenant=storage.tenant,
         log=storage.requests,
-        evaluation=traces,
+        traces=traces,
         progress=progress,
         store=store,
         open_spans=live_findings.open_spans,

@@ -43,7 +43,8 @@ class Row:
     def add(self, key: Hashable, step: Step, pauses: int = 0) -> int:
         """Count a step, which `key` stands for, and return how often it was done in a row. Another key begins anew.
 
-        `pauses` is the number of pauses of the agent so far. Returns 0 where `step` overlaps the time before it.
+        `pauses` is the number of pauses of the agent so far. Returns 0 where `step` began before the previous one
+        ended.
         """
         if not self.count or key != self._key:
             self._key, self._pauses = key, pauses

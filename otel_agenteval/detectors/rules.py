@@ -102,8 +102,10 @@ class RuleBook:
 
     @property
     def fewest_calls(self) -> int:
-        """The fewest calls of tools, or the fewest of models, among which there can be a loop. A budget may be exceeded
-        by one; a cycle has twice its `repeats`, of either kind together."""
+        """The fewest tool calls, or else model calls, with which a trace can have a loop.
+
+        One call may exceed a budget. A cycle has at least twice its `repeats` of calls, and so `repeats` of one kind.
+        """
         return 1 if self.has_budgets else min(rules.fewest_repeats for rules in (self.default, *self.agents.values()))
 
     def of(self, agent: str | None) -> Rules:

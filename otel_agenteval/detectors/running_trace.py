@@ -18,7 +18,7 @@ MAX_OPEN: Final = 1024
 """Open spans of a trace that are watched. Spans that begin while there are so many are not."""
 
 _MAX_DEPTH: Final = 32
-"""Spans around a span for which it counts as activity."""
+"""How many of the spans around a span are not silent when something happens in it."""
 
 
 @dataclass(slots=True)
@@ -47,8 +47,10 @@ class SilenceTracker:
             self.hear(ended.span.parent_id, at)
 
     def silent(self, now: int) -> Iterator[tuple[StepStarted, int]]:
-        """Yield the open calls and the nanoseconds of their silence, except calls that were `told` of, and calls around
-        another call."""
+        """Yield each open call with the nanoseconds of its silence.
+
+        Leave out calls that `told` has marked, and calls that have another open call inside.
+        """
         calls = [each for each in self._open.values() if each.span.kind is not StepKind.OTHER]
         waiting = {around.span.span_id for call in calls for around in self._around(call.span.parent_id)}
         for call in calls:

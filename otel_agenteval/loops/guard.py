@@ -28,7 +28,10 @@ class AgentLoopDetected(BaseException):
 
 
 class _ProcessWide:
-    """Counts the plain calls of `stop_on_loop` that hold. `used` says whether it was ever called, in any form."""
+    """Counts the plain calls of `stop_on_loop` that are not taken back.
+
+    `used` says whether `stop_on_loop` was ever called, also as a context manager.
+    """
 
     def __init__(self) -> None:
         self.calls = 0

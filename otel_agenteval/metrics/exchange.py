@@ -1,4 +1,4 @@
-"""A permutation test of whether two versions differ: their runs are exchanged.
+"""Test whether two versions differ, by exchanging their runs (a permutation test).
 
 If two versions are the same, exchanging the runs of a task between them changes nothing. So the observed difference is
 compared with the differences after all such exchanges, or a sample of them. The p-value is the share of differences

@@ -39,9 +39,11 @@ _VALUE_KEY: Final = re.compile(
 _USER_FLAGS: Final = frozenset(("-u", "-U", "--user", "--proxy-user", "--auth", "-a"))
 """Flags of command lines that take a user and a password with a colon between them."""
 _LOGIN: Final = re.compile(r"[^\s:/]{1,64}[:%](?!//)\S+")
+"""A user and a password with `:` or `%` between them; no URL."""
 _COLUMNS: Final = ("columns", "headers", "header", "fields", "keys", "names")
 _ROWS: Final = ("rows", "data", "values", "records", "items")
 _WHOLE: Final = frozenset(("cookie", "cookies", "credentials", "credential", "secrets", "passwords"))
+"""Keys whose whole value is secret: a text, or all texts inside an object or a list that look made."""
 _PERSONAL: Final = (
     (re.compile(r"(?:.*_)?(?:phone|telephone|mobile|fax|phone_?number|mobile_?number)"), DataKind.PHONE, 7),
     (re.compile(r"(?:.*_)?(?:ssn|social_security(?:_number|_no)?)"), DataKind.SSN, 9),
@@ -53,6 +55,7 @@ _PERSONAL: Final = (
     (re.compile(r"(?:.*_)?(?:card_?number|pan|cc_?number|credit_?card)"), DataKind.CARD, 12),
 )  # fmt: skip
 _KEY_PARTS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
+"""Fields of a key as JSON that are secret (RFC 7518, section 6)."""
 
 
 def named_by(value: Mapping[str, Json], above: Named | None) -> dict[str, Named]:

@@ -124,7 +124,7 @@ class CompletionPolicy:
         return f"until it is {self._waits.max_age:g} s old"
 
     def _is_learned_remote(self, habit: Habit) -> bool:
-        """Return whether the habit is that of a remote parent that has come in other traces, and was waited for."""
+        """Return whether the habit is about a remote parent, and it is known whether that comes."""
         return habit.what is Awaited.REMOTE_PARENT and self._senders.usual(habit) is not Usual.UNKNOWN
 
 

@@ -29,7 +29,7 @@ class Schedule:
             heapq.heappush(self._heap, (at, trace_id))
 
     def due(self, now: float) -> list[bytes]:
-        """Return the traces to look at now, and forget when they were to be looked at."""
+        """Remove and return the traces whose time to be looked at has come."""
         first = next(iter(self._touched.values()), math.inf)
         if first + self._settle > now and not (self._heap and self._heap[0][0] <= now):
             return []

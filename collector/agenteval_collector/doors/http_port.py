@@ -91,7 +91,7 @@ class Connection(H11Protocol):
 
     @property
     def turn(self) -> tuple[object, ...] | None:
-        """The step that the client has to take next; None: it is our turn."""
+        """The step that the client has to take next. None while the client waits for us."""
         if not self._is_open:
             return ("shake hands",)
         if left := self.transport.get_write_buffer_size():
@@ -112,7 +112,7 @@ class Connection(H11Protocol):
 
 
 class Connections:
-    """The connections of a port, at most `limit` of them."""
+    """The connections of a TCP port, at most `limit` of them."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

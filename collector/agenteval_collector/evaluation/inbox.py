@@ -48,7 +48,7 @@ Item: TypeAlias = AssembledTrace | Judgement | ReportedEnd | Again | PartitionCh
 
 
 class EvaluationInbox(Inbox[Item]):
-    """Holds what the evaluation stage has to work off. Sessions take turns.
+    """The inbox of the evaluation stage. Sessions take turns.
 
     The inbox is made before its stage: the judge puts judgements into it, and the stage needs the judge.
     `session_of` returns the session that a trace names, or the trace's id where it names none.

@@ -118,7 +118,7 @@ class RequestFile:
             return connection.execute(sa.delete(_requests).where(_requests.c.offset.in_(victims))).rowcount
 
     def rewrite(self, bodies: Mapping[int, bytes | None]) -> None:
-        """Replace the bodies of requests, by offset, in one commit. None: forget the request."""
+        """Replace the bodies of requests, by offset, in one commit. A request whose new body is None is forgotten."""
         with self._connected("rewritten") as connection:
             for offset, body in bodies.items():
                 at = _requests.c.offset == offset
@@ -134,7 +134,7 @@ class RequestFile:
 
     @contextmanager
     def _refusing(self, done: str) -> Iterator[None]:
-        """Raise Unavailable, which says what could not be `done`, where the file refuses."""
+        """Turn an error of the file into Unavailable. `done` is the part of its message that names what failed."""
         try:
             yield
         except database.DATABASE_ERRORS as error:

@@ -19,7 +19,7 @@ _FIRST: Final = b"\x0a\x10"
 """The key of a span's first field, its trace id, and the length of one."""
 
 DoomedTraces: TypeAlias = Callable[[Iterable[str]], Mapping[str, int]]
-"""Returns the traces among the given ones that are to be erased, each with the last offset up to which it is."""
+"""Returns which of the given traces are to be erased, each with the offset up to which its spans are."""
 
 
 def trace_of(signal: Signal, raw: bytes) -> bytes:

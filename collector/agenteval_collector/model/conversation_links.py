@@ -67,8 +67,8 @@ class ConversationLink:
 
     @property
     def is_attempt(self) -> bool:
-        """True where the trace began a conversation and got no reply. The next trace with the same messages goes on
-        from it."""
+        """Whether the trace began a conversation and got no reply. The next trace with the same messages continues
+        it."""
         return self.said is not None and self.said == self.follows
 
     def behind(self, parent: "ConversationLink | None") -> "ConversationLink":

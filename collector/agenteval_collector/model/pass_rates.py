@@ -20,7 +20,7 @@ class Rated(NamedTuple):
 class JudgedScore:
     """The verdict of the judge on a trace or a session of the random part.
 
-    `label` is the verdict of people on one that was drawn to be labelled; None where there is none yet. `model` is the
+    If it was drawn to be labelled, `label` is the verdict of people, or None while there is none. `model` is the
     judge's.
     """
 
@@ -34,7 +34,7 @@ class JudgedScore:
 
 @dataclass(frozen=True, slots=True)
 class RatedChange:
-    """Something with a rate. `revision` changes whenever the rate may."""
+    """Something that has a rate of passing. When the rate may have changed, `revision` has changed."""
 
     rated: Rated
     revision: Hashable

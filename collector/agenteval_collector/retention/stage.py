@@ -50,8 +50,8 @@ class RetentionStage(Component):
     ) -> None:
         """Take the store, the files and the settings.
 
-        Of several processes only the one deletes for which `is_on_duty` returns true. `tell` tells the others that
-        there is something to delete.
+        Only the process for which `is_on_duty` returns True deletes. `tell` tells the others that there is something to
+        delete.
         """
         # It holds ids to wake the stage: the deletions themselves are in the store.
         self._inbox: Inbox[str] = Inbox(MAX_WAITING)

@@ -1,4 +1,4 @@
-"""The ports of the runtime: the parts of the collector that it runs, asks how they are, and counts the memory of."""
+"""The ports of the runtime: what it needs of a part to report its health, hold its queue and count its memory."""
 
 from collections.abc import Sized
 from typing import Protocol, TypeVar

@@ -70,8 +70,10 @@ def _by_rowid(damaged: sqlite3.Connection, name: str, listed: str) -> Iterator[S
 
 
 def _end(damaged: sqlite3.Connection, name: str, which: str) -> int | None:
-    """Return the first (`min`) or last (`max`) row id of a table. None where the table is empty, or the last one cannot
-    be found. Where the first one cannot be read, it is 1."""
+    """Return the first (`min`) or last (`max`) row id of a table, and None if the table is empty.
+
+    If it cannot be read, return 1 for the first, and for the last the id that SQLite has noted, or None.
+    """
     with suppress(sqlite3.DatabaseError):
         [found] = damaged.execute(f'SELECT {which}(rowid) FROM "{name}" NOT INDEXED').fetchone()
         return None if found is None else int(found)

@@ -94,7 +94,7 @@ class BoundedScore:
 class BoundedScores:
     """The scores of one session. The signals of each trace can be replaced.
 
-    Coverage is that of all traces, with the signals that they have.
+    Coverage counts all traces, also those that lack signals.
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:

@@ -122,7 +122,7 @@ class AgentSums:
 
 
 def changed_by(commit: Commit) -> set[str]:
-    """Return the traces that may add something else to the sums after the commit."""
+    """Return the traces whose part in the sums may change with the commit."""
     found = {each.trace_id for each in commit.findings} | {each.trace_id for each in commit.revised_turns}
     judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
     return {each.trace_id for each in commit.traces} | {*commit.moves} | found | judged

@@ -23,8 +23,8 @@ _TO_ERASE: Final = select(erasures.c.trace_id, erasures.c.last).where(own(erasur
 
 
 class DeletionStore:
-    """`Deletions` of the retention, on the store's database. What a method says is deleted stays deleted. Raises
-    Unavailable."""
+    """`Deletions` of the retention, on the store's database. What a method has deleted stays deleted, even after a
+    power failure. Raises Unavailable."""
 
     def __init__(self, database: TenantDatabase, clock: Clock) -> None:
         self._database = database

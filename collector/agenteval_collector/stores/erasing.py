@@ -46,7 +46,7 @@ _OPTIMIZE, _REBUILD = (
 )
 
 FORGOTTEN: Final = "no longer kept (retention.content)"
-"""The reason that an outcome or a finding has after its own was forgotten."""
+"""The reason of an outcome or a finding whose own reason was forgotten."""
 _NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
 """Keys of metadata whose values are names, and not words of the conversation. The shape of an error is the name of its
 problem."""

@@ -25,7 +25,8 @@ _FIELDS = FieldMap(Label, labels)
 _EMPTY = ("trace_id", "session_id", "author")
 """Columns with an empty text where the label has no value."""
 LABELS = "labels"
-"""The name that every writer of labels holds: several labels are written together, in any order."""
+"""The name that every transaction holds that writes labels. Each writes several labels in any order, so two of them
+side by side could wait for each other."""
 FEEDBACK = "user_feedback"
 """The name of feedback that was given without one."""
 _WANTED = ("task_completion", "goal_success")
@@ -74,8 +75,8 @@ def late_enough() -> ColumnElement[bool]:
 
 
 def trim_labels(connection: TenantConnection, before: int) -> None:
-    """Forget feedback, and results of other evaluators, from before that time (ns) if the trace or session has not
-    come."""
+    """Forget labels of users and of other evaluators that are from before that time (ns), and whose trace or session
+    has not come."""
     same_trace = exists().where(own(traces), traces.c.trace_id == labels.c.trace_id)
     same_session = exists().where(own(sessions), sessions.c.session_id == labels.c.session_id)
     connection.execute(

@@ -30,7 +30,7 @@ def read_rated(connection: TenantConnection) -> list[RatedChange]:
 
 
 def _newest(connection: TenantConnection, which: TextClause) -> dict[Rated, tuple[int, int]]:
-    """Return, for each, the time of its newest such judgement and the number of them. The newest comes first."""
+    """Return the time of the newest such judgement, and their number, by what is rated. The newest comes first."""
     # Grouped in the order of the index, so that nothing has to be sorted.
     key = (outcomes.c.name, outcomes.c.agent, outcomes.c.service_version)
     newest = func.max(outcomes.c.evaluated_at)
@@ -44,11 +44,11 @@ def _newest(connection: TenantConnection, which: TextClause) -> dict[Rated, tupl
 
 
 def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]:
-    """Return the `NEWEST` judged traces, or sessions, the newest first. Of one that was judged twice, its newest score
+    """Return the `NEWEST` judged traces, or sessions, the newest first. If one was judged twice, its newest score
     counts.
 
-    The label of one is the mean of what people said, and passes at the threshold of its score. What people said of a
-    session before it went on is left aside.
+    Its label is the mean of what people said, and passes at the threshold of the score. What people said of a session
+    before it went on does not count.
     """
     said = (
         select(func.avg(labels.c.value))

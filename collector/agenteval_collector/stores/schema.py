@@ -24,8 +24,8 @@ JUDGED_FAILED: Final = sa.text("method = 'llm' AND status IN ('failed', 'over_bu
 """The condition for an outcome that the judge could not score, however it was drawn, written as in its index."""
 
 ON_CONFLICT: Final = "on_conflict"
-"""The key, in a column's `info`, of a function. From the old value and that of a new row of the same key, it makes the
-value to keep. By default the new value replaces the old one."""
+"""A key in a column's `info`. It leads to a function that makes the value to keep, of the old value and that of a new
+row with the same key. By default the new value replaces the old one."""
 KEEP: Final = {ON_CONFLICT: None}
 """The old value stays."""
 OR: Final = {ON_CONFLICT: operator.or_}
@@ -36,7 +36,7 @@ FILL: Final = {ON_CONFLICT: lambda old, new: sa.func.coalesce(new, old)}
 """The new value, unless it is null."""
 
 PARTED_BY: Final = "parted_by"
-"""The key, in a table's `info`, of the column with the time (ns) of a row. By that time a database may keep old rows
+"""A key in a table's `info`. It leads to the column with the time (ns) of a row, by which a database may keep old rows
 apart from new ones. Code that forgets rows by age asks the database first (`TenantConnection.drop_old`)."""
 
 

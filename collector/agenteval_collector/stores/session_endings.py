@@ -68,7 +68,7 @@ _REPORTED: Final = (
     .where(_SUCCESS.is_not(None))
     .order_by(run_reports.c.reported_at.nulls_first())  # Those without a report come first.
 )
-"""The reported success of a session's runs, the newest last. Where none was reported, it is what the spans say."""
+"""The reported success of a session's runs, the newest last. A run without a report counts as its spans say."""
 
 
 def read_ends(connection: TenantConnection, agent: str, *, newest: int = NEWEST) -> list[SessionEnding]:

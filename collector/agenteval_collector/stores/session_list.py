@@ -60,7 +60,7 @@ def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator
 
 
 def _has(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Make the condition that the session has such a row of `table`."""
+    """Make the condition that `table` has a row of the session that fulfils the `conditions`."""
     return exists(select(literal(1)).where(matching(table, sessions, "session_id"), *conditions))
 
 

@@ -131,9 +131,11 @@ class Store:
             return self._database.take_duty()
 
     def commit(self, commit: Commit) -> News:
-        """Keep all of `commit`. Return its evaluations, each with whether it is its trace's first that is not pending.
-        With them come the scores of sessions that are over and only waited for these judgements. Raises Superseded;
-        raises Outdated where the same look-ups of links find something else now."""
+        """Keep all of `commit`, and return its news. Each evaluation in it says whether instruments count it now.
+
+        Scores of sessions that are over and only waited for these judgements are part of the news. Raises Superseded.
+        Raises Outdated if the look-ups of links on which the commit rests would find something else now.
+        """
         database = self._durable if commit.judgements else self._pipeline
 
         def write(connection: TenantConnection) -> News:
@@ -242,8 +244,10 @@ class Store:
         self.writes += 1
 
     def _version(self) -> int:
-        """Return a number that rises when something was written. Where other processes write too, it rises each
-        second."""
+        """Return a number that rises when something was written.
+
+        If other processes write too, it rises each second, because nobody tells us of their writes.
+        """
         return self.writes + (int(self._clock.monotonic()) if self._database.is_shared else 0)
 
     def _is_due(self, what: str, every: float) -> bool:

@@ -88,7 +88,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         return costs
 
     def ask(self, change: Change, progress: Callable[[int], None]) -> str | None:
-        """Ask about all traces that the change concerns; `progress` is told how many are left.
+        """Ask about all traces that the change concerns. `progress` gets the number of those that are left.
 
         Return why the judge cannot be asked any more, else None. A failure of one trace is no such reason.
         """
@@ -119,7 +119,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
             stage.shutdown()
 
     def report(self, stopped: str | None = None) -> BiasReport:
-        """Compare what was asked until now with what the judge had said. `stopped` says why that is not all."""
+        """Compare the new answers with the earlier scores. If not all was asked, `stopped` says why."""
         before = {(each.job.trace_id, name): value for each in self._drawn for name, value in each.scores.items()}
         return bias_report(before, self._asked, self._seed, self.traces, stopped)
 

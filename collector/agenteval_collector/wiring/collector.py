@@ -40,12 +40,12 @@ ANSWERED_WITHIN = 2.0
 ROOM = 192 * 1024 * 1024
 """Bytes that the collector needs for a little work, beside those it takes at its start."""
 LARGEST_SHARE = 64
-"""A request may have one part in so many of the process's memory: once it is read, checked and assembled, it takes
-many times its bytes."""
+"""A request may be at most 1/64 of the process's memory, because it takes many times its bytes while it is read,
+checked and assembled."""
 
 
 class Collector:
-    """The ports and the pipelines behind them. Nothing runs before `start`; `shutdown` closes the ports first."""
+    """The TCP ports and the pipelines behind them. Nothing runs before `start`; `shutdown` closes the ports first."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         """Build everything. Raises ConfigError where the settings are not safe, PermanentError where the data is not
@@ -67,7 +67,7 @@ class Collector:
             raise
 
     def _build_servers(self) -> None:
-        """Make the servers of the ports. The door of gRPC is made here, those of HTTP with their applications."""
+        """Make the servers of the TCP ports. The door of gRPC is made here, those of HTTP with their applications."""
         config, memory = self._config, self._memory
         # Memory belongs to the process, so the gauges of one tenant show it.
         self.pipeline.output.own_work.observe_memory(memory)
@@ -89,8 +89,8 @@ class Collector:
         self._http = servers.HttpServers(config, certificates)
 
     def start(self) -> Mapping[str, str]:
-        """Take up what the last process left, then open the ports; return their addresses by name (grpc, http, web).
-        Raises OSError naming the address that is taken."""
+        """Take up what the last process left, then open the TCP ports; return their addresses by name (grpc, http,
+        web). Raises OSError naming the address that is taken."""
         self.pipelines.start()
         grpc = self._grpc.bind()
         scheme = "https" if self._config.tls_certificate else "http"
@@ -104,7 +104,7 @@ class Collector:
 
     @property
     def ready(self) -> bool:
-        """True while every port accepts and every stage can do its work."""
+        """True while every TCP port accepts and every stage can do its work."""
         return self._health() is None
 
     def shutdown(self) -> None:

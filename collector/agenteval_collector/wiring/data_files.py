@@ -43,10 +43,10 @@ _LOST: Final = {
     "(SELECT 1 FROM sessions s WHERE s.session_id = o.subject_id)",
     "problem_traces": "problem_traces p WHERE NOT EXISTS (SELECT 1 FROM problems q WHERE q.problem_id = p.problem_id)",
 }
-"""Conditions that find rows which refer to others that are lost, as they follow FROM; by what the rows are."""
+"""What follows FROM in a query for the rows that refer to lost rows, by the name of these rows in messages."""
 
 _REFUSED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
-"""Errors that tell nothing about a file but that it may not be used."""
+"""Errors that say only that a file may not be used, and nothing of what is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def check_data(data_dir: Path, url: str | None = None) -> list[Trouble]:
 
 
 def check_stores(data_dir: Path, url: str) -> list[Trouble]:
-    """Return what is wrong with the stores of all tenants of a process that has its log elsewhere, too. Raises
+    """Return what is wrong with the stores of all tenants, where neither stores nor logs are in the folder. Raises
     CollectorError where a store cannot be looked at."""
     states = [_state_of(url, tenant) for tenant, _ in tenant_folders(data_dir)]
     return [Trouble(state.name, what) for state in states for what in state.troubles]
@@ -226,7 +226,7 @@ def _check_log(path: Path, checkpoint: int | None) -> Iterator[str]:
 
 
 def _state_of(url: str, tenant: str) -> _State:
-    """Look at the store of a tenant in a database; a collector may use it meanwhile. Raises CollectorError where that
+    """Look at the store of a tenant in a database. A collector may use it meanwhile. Raises CollectorError where that
     cannot be done."""
     database = schema_of(url, tenant, Use.GUEST)
     engine = database.engine(durable=False, pool_size=1)
@@ -245,8 +245,10 @@ def _state_of(url: str, tenant: str) -> _State:
 
 
 def _misfits(ask: Callable[[str], Any]) -> Iterator[str]:
-    """Say whether another version has written a store, else which of its rows refer to lost ones; `ask` returns the one
-    value that a query selects."""
+    """Yield a sentence if another version has written a store, else one for each sort of rows that refer to lost ones.
+
+    `ask` returns the one value that a query selects.
+    """
     revision = ask("SELECT version_num FROM alembic_version")
     if revision != newest_revision():
         yield f"its tables are of revision {revision}, not {newest_revision()}: another version has written it"

@@ -30,7 +30,7 @@ def make_output(settings: Settings, storage: Storage[Requests], is_on_duty: Call
 
 
 def make_emit(output: TelemetryOutput, watchers: NewsSink, past_sessions: PastSessions) -> Fanout:
-    """Make what tells all sinks of commits, the way to the `watchers` first: a loop may still be stopped."""
+    """Make what tells all sinks of commits. The `watchers` hear first, because a loop may still be stopped."""
     sinks: dict[str, NewsSink] = {
         "feed": watchers,
         "findings": output.findings,

@@ -26,7 +26,8 @@ BATCH: Final = 64
 PATIENCE: Final = 30.0
 """Seconds for a stage to finish what waits for it; the erasure is tried again after that."""
 MOST_UNNAMED: Final = 500
-"""The newest open traces that name neither session nor user are looked at, too: their messages may continue it."""
+"""How many of the newest open traces are read even if they name neither the session nor the user: their messages may
+continue the session."""
 
 
 def next_to_delete(

@@ -215,7 +215,7 @@ class _Stages:
     producer: KafkaProducer
 
     def of(self, role: ProcessRole) -> Sequence[Component]:
-        """Return those of a role, on the way of a span."""
+        """Return the stages of a role. One that hands on to another stands before it."""
         assemble, evaluate = self.assemble_role, self.evaluate_role
         assembling = (assemble.reader, assemble.assembly.stage, self.loops, assemble.trace_topic)
         evaluating = (evaluate.reader, *evaluate.evaluation.components)
@@ -230,7 +230,8 @@ class _Stages:
         )
 
     def stop(self, deadline: float) -> None:
-        """Stop them by the deadline: what takes in first, then what works it off, then what it leaves by."""
+        """Stop all stages by the deadline: first those that read from Kafka, then those that work, last the one that
+        sends."""
         assemble, evaluate = self.assemble_role, self.evaluate_role
         readers = (assemble.reader, evaluate.reader)
         working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))

@@ -16,7 +16,7 @@ from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, Fo
 
 @dataclass(frozen=True, slots=True)
 class FleetNewsHandler:
-    """Takes what the reader of news hears; each process does the part that its role has to do with."""
+    """Takes what the reader of news hears. Each process does what its role needs."""
 
     base: Foundation
     live_findings: LiveFindings
@@ -54,6 +54,7 @@ class FleetNewsHandler:
             self.live_findings.stage.forget(trace_ids)
 
     def _erase_again(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Forget on the evaluation's thread, and erase what was on its way and was stored after it had been erased."""
+        """Forget on the evaluation's thread. Erase again, because a trace that was on its way may have been stored
+        since."""
         self.evaluation.core.forget(trace_ids, session_ids)
         self.base.store.deletions.erase(trace_ids, session_ids)

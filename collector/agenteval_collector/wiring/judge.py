@@ -55,11 +55,12 @@ logger = logging.getLogger(__name__)
 CHECK_TIMEOUT = 3.0
 """Seconds that a check of the judge's endpoint waits: less than the web port waits for a write."""
 TRACES_PER_REQUEST = 2
-"""Traces under way for each request that may be: between two questions on one trace, those on others go on."""
+"""Traces under way for each request that may be sent at once. While one trace waits between two questions, another one
+uses its place."""
 
 
 class NoJudgeStage:
-    """Stands where no judge is configured. Has no room for jobs, as no outcome is left to it."""
+    """The stage where no judge is configured. It has no room for jobs, because no outcome is left to it."""
 
     trouble = NO_JUDGE
     room = 0
@@ -72,14 +73,14 @@ class NoJudgeStage:
 
 
 class NoRechecks:
-    """Stands where the judge is asked about nothing again."""
+    """The rechecks where there are none."""
 
     def due(self) -> Sequence[JudgeJob]:
         return ()
 
 
 class NoJudgeTelemetry:
-    """Counts nothing, where nothing is exported."""
+    """The counters of judging where nobody reads them."""
 
     def asked(self, exchange: JudgeExchange, error_type: str | None) -> None: ...
     def requested(self, model: str, error_type: str | None) -> None: ...
@@ -88,7 +89,7 @@ class NoJudgeTelemetry:
 
 
 def make_judging(settings: Settings, store: Store, telemetry: Telemetry) -> Judging:
-    """Make what decides which outcomes are left to the judge; without a judge, none is."""
+    """Make the part that decides which outcomes are left to the judge. Without a judge, it leaves none."""
     evaluators, config = judged_evaluators(settings), settings.judge
     if not config.on:
         return Referrals(evaluators, no_judge)
@@ -114,10 +115,10 @@ def make_judge_stage(
     rechecks: Rechecks,
     answers: AnswerStore,
 ) -> JudgeStage:
-    """Make the stage that asks. Raises ConfigError where the endpoint cannot be one.
+    """Make the stage that asks the judge. Raises ConfigError for an unusable `judge.base_url`.
 
-    `load` reads a trace again, `taker` hears what the judge says of it; `capacity` is how many traces may wait.
-    What `answers` know is not asked again, except for the `rechecks`.
+    `load` reads a trace again, and `taker` gets the judgement on it. At most `capacity` traces may wait. A question
+    whose answer is in `answers` is not asked again, except for the `rechecks`.
     """
     config = settings.judge
     models = judge_models(settings)
@@ -154,8 +155,10 @@ def make_canaries(
     clock: Clock,
     asks_again: Callable[[], bool],
 ) -> Canaries:
-    """Make what has the judge asked again while this process `asks_again`; judgements of other traces go on to `taker`.
-    `load` reads a trace from its spans, to be frozen."""
+    """Make the canaries. The judge is asked about them again while `asks_again` returns True in this process.
+
+    Judgements on other traces go on to `taker`. `load` reads a trace from its spans, to be frozen.
+    """
     config, evaluators = settings.judge, judged_evaluators(settings)
 
     def freeze_trace(job: JudgeJob) -> bytes | None:
@@ -166,7 +169,7 @@ def make_canaries(
 
 
 def canary_loader(store: Store, load: Load) -> Load:
-    """Make a reader that takes what is asked about again from the canaries, and all else by `load`."""
+    """Make a reader that takes canaries as they were frozen, and all other traces by `load`."""
 
     def load_or_thaw(job: JudgeJob) -> Trace | None:
         if not job.recheck:
@@ -192,13 +195,13 @@ def _panel(settings: Settings) -> Panel:
 
 
 def judge_check(config: JudgeConfig, clock: Clock) -> JudgeCheck:
-    """Make what finds out why the judge's endpoint would not answer."""
+    """Make the check of the judge's endpoint."""
     return _EndpointCheck(config, clock) if config.on else _NoJudgeCheck()
 
 
 @dataclass(frozen=True, slots=True)
 class _EndpointCheck:
-    """Asks the endpoint."""
+    """Asks the endpoint of the settings."""
 
     config: JudgeConfig
     clock: Clock
@@ -217,7 +220,7 @@ class _EndpointCheck:
 
 
 class _NoJudgeCheck:
-    """Stands where no judge is configured."""
+    """The check where no judge is configured: it raises."""
 
     def require(self) -> NoReturn:
         raise InvalidRequest(NO_JUDGE)

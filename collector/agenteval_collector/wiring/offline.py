@@ -36,10 +36,10 @@ BATCH: Final = 64
 
 
 class OfflineCollector(AbstractContextManager["OfflineCollector"]):
-    """Scores `traces`, by trace id, over a store in `folder`; a context manager, as the store is a file.
+    """Scores `traces`, by trace id, and keeps the scores in a store in `folder`. The context manager closes the store.
 
-    `truth` says which tools were expected of runs whose traces do not. Raises ConfigError as the collector does at its
-    start.
+    `truth` gives the expected tools of runs whose traces do not name any. Raises ConfigError as the collector does at
+    its start.
     """
 
     def __init__(
@@ -88,16 +88,16 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
         self.store.shutdown()
 
     def score(self, traces: Sequence[AssembledTrace], progress: Callable[[int], None]) -> None:
-        """Evaluate and judge the traces in this order; `progress` hears of how many more that is done."""
+        """Evaluate and judge the traces in this order. `progress` gets the number that was done since its last call."""
         for first in range(0, len(traces), BATCH):
             self._score_batch(traces[first : first + BATCH], progress)
 
     def trace(self, trace_id: str) -> AssembledTrace | None:
-        """Return one of the traces; None for another one."""
+        """Return one of the traces by its id; None for any other id."""
         return self._traces.get(trace_id)
 
     def runs(self) -> frozenset[tuple[str, str, str]]:
-        """Return task, run and condition of all runs that a trace belongs to."""
+        """Return task, run and condition of each run that has a trace."""
         with self.store.runs.snapshot() as runs:
             return frozenset(runs.names())
 
@@ -132,7 +132,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
 
 
 class _Nobody:
-    """Hears of what is stored, and does nothing with it."""
+    """Takes news of what is stored, and does nothing with it."""
 
     def take_news(self, news: News) -> None: ...
 

@@ -41,7 +41,7 @@ def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Sto
     output = make_output(settings, storage, _always)
     base = stages.Foundation(settings, clock, memory, storage, output, is_on_duty=_always)
 
-    # Those who are told of what is stored: watchers, instruments, and the assembly, which is told of progress.
+    # These hear of each commit: watchers, instruments, and the assembly (its progress).
     live_loops, open_spans = stages.make_live_loops(base), OpenSpans(clock, base.telemetry)
     feed, past_sessions = Feed(base.telemetry, Participants(store, live_loops, open_spans), clock), PastSessions()
     emit, progress = make_emit(output, feed, past_sessions), Progress(open_spans)

@@ -24,7 +24,7 @@ WITHIN: Final = 10.0
 class PartitionSessions:
     """The `OwnSessions` of the evaluation. Belongs to its thread.
 
-    `awaited` knows whether a trace is still this process's to evaluate, wherever its session belongs.
+    `awaited` knows which traces this process still has to evaluate, also those whose session belongs to another one.
     """
 
     cluster: Cluster
@@ -79,8 +79,8 @@ class PartitionSessions:
 
 
 class PartitionSpans(OpenSpans):
-    """Knows all open spans, as every process hears of them. It tells of deaths only in traces that this process
-    assembles: otherwise each process would make a revision."""
+    """Knows all open spans, because every process hears of them. It reports dead agents only in traces that this
+    process assembles. Otherwise each process would make a revision."""
 
     def __init__(self, clock: Clock, telemetry: Telemetry, cluster: Cluster, offsets: Offsets, store: Store) -> None:
         super().__init__(clock, telemetry)

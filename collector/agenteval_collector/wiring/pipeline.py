@@ -24,7 +24,7 @@ REMEMBERED_SESSIONS: Final = 20_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
     """Everything of one tenant behind the doors, connected. Nothing runs before `start`; `shutdown` stops the stages
-    that take in before those that they hand on to. Pipelines share nothing that remembers what a tenant sent."""
+    that take in before those that they hand on to. Two tenants' pipelines share no data."""
 
     base: Foundation
     feed: Feed

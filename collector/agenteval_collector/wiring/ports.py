@@ -13,14 +13,14 @@ class ExpectedTools(Protocol):
     """Ground truth of runs."""
 
     def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
-        """Return the tools that the run should call; None where nothing is said of it."""
+        """Return the tools that the run should call; None where the truth does not name any."""
 
 
 class JudgeCheck(Protocol):
     """The judge's endpoint. Raises InvalidRequest where there is no judge."""
 
     def require(self) -> None:
-        """Do nothing but raise where there is no judge."""
+        """Check that there is a judge."""
 
     def trouble(self) -> str | None:
         """Return why the endpoint would not answer; None where it would."""

@@ -28,8 +28,8 @@ def judge_redaction(settings: Settings) -> Callable[[Json], Json]:
 def stored_redaction(settings: Settings, folder: Path) -> RequestRedaction | None:
     """Return the redaction of requests before they are kept; None where they are kept as they came.
 
-    The placeholders are made with a key in `folder`, so that they stay the same as long as the data does. Raises
-    ConfigError where it cannot be read or written.
+    The placeholders are made with a key in `folder`: so equal values have equal placeholders as long as the data is
+    kept. Raises ConfigError where the key cannot be read or written.
     """
     config = settings.redaction
     if config.store == "off":
@@ -44,7 +44,7 @@ def stored_redaction(settings: Settings, folder: Path) -> RequestRedaction | Non
 
 
 def _key(path: Path) -> bytes:
-    """Return the key in the file, which is made where there is none."""
+    """Return the key in the file. Make the file if there is none."""
     try:
         if not path.exists():
             new = path.with_suffix(".new")

@@ -19,8 +19,8 @@ from agenteval_collector.wiring.tenants import Pipelines
 
 
 class TenantApps:
-    """An ASGI application that hands each request to the application of the caller's tenant. `make` makes those when
-    they are first needed."""
+    """An ASGI application that hands each request to the application of the caller's tenant. `make` makes a tenant's
+    application at its first request."""
 
     def __init__(self, pipelines: Pipelines, make: Callable[[Pipeline], ASGIApp]) -> None:
         self._pipelines = pipelines

@@ -45,7 +45,7 @@ from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.model import Trace
 
 EVALUATED_WITHIN = 1.0
-"""Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
+"""Seconds that the scores of a trace take once it has settled. They take longer only where much waits."""
 SESSIONS_SHARE = 16
 """The sessions of a tenant take at most 1/16 of the process's memory."""
 INPUT_CACHE_SHARE = 32
@@ -67,11 +67,11 @@ class EvaluationCore:
         plugged: Iterable[EntryPoint] | None = None,
         truth: ExpectedTools | None = None,
     ) -> None:
-        """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
+        """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are no evaluators.
 
-        `earlier` has the traces that were evaluated before, `own_sessions` says which are evaluated here. `plugged` are
-        the entry points of users' evaluators, by default those of this environment. `truth` gives the expected tools
-        of runs whose traces do not name any.
+        `earlier` has the traces that were evaluated before, `own_sessions` says which sessions are evaluated here.
+        `plugged` are the entry points of users' evaluators, by default those of this environment. `truth` gives the
+        expected tools of runs whose traces do not name any.
         """
         self._store, self._clock = store, clock
         configured, embedder = settings.evaluators, EmbeddedEmbedder()
@@ -104,8 +104,8 @@ class EvaluationCore:
         )
 
     def stage(self, inbox: EvaluationInbox, judge: JobTaker, *, scored: ScoredTaker, emit: NewsSink) -> EvaluationStage:
-        """Make the stage that works off the `inbox`: what it stores goes to `emit`, what needs no replay to
-        `scored`."""
+        """Make the stage that works off the `inbox`. `emit` gets the news of each commit, and `scored` hears which
+        traces need no replay any more."""
         return EvaluationStage(
             self.evaluation,
             self.sessions,

@@ -1,4 +1,4 @@
-"""The servers of the three ports, gRPC and HTTP, and their bounds."""
+"""The servers of the three TCP ports, gRPC and HTTP, and their bounds."""
 
 import asyncio
 import socket
@@ -52,7 +52,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def refuse_open_doors(server: ServerConfig) -> None:
-    """Raise ConfigError where a port would be open to the network without TLS and keys."""
+    """Raise ConfigError where a TCP port would be open to the network without TLS and keys."""
     if bool(server.tls_certificate) != bool(server.tls_key):
         raise ConfigError("server: tls_certificate and tls_key are needed together")
     if server.tls_client_ca and not server.tls_certificate:
@@ -84,6 +84,7 @@ def _largest_message(server: ServerConfig) -> int:
     return server.max_request_bytes + 1024 * 1024
 
 
+# Of the descriptors, gRPC takes half and each of the two HTTP ports an eighth. A quarter is left for everything else.
 def grpc_connections() -> int:
     """Return how many connections the gRPC port has at most."""
     return min(4096, open_files() // 2)

@@ -110,7 +110,7 @@ class LiveFindings:
     stage: LoopStage
 
     def take_starts(self, report: StartsReport) -> None:
-        """Take note of the spans that are open in a process, and tell what it has found on them."""
+        """Note the spans that are open in a process, and announce the findings that it reports on them."""
         if found := self.open_spans.take_starts(report):
             self.announcer.announce(found)
 
@@ -155,9 +155,10 @@ def make_evaluation(
     scored: ScoredTaker,
     asks_again: Callable[[], bool],
 ) -> EvaluationParts:
-    """Make the evaluation of `own_sessions`: what it stores goes to `emit`, what needs no replay to `scored`.
+    """Make the evaluation of `own_sessions`. `emit` gets the news of each commit, and `scored` hears which traces need
+    no replay any more.
 
-    The judge hands its judgements back to the `inbox`. Canaries are asked about again while this process `asks_again`.
+    The judge hands its judgements back to the `inbox`. Canaries are asked about again while `asks_again` returns True.
     """
     settings, store, clock = base.settings, base.store, base.clock
     judging = make_judging(settings, store, base.telemetry)
@@ -201,8 +202,8 @@ class AssemblyParts:
 def make_assembly(
     base: Foundation, live_findings: LiveFindings, *, traces: TraceTaker, progress: Progress, store: AssemblyStore
 ) -> AssemblyParts:
-    """Make the assembly, with what was learned of senders before: it hands arriving spans to live detection, and
-    complete traces to `traces`. `progress` says what is scored, `store` keeps how far that goes."""
+    """Make the assembly, with what was learned of senders before. It hands arriving spans to live detection, and
+    complete traces to `traces`. `progress` says what is scored, and `store` keeps the checkpoint."""
     settings, storage, clock = base.settings, base.storage, base.clock
     assembler = Assembler(
         clock=clock,
@@ -232,7 +233,7 @@ def make_assembly(
 
 
 def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage) -> Ingest:
-    """Make what the receivers hand requests to: it checks them, and waits for the log."""
+    """Make the ingest, to which the receivers hand requests: it checks them, and waits for the log."""
     settings, storage = base.settings, base.storage
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     redaction = stored_redaction(settings, storage.folder)
@@ -254,7 +255,7 @@ def _new_id() -> str:
 def make_retention(
     base: Foundation, erasure: Erasure, files: Sequence[File], tell: Callable[[], None]
 ) -> RetentionStage:
-    """Make the stage that deletes data from everything that stores it; `tell` tells other processes of a deletion."""
+    """Make the stage that deletes data wherever it is stored. `tell` tells other processes of a deletion."""
     return RetentionStage(
         base.store.deletions,
         erasure,
@@ -271,7 +272,7 @@ def make_retention(
 def make_reports(
     base: Foundation, sessions: SessionTaker, starts: StartsTaker, retention: RetentionStage
 ) -> StoredReports:
-    """Make what takes reports from outside: those of sessions go to `sessions`, those of open spans to `starts`."""
+    """Make the reports of the API. Those on sessions go to `sessions`, those of open spans to `starts`."""
     return StoredReports(
         store=base.store,
         evaluation=sessions,
@@ -324,7 +325,7 @@ def register_gauges(
 
 
 def stop_in_turn(components: Iterable[Component], deadline: float) -> None:
-    """Stop each component once all before it have stopped, as long as there is time until the `deadline`, by
-    `time.monotonic`. Past it, none gets any time."""
+    """Stop the components one after another. Each gets at most `STOPPED_WITHIN` seconds to finish, and none past the
+    `deadline` (`time.monotonic`)."""
     for component in components:
         component.shutdown(min(STOPPED_WITHIN, max(0.0, deadline - time.monotonic())))

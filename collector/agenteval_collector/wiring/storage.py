@@ -42,8 +42,8 @@ class Storage(Generic[R_co]):
     ) -> None:
         """Raises ConfigError where the folder cannot be used, PermanentError where the data is not ours.
 
-        `open_log` opens the log; where it is in Kafka, other processes use the store, too. A guest opens
-        the files beside a collector that may run: it reads, and adds to the judge's ledger.
+        `open_log` opens the log. If the log is in Kafka, other processes use the store, too. A guest opens the files
+        while a collector may run. It reads, and adds to the judge's ledger.
         """
         self.tenant = tenant
         folder = self.folder = tenant_folder(settings.data_dir, tenant)
@@ -72,7 +72,7 @@ class Storage(Generic[R_co]):
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:
-        """Close the files where what is built on them cannot be."""
+        """Close the files if the body fails, which builds the pipeline on them."""
         try:
             yield
         except BaseException:
@@ -91,7 +91,7 @@ class Storage(Generic[R_co]):
 
 
 def request_file(settings: Settings, tenant: str = DEFAULT_TENANT) -> Callable[[], RequestFile]:
-    """Return what opens the file of a tenant's log."""
+    """Return a function that opens the file of a tenant's log."""
     return partial(RequestFile, tenant_folder(settings.data_dir, tenant) / LOG)
 
 

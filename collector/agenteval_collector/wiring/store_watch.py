@@ -14,8 +14,10 @@ _NEVER: Final = float("-inf")
 
 
 class StoreWatch(Poller):
-    """Asks the store again and again, so that an idle process notices when it is away, and says so by its health. Where
-    it may, it takes the duty, which one process has until it is gone."""
+    """Asks the store again and again, so that also an idle process is unhealthy while the store is away.
+
+    If it may, it takes the duty. One process has the duty until that process is gone.
+    """
 
     def __init__(self, store: Store, clock: Clock, *, may_have_duty: bool) -> None:
         super().__init__("store", LOOK_EVERY)

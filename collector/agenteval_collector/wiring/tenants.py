@@ -24,8 +24,10 @@ LOOK_EVERY: Final = 10.0
 
 
 class Pipelines:
-    """One pipeline for each tenant. Tenants in the settings have theirs from the start, others from their first call
-    on, to this process or to one that shares the work.
+    """One pipeline for each tenant.
+
+    Tenants in the settings have theirs from the start. Other tenants get theirs at their first call, to this process or
+    to another one of the fleet.
 
     The caller alone decides to which tenant a call belongs (`model/callers.py`).
     """
@@ -48,7 +50,7 @@ class Pipelines:
             raise
 
     def start(self) -> None:
-        """Run all of them."""
+        """Start the pipelines of all tenants."""
         with self._lock:
             self._running = True
             for pipeline in self._pipelines.values():
@@ -125,7 +127,8 @@ class TenantWatch(Poller):
     """Starts the pipelines of new tenants in a process that nobody calls, such as an evaluator."""
 
     def __init__(self, tenants: Callable[[], Iterable[str]], take_up: Callable[[str], object]) -> None:
-        """`tenants` returns those that any process knows; `take_up` starts one, and leaves alone one that runs."""
+        """`tenants` returns the tenants that any process knows. `take_up` starts the pipeline of one, unless it
+        runs."""
         super().__init__("tenants", LOOK_EVERY)
         self._tenants = tenants
         self._take_up = take_up

@@ -53,7 +53,7 @@ class Agents:
         return known
 
     def may_be_of_several(self, parent_id: bytes) -> bool:
-        """Return True where an unnamed step below that span may belong to an agent that is known by name."""
+        """Return whether a step below that span that names no agent may belong to an agent with a name."""
         return self.name_steps or self._below.get(parent_id) == _SEVERAL
 
 

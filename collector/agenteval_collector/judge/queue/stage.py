@@ -23,9 +23,9 @@ from agenteval_collector.runtime.errors import RetryableError
 logger = logging.getLogger(__name__)
 
 FAULTS: Final = 5
-"""Number of times that one trace may be the first without an answer, while others get theirs in between.
+"""How often an outage may begin with the same trace before the trace fails.
 
-Then the fault is the trace's, not the endpoint's.
+Other traces get answers in between, so the cause is the trace and not the endpoint.
 """
 PATIENCE: Final = 5
 """Number of times in a row that the judge may be away while traces are drained."""

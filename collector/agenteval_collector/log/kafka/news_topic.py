@@ -48,8 +48,8 @@ class HeardProcesses:
 
 
 class NewsTopic:
-    """Sends news to all processes, this one too. It does not wait for the brokers. News that they do not take are lost
-    for watchers; the store has them."""
+    """Sends news to all processes, this one too. It does not wait for the brokers. Watchers miss news that the brokers
+    do not take; the store still has it."""
 
     def __init__(self, producer: KafkaProducer, cluster: Cluster, processes_in: Callable[[str], Iterable[str]]) -> None:
         """Take `processes_in`, which returns the processes that take part in a session."""
@@ -76,12 +76,12 @@ class NewsTopic:
         self._send(STARTS, json.dumps(asdict(report)).encode())
 
     def deletion(self) -> None:
-        """Tell that something is to be deleted, which stands in the store. Raises RetryableError where that cannot be
-        sent; it is found all the same, later."""
+        """Say that the store has a deletion to carry out. Raises RetryableError where that cannot be sent; the deletion
+        is then found later."""
         self._send(DELETE, b"")
 
     def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Tell all processes which traces and sessions were deleted. Return once the brokers have it. Raises
+        """Tell all processes which traces and sessions were deleted. Return once the brokers have this. Raises
         RetryableError if they do not take it."""
         body = json.dumps({"trace_ids": [*trace_ids], "session_ids": [*session_ids]})
         self._send(FORGET, body.encode()).result()

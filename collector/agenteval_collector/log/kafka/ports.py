@@ -17,10 +17,10 @@ class MessageHandler(Protocol):
     """Takes the messages of a topic, and is told which partitions it has. Called on the reader's thread."""
 
     def take_message(self, partition: int, number: int, message: Message) -> bool:
-        """Take the `number`th message of a partition; False where there is no room for it now: it comes again."""
+        """Take the `number`th message of a partition. Return False if there is no room now; it then comes again."""
 
     def assigned(self, partitions: Collection[int]) -> None:
-        """Expect messages of these partitions, from the last one that was noted."""
+        """Expect messages of these partitions, from the noted number on."""
 
     def revoked(self, partitions: Collection[int]) -> None:
         """Finish the work on these partitions that is under way, and forget the rest: another process goes on."""
@@ -33,7 +33,7 @@ class Assembly(Protocol):
     """The stage that takes requests."""
 
     def admit(self) -> None:
-        """Raises Overloaded while it has no room for more."""
+        """Check that there is room for one more request. Raises Overloaded."""
 
     def take_request(self, request: LoggedRequest) -> None: ...
 

@@ -59,12 +59,15 @@ class TopicReader(Poller):
             "group.id": f"{cluster.stem}.{group}",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
+            # Only the partitions that move are given up. The others are read on meanwhile.
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": 10_000,
             "heartbeat.interval.ms": 2_000,
+            # A reader that hangs for so long loses its partitions. No handler takes half of that.
             "max.poll.interval.ms": 60_000,
             "receive.message.max.bytes": LARGEST_ANSWER,
             "queued.max.messages.kbytes": 16 * 1024,
+            # The queue is small, so it is full often. By default nothing is fetched for a second then.
             "fetch.queue.backoff.ms": 10,
         }
         self._consumer = Consumer(options)
@@ -113,8 +116,8 @@ class TopicReader(Poller):
             self._is_paused = False
 
     def _messages(self) -> list[Message]:
-        """Return the messages that are there, or the first that comes. `consume` alone would wait until it has them
-        all."""
+        """Return the messages that are there, or the first that comes. `consume` alone would wait until it has `BATCH`
+        of them."""
         first = self._consumer.poll(POLL)
         return [] if first is None else [first, *self._consumer.consume(BATCH, 0)]
 

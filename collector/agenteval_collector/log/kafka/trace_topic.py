@@ -71,7 +71,7 @@ class TraceTopic(Poller):
         return len(self._under_way)
 
     def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
-        """Send a complete trace; False where there was no room for it within `timeout` seconds."""
+        """Send a complete trace. Return False if there was no room for it within `timeout` seconds."""
         size = trace.size
         with self._changed:
             if not self._changed.wait_for(lambda: not self._held or self._held + size <= CAPACITY, timeout):

@@ -37,12 +37,12 @@ class Arrival(NamedTuple):
     size: int
 
     def drawn(self) -> list[list[Said]]:
-        """The sessions that are made of those that arrived, each by start."""
+        """The sessions that are made of those that arrived, each by start, and by id where that is the same."""
         bench = Bench()
         for first in range(0, len(self.order), self.size):
             bench.take(*(each.trace for each in self.order[first : first + self.size]))
         sessions: dict[str, list[Said]] = {}
-        for each in sorted(self.order, key=lambda each: each.trace.started_at):
+        for each in sorted(self.order, key=lambda each: (each.trace.started_at, each.trace.trace_id)):
             sessions.setdefault(bench.sessions[each.trace.trace_id], []).append(each)
         return list(sessions.values())
 

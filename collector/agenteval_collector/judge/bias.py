@@ -117,8 +117,8 @@ def _reversed_keys(value: Json) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
-    """A verdict of now with two scores: `before` is the earlier score, `after` is the score now."""
+class _TwiceJudged:
+    """A verdict that was given twice: `before` is the earlier score, `after` is that of `now`."""
 
     now: Evaluation
     before: float
@@ -160,9 +160,9 @@ def spent(change: Change, judgements: Sequence[Judgement]) -> Cost:
     )
 
 
-def _verdicts(before: Before, judgements: Sequence[Judgement]) -> list[_Verdict]:
+def _verdicts(before: Before, judgements: Sequence[Judgement]) -> list[_TwiceJudged]:
     return [
-        _Verdict(each, before[each.subject_id, each.name], each.outcome.value)
+        _TwiceJudged(each, before[each.subject_id, each.name], each.outcome.value)
         for judgement in judgements
         for each in judgement.evaluations
         if isinstance(each.outcome, Score)
@@ -172,8 +172,8 @@ def _verdicts(before: Before, judgements: Sequence[Judgement]) -> list[_Verdict]
 def _effect(
     change: Change,
     judgements: Sequence[Judgement],
-    verdicts: Sequence[_Verdict],
-    noise: Sequence[_Verdict],
+    verdicts: Sequence[_TwiceJudged],
+    noise: Sequence[_TwiceJudged],
     tests: int,
 ) -> ChangeEffect:
     sessions = {each.now.session_id for each in verdicts}
@@ -198,7 +198,7 @@ def _effect(
     )
 
 
-def _p_value(verdicts: Sequence[_Verdict], noise: Sequence[_Verdict], tests: int) -> float | None:
+def _p_value(verdicts: Sequence[_TwiceJudged], noise: Sequence[_TwiceJudged], tests: int) -> float | None:
     """Test the verdicts that were given both with the change and without it, by session.
 
     Return None where there are none.
@@ -211,18 +211,18 @@ def _p_value(verdicts: Sequence[_Verdict], noise: Sequence[_Verdict], tests: int
     return min(1.0, tests * two_sided(len(with_change - without), len(without - with_change)))
 
 
-def _flipped(verdicts: Sequence[_Verdict], among: Collection[tuple[str, str]]) -> set[str]:
+def _flipped(verdicts: Sequence[_TwiceJudged], among: Collection[tuple[str, str]]) -> set[str]:
     return {each.now.session_id for each in verdicts if each.flipped and each.key in among}
 
 
-def _mean_change(verdicts: Sequence[_Verdict]) -> float | None:
+def _mean_change(verdicts: Sequence[_TwiceJudged]) -> float | None:
     by_session: dict[str, list[float]] = {}
     for each in verdicts:
         by_session.setdefault(each.now.session_id, []).append(each.after - each.before)
     return fmean(map(fmean, by_session.values())) if by_session else None
 
 
-def _flip(change: Change, verdict: _Verdict) -> VerdictFlip:
+def _flip(change: Change, verdict: _TwiceJudged) -> VerdictFlip:
     return VerdictFlip(
         change=change,
         trace_id=verdict.now.subject_id,

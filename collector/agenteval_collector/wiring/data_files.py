@@ -67,7 +67,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _StoreState:
     """The state of a tenant's store: its place, what is wrong with it, and how far it knows the log."""
 
     name: str
@@ -225,7 +225,7 @@ def _check_log(path: Path, checkpoint: int | None) -> Iterator[str]:
         yield f"the store knows of requests up to {checkpoint}, and this log ends at {last or 0}: it is an older one"
 
 
-def _state_of(url: str, tenant: str) -> _State:
+def _state_of(url: str, tenant: str) -> _StoreState:
     """Look at the store of a tenant in a database. A collector may use it meanwhile. Raises CollectorError where that
     cannot be done."""
     database = schema_of(url, tenant, Use.GUEST)
@@ -233,7 +233,7 @@ def _state_of(url: str, tenant: str) -> _State:
     try:
         with engine.connect() as connection:
             if not inspect(connection).has_table("alembic_version"):
-                return _State(database.name, ["nothing was ever kept there"], None)
+                return _StoreState(database.name, ["nothing was ever kept there"], None)
             troubles = [*_misfits(lambda query: connection.execute(text(query)).scalar_one())]
             checkpoint = connection.execute(text("SELECT max(checkpoint) FROM progress")).scalar()
     except SQLAlchemyError as error:
@@ -241,7 +241,7 @@ def _state_of(url: str, tenant: str) -> _State:
     finally:
         engine.dispose()
         database.close()
-    return _State(database.name, troubles, checkpoint)
+    return _StoreState(database.name, troubles, checkpoint)
 
 
 def _misfits(ask: Callable[[str], Any]) -> Iterator[str]:

@@ -65,7 +65,7 @@ MAX_LOOPS: Final = 256
 """Loops of a trace while it is open. Further loops are left to the complete trace."""
 
 
-class _Watched(NamedTuple):
+class _WatchedAgent(NamedTuple):
     """The detectors of one agent, and the resource that its steps come from."""
 
     detectors: Detectors
@@ -83,7 +83,7 @@ class LiveTrace:
         """True where steps may be missing between those that have arrived. The complete trace has them in order."""
         self.trace_id = trace_id
         self._rules = rules
-        self._watched: LruMap[str | bytes, _Watched] = LruMap(MAX_AGENTS)
+        self._watched: LruMap[str | bytes, _WatchedAgent] = LruMap(MAX_AGENTS)
         self._newest: dict[bytes, int] = {}
         self._found: dict[str, list[Finding]] = {}
 
@@ -101,7 +101,7 @@ class LiveTrace:
         # Where steps name no agent, the steps below one span count as one agent's: agents side by side have spans each.
         watched = self._watched.get_or_make(
             step.agent if step.agent is not None else parent_id,
-            lambda: _Watched(Detectors(self.trace_id, self.trace_id, self._rules), resource),
+            lambda: _WatchedAgent(Detectors(self.trace_id, self.trace_id, self._rules), resource),
         )
         is_late = ended_at < self._newest.get(resource, 0)
         if is_late or watched.resource != resource or len(self._newest) > MAX_ORIGINS:

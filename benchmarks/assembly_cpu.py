@@ -70,7 +70,7 @@ def assemble(bodies: Sequence[bytes]) -> Iterator[AssembledTrace]:
     clock = ManualClock()
     assembling = assembler(clock)
     for offset, body in enumerate(bodies, 1):
-        complete = assembling.take([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])
+        complete = assembling.take_requests([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])
         clock.advance(BETWEEN)
         for trace in [*complete, *assembling.due()]:
             assembling.scored(trace.trace_id, trace.revision)

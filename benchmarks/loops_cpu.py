@@ -80,7 +80,7 @@ def assemble(bodies: Sequence[bytes], arrived: list[Sequence[Arrival]], clock: S
     assembler = Assembler(clock, NoTelemetry(), alone, alone, Arrived(arrived), alone, Senders(), NO_WAIT)
     complete = []
     for offset, body in enumerate(bodies, 1):
-        complete += assembler.take([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])
+        complete += assembler.take_requests([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])
     return complete + assembler.complete_all()
 
 

@@ -112,7 +112,7 @@ def assembled(bodies: list[bytes]) -> int:
     )
     tracemalloc.start()
     for offset, body in enumerate(bodies, 1):
-        assembler.take([LoggedRequest(offset, "default", Signal.TRACES, 0, body)])
+        assembler.take_requests([LoggedRequest(offset, "default", Signal.TRACES, 0, body)])
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return kept

@@ -341,7 +341,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     def _hear(self) -> None:
         if self._watches:
-            self._watch.hear()
+            self._watch.look_for_all()
 
     def _guard(self, span: Span, context: SpanContext, identity: SpanIdentity | None) -> None:
         """Raise AgentLoopDetected if the call belongs to an agent that must stop."""

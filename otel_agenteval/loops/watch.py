@@ -56,8 +56,9 @@ class _WatchedTrace:
 class Watch:
     """Finds loops in the starts and ends of spans. The thread that takes spans in calls `started` and `ended`.
 
-    Before a call of `hear`, nobody in this process wants to know of loops. Then it looks only for calls that hang,
-    among the spans that are open at a `tick`. The collector finds all other loops, and the agent pays nothing for them.
+    Before a call of `look_for_all`, nobody in this process wants to know of loops. Then it looks only for calls that
+    hang, among the spans that are open at a `tick`. The collector finds all other loops, and the agent pays nothing for
+    them.
 
     `publish` takes each loop at once. `announce` takes starts, and calls that hang. `now` gives nanoseconds since the
     Unix epoch.
@@ -102,7 +103,7 @@ class Watch:
         """True while a span is open in which a call may hang."""
         return bool(self._young) or any(trace.open for trace in self._traces.newest_first())
 
-    def hear(self) -> None:
+    def look_for_all(self) -> None:
         """Look for all loops from now on, because somebody in this process wants to hear of them."""
         self.is_heard = True
 
@@ -150,7 +151,7 @@ class Watch:
             return
         try:
             if self.is_heard:
-                # These began before the first `hear`, and so before all that waits.
+                # These began before the first `look_for_all`, and so before all that waits.
                 self._look_at_young()
             for _ in range(len(self._events)):
                 self._look_at(self._events.popleft())

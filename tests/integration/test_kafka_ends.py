@@ -19,11 +19,11 @@ def test_ends_are_told_and_only_once(kafka: Broker) -> None:
         producer.produce(topic, b"x", partition=1)
     producer.flush(30)
     ends = PartitionEnds(AdminClient({"bootstrap.servers": kafka.address}))
-    assert ends.answers() == []
+    assert ends.take_answers() == []
     ends.ask([TopicPartition(topic, 0), TopicPartition(topic, 1)])
     found: list[tuple[int, int, int]] = []
-    eventually(lambda: found.extend(ends.answers()) or len(found) == 2)
+    eventually(lambda: found.extend(ends.take_answers()) or len(found) == 2)
     assert sorted(found) == [(0, 0, 0), (1, 0, 3)]
-    assert ends.answers() == []
+    assert ends.take_answers() == []
     ends.ask([])
-    assert ends.answers() == []
+    assert ends.take_answers() == []

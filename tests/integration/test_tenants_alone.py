@@ -83,7 +83,7 @@ class Served:
         number, known = 100 * example + step.trace, self._spans.get(100 * example + step.trace, 0)
         spans = _spans(step, number, f"{step.session}-{example}", known)
         self._spans[number] = known + len(spans)
-        self.pipeline.ingest.take(Signal.TRACES, traces(*spans).SerializeToString())
+        self.pipeline.ingest.take_request(Signal.TRACES, traces(*spans).SerializeToString())
 
     def wait(self) -> None:
         """Return once all that was sent is scored, and told."""

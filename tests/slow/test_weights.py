@@ -71,7 +71,7 @@ def test_open_traces_take_what_is_counted(bodies: Sequence[bytes], signal: Signa
 
     def assemble() -> None:
         for offset, body in enumerate(bodies, 1000):
-            bench.assembler.take([LoggedRequest(offset, "default", signal, START + offset, body)])
+            bench.assembler.take_requests([LoggedRequest(offset, "default", signal, START + offset, body)])
 
     kept = taken(assemble)
     assert bench.assembler.held - before == pytest.approx(kept, rel=NEAR)

@@ -73,7 +73,7 @@ class Bench:
             self._last += 1
             self.log[self._last] = logged(self._last, request, received_at=self.clock.now())
             batch.append(self.log[self._last])
-        return self._hand(self.assembler.take(batch))
+        return self._hand(self.assembler.take_requests(batch))
 
     def advance(self, seconds: float) -> list[AssembledTrace]:
         self.clock.advance(seconds)
@@ -103,7 +103,7 @@ class Bench:
         self.handed.clear()
         self.assembler = self._make()
         replayed = [request for offset, request in sorted(self.log.items()) if offset >= self.checkpoint]
-        return self._hand(self.assembler.take(replayed))
+        return self._hand(self.assembler.take_requests(replayed))
 
     def _make(self) -> Assembler:
         alone = Unconnected()

@@ -51,7 +51,7 @@ class Bench:
         commit = Commit()
         for trace in traces:
             placed = self._conversations.place(trace, revision, commit)
-            placed.keep(commit)
+            placed.add_to(commit)
             self.sessions[trace.trace_id] = placed.session_id
         for move in commit.moves.values():
             self.sessions[move.trace_id] = move.joined

@@ -29,7 +29,7 @@ class Watched(SpanProcessor):
         announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: self.now)
         self.watch = Watch(rules or RuleBook(), self.found.append, announcements, lambda: 0.0, lambda: self.now)
         if is_heard:
-            self.watch.hear()
+            self.watch.look_for_all()
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(self)
         self.tracer: Tracer = provider.get_tracer("agent")

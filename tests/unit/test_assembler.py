@@ -342,9 +342,9 @@ def test_a_look_up_that_fails_can_be_tried_again_without_loss() -> None:
     batch = [traces(marked(span(2, 1), 1), process="p"), traces(marked(span(1, 2), 2), process="p")]
     requests = [kept[1], *(_logged(kept, request) for request in batch)]
     with pytest.raises(ConnectionError):
-        bench.assembler.take(requests[1:])
+        bench.assembler.take_requests(requests[1:])
     bench.log = kept
-    assert sorted(numbers(bench.assembler.take(requests[1:]))) == [(1, 2, [1, 2]), (2, 1, [1])]
+    assert sorted(numbers(bench.assembler.take_requests(requests[1:]))) == [(1, 2, [1, 2]), (2, 1, [1])]
 
 
 class _Broken(dict[int, Any]):

@@ -72,7 +72,7 @@ class Open(Unconnected):
 
 def test_it_waits_for_as_long_as_it_goes_on() -> None:
     bench = Open()
-    bench.assembler.take([logged(1, traces(span(1, 1), span(2, 1)))])
+    bench.assembler.take_requests([logged(1, traces(span(1, 1), span(2, 1)))])
     assert bench.due_after(SETTLE) == [trace_id(2).hex()]
     for _ in range(5):
         assert bench.due_after(1.0) == []
@@ -82,7 +82,7 @@ def test_it_waits_for_as_long_as_it_goes_on() -> None:
 
 def test_it_does_not_wait_longer_than_for_any_trace() -> None:
     bench = Open()
-    bench.assembler.take([logged(1, traces(span(1, 1)))])
+    bench.assembler.take_requests([logged(1, traces(span(1, 1)))])
     assert bench.due_after(MAX_AGE - 1) == []
     assert bench.due_after(1) == [trace_id(1).hex()]
 
@@ -90,8 +90,8 @@ def test_it_does_not_wait_longer_than_for_any_trace() -> None:
 def test_every_span_arrives_once_with_the_size_of_its_requests() -> None:
     bench = Open()
     first, again = logged(1, traces(span(1, 1), span(1, 2))), logged(2, traces(span(1, 2), span(1, 3)))
-    bench.assembler.take([first])
-    bench.assembler.take([again])
+    bench.assembler.take_requests([first])
+    bench.assembler.take_requests([again])
     assert [([each.span.span_id for each in arrivals], size) for arrivals, size in bench.arrived] == [
         ([span_id(1), span_id(2)], DECODED * len(first.body) + 2 * ARRIVAL_BYTES),
         ([span_id(3)], DECODED * len(again.body) + ARRIVAL_BYTES),
@@ -100,7 +100,7 @@ def test_every_span_arrives_once_with_the_size_of_its_requests() -> None:
 
 def test_spans_of_a_trace_that_is_complete_at_once_are_not_looked_at_live() -> None:
     bench = Open()
-    [whole] = bench.assembler.take([logged(1, traces(span(1, 1), marked(span(2, 2), 1, "p-1")))])
+    [whole] = bench.assembler.take_requests([logged(1, traces(span(1, 1), marked(span(2, 2), 1, "p-1")))])
     assert whole.trace_id == trace_id(2).hex()
     assert [[each.span.trace_id for each in arrivals] for arrivals, _ in bench.arrived] == [[trace_id(1)]]
     assert bench.ended == [span_id(1), span_id(2)]
@@ -108,7 +108,7 @@ def test_spans_of_a_trace_that_is_complete_at_once_are_not_looked_at_live() -> N
 
 def test_spans_of_a_plain_trace_that_came_whole_are_not_looked_at_live() -> None:
     bench = Open()
-    bench.assembler.take([logged(1, traces(span(2, 1), span(2, 2, parent=1), span(3, 3, parent=4)))])
+    bench.assembler.take_requests([logged(1, traces(span(2, 1), span(2, 2, parent=1), span(3, 3, parent=4)))])
     assert [[each.span.trace_id for each in arrivals] for arrivals, _ in bench.arrived] == [[trace_id(3)]]
     assert bench.due_after(SETTLE) == [trace_id(2).hex()]
 
@@ -116,7 +116,7 @@ def test_spans_of_a_plain_trace_that_came_whole_are_not_looked_at_live() -> None
 def test_a_trace_that_goes_on_against_all_appearance_is_looked_at_from_its_beginning() -> None:
     bench = Open()
     for number in (1, 2, 3):
-        bench.assembler.take([logged(number, traces(span(2, number)))])
+        bench.assembler.take_requests([logged(number, traces(span(2, number)))])
     assert [[each.span.span_id for each in arrivals] for arrivals, _ in bench.arrived] == [
         [span_id(1), span_id(2)],
         [span_id(3)],
@@ -125,14 +125,14 @@ def test_a_trace_that_goes_on_against_all_appearance_is_looked_at_from_its_begin
 
 def test_spans_of_a_trace_that_went_on_are_looked_at_live_to_its_end() -> None:
     bench = Open()
-    bench.assembler.take([logged(1, traces(span(2, 2, parent=1)))])
-    bench.assembler.take([logged(2, traces(span(2, 1)))])
+    bench.assembler.take_requests([logged(1, traces(span(2, 2, parent=1)))])
+    bench.assembler.take_requests([logged(2, traces(span(2, 1)))])
     assert [[each.span.span_id for each in arrivals] for arrivals, _ in bench.arrived] == [[span_id(2)], [span_id(1)]]
 
 
 def test_a_trace_whose_agent_died_is_complete_at_once() -> None:
     bench = Open()
-    bench.assembler.take([logged(1, traces(span(1, 1)))])
+    bench.assembler.take_requests([logged(1, traces(span(1, 1)))])
     [trace] = bench.dies(1)
     assert (trace.revision, trace.complete, spans_of(trace), trace.death) == (
         1,
@@ -146,7 +146,7 @@ def test_a_trace_whose_agent_died_is_complete_at_once() -> None:
 
 def test_a_trace_of_which_nothing_has_arrived_is_complete_and_holds_nothing_back() -> None:
     bench = Open()
-    bench.assembler.take([logged(1, traces(span(2, 1)))])
+    bench.assembler.take_requests([logged(1, traces(span(2, 1)))])
     bench.due_after(SETTLE)
     bench.assembler.scored(trace_id(2).hex(), 1)
     [trace] = bench.dies(1)
@@ -161,7 +161,7 @@ def test_who_was_taken_for_dead_makes_a_new_revision_when_spans_come() -> None:
     bench.dies(1)
     bench.deaths.clear()
     bench.going_on.clear()
-    bench.assembler.take([logged(1, traces(span(1, 1)))])
+    bench.assembler.take_requests([logged(1, traces(span(1, 1)))])
     bench.clock.advance(SETTLE)
     [trace] = bench.assembler.due()
     assert (trace.revision, spans_of(trace), trace.death) == (2, [1], None)

@@ -259,9 +259,9 @@ def session_of(link: ConversationLink, links: dict[str, ConversationLink], befor
 
 def test_a_trace_that_is_only_looked_for_leaves_nothing() -> None:
     conversations, commit = Conversations(MemoryLinks()), Commit()
-    conversations.place(FIRST, 1, commit).keep(commit)
+    conversations.place(FIRST, 1, commit).add_to(commit)
     placed = conversations.place(SECOND, 1, commit)
     assert placed.session_id == "a1", "the one before is in the same commit"
     assert commit.links.keys() == {"a1"}
-    placed.keep(commit)
+    placed.add_to(commit)
     assert commit.links.keys() == {"a1", "a2"}

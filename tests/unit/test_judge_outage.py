@@ -18,7 +18,7 @@ def pauses(outage: Outage, clock: ManualClock, times: int) -> list[float]:
     """The pauses of that many failures, each after the pause before."""
     found = []
     for _ in range(times):
-        outage.failed(away())
+        outage.note_failure(away())
         found.append(outage.left)
         clock.advance(outage.left)
     return found
@@ -33,14 +33,14 @@ def test_an_answer_ends_it_and_the_next_pause_is_short_again() -> None:
     clock = ManualClock()
     outage = Outage(clock)
     pauses(outage, clock, 4)
-    outage.over()
+    outage.note_answer()
     assert (outage.pause, outage.left, outage.described()) == (None, 0.0, None)
     assert pauses(outage, clock, 1) == [FIRST]
 
 
 def test_what_fails_during_a_pause_belongs_to_it() -> None:
     outage = Outage(ManualClock())
-    assert [outage.failed(away()) for _ in range(5)] == [True, False, False, False, False]
+    assert [outage.note_failure(away()) for _ in range(5)] == [True, False, False, False, False]
     assert outage.pause is not None
     assert (outage.pause.number, outage.left) == (1, FIRST)
 
@@ -50,16 +50,16 @@ def test_what_fails_during_a_pause_belongs_to_it() -> None:
 )
 def test_a_pause_is_as_long_as_the_endpoint_asks(wish: float, pause: float) -> None:
     outage = Outage(ManualClock())
-    outage.failed(away(wish))
+    outage.note_failure(away(wish))
     assert outage.left == pause
 
 
 def test_it_says_since_when_and_why_and_what_is_next() -> None:
     clock = ManualClock()
     outage = Outage(clock)
-    outage.failed(away())
+    outage.note_failure(away())
     clock.advance(FIRST)
-    outage.failed(JudgeUnavailable("timeout", "h: no answer within 30 s", retry_after=30.0))
+    outage.note_failure(JudgeUnavailable("timeout", "h: no answer within 30 s", retry_after=30.0))
     says = "the judge has not answered since 2023-11-14T22:13:20Z: h: no answer within 30 s; it is "
     assert outage.described() == f"{says}tried again in 30 s"
     clock.advance(30)
@@ -68,7 +68,7 @@ def test_it_says_since_when_and_why_and_what_is_next() -> None:
 
 def test_what_is_wrong_with_our_own_store_is_not_said_of_the_judge() -> None:
     outage = Outage(ManualClock())
-    outage.failed(Unavailable("the disk is full"))
+    outage.note_failure(Unavailable("the disk is full"))
     assert outage.described() == "judging pauses: the disk is full"
 
 
@@ -90,12 +90,12 @@ def test_it_keeps_nobody_out_for_longer_than_it_was_asked_or_the_longest_pause(
     may_begin = 0.0
     for step, value in steps:
         if step == "fail":
-            outage.failed(away(value))
+            outage.note_failure(away(value))
             may_begin = max(may_begin, clock.monotonic() + max(LONGEST if value is None else value, SHORTEST))
         elif step == "wait":
             clock.advance(value or 0.0)
         else:
-            outage.over()
+            outage.note_answer()
             may_begin = 0.0
         assert (outage.pause is None) == (may_begin == 0.0)
         assert outage.left <= max(may_begin - clock.monotonic(), 0.0) + 1e-6

@@ -128,7 +128,7 @@ def test_loops_count_from_the_moment_on_at_which_somebody_hears_of_them() -> Non
     with running(watched.tracer):
         for _ in range(5):
             call(watched.tracer)
-        watched.watch.hear()
+        watched.watch.look_for_all()
         for _ in range(2):
             call(watched.tracer)
         assert not watched.found

@@ -84,7 +84,7 @@ class Assembler:
         self._next: dict[int, int] = {}
         self._newest_received = 0
 
-    def take(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
+    def take_requests(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
         """Sort the spans and log records of requests into traces. Return the traces that are complete by that.
 
         Errors of the store and the log pass through. The same requests can be given again then.
@@ -189,7 +189,7 @@ class Assembler:
             return
         trace.committed(revision)
         if key not in self._open and trace.scored == trace.revision:
-            self._closed.keep(trace)
+            self._closed.keep_scored(trace)
             self._closed.trim()
 
     def forget(self, trace_ids: Iterable[str]) -> None:
@@ -343,7 +343,7 @@ class Assembler:
         if not refill(trace, scored, self._log):
             forgotten.add(trace_id)
             return None
-        self._closed.keep(trace)
+        self._closed.keep_scored(trace)
         return trace
 
     def _goes_on_with(self, trace: OpenTrace, item: Span | SpanLogRecord, raw: bytes) -> bool:
@@ -377,7 +377,7 @@ class Assembler:
         self._open_bytes -= trace.size
         self._schedule.drop(trace.trace_id)
         trace.touched_at = self._clock.monotonic()
-        self._closed.close(trace)
+        self._closed.keep_until_scored(trace)
         if by in _EARLY:
             self._telemetry.count(Counted.RELEASED_EARLY)
         closing = self._completion.closing(trace, by)

@@ -27,12 +27,12 @@ class ClosedTraces:
     def __contains__(self, trace_id: bytes) -> bool:
         return trace_id in self._scoring or trace_id in self._recent
 
-    def close(self, trace: OpenTrace) -> None:
-        """Hold the trace while its newest revision is scored."""
+    def keep_until_scored(self, trace: OpenTrace) -> None:
+        """Keep the trace while its newest revision is scored."""
         self._scoring[trace.trace_id] = trace
         self._scoring_bytes += trace.size
 
-    def keep(self, trace: OpenTrace) -> None:
+    def keep_scored(self, trace: OpenTrace) -> None:
         """Keep the trace in memory for a while, now that its newest revision is scored."""
         if self._scoring.pop(trace.trace_id, None) is not None:
             self._scoring_bytes -= trace.size

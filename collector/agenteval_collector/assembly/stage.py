@@ -203,7 +203,7 @@ class AssemblyStage(Component):
         if not requests:
             return []
         try:
-            return self.insist(self._assembler.take, requests)
+            return self.insist(self._assembler.take_requests, requests)
         except RetryableError:
             raise
         except Exception:  # A defect of ours: it may cost one request, and must not hold up the others.

@@ -71,7 +71,7 @@ class SessionAggregation(Protocol):
     def forget_all(self) -> None:
         """Forget all sessions in memory. Each is read from the store again when something of it comes."""
 
-    def keep(self, is_kept: Callable[[str], bool]) -> None:
+    def keep_only(self, is_kept: Callable[[str], bool]) -> None:
         """Forget what is in memory, and let sessions go for which `is_kept` returns False."""
 
     def over(self, *, closing: bool = False) -> list[str]:
@@ -90,7 +90,7 @@ class Placement(Protocol):
     @property
     def session_id(self) -> str: ...
 
-    def keep(self, commit: Commit) -> None:
+    def add_to(self, commit: Commit) -> None:
         """Add the links and moves behind this placement to `commit`, which `place` was called with."""
 
 

@@ -287,7 +287,7 @@ class EvaluationStage(Component):
     def _change_partitions(self, change: PartitionChange) -> None:
         if change.is_given_up:
             self._own_sessions.give_up_partitions(change.partitions)
-            self._sessions.keep(self._own_sessions.owns)
+            self._sessions.keep_only(self._own_sessions.owns)
             change.done.set_result(None)
         else:
             self.insist(self._own_sessions.take_partitions, change.partitions)

@@ -101,7 +101,7 @@ class TraceEvaluation:
             self.telemetry.count(Counted.UNREAD, values, kind)
         if assembled.revision == 1 and (why := why_partial(trace, assembled)):
             self.telemetry.count(Counted.PARTIAL, which=why)
-        place().keep(commit)
+        place().add_to(commit)
         session_id = place().session_id
         trace = self.turns.joined(trace, session_id, commit)
         if before is not None and before.session_id != session_id:

@@ -78,7 +78,7 @@ def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -
             raise InvalidRequest(f"{recorded.place}: {error}") from error
         for body in checked.bodies:
             request = LoggedRequest(offset, "default", recorded.signal, clock.now(), body)
-            newest |= {trace.trace_id: trace for trace in assembler.take([request])}
+            newest |= {trace.trace_id: trace for trace in assembler.take_requests([request])}
     return newest | {trace.trace_id: trace for trace in assembler.complete_all()}
 
 

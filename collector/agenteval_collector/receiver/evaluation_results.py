@@ -38,7 +38,7 @@ class Results:
     labels: list[Label] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
-    def take(self, values: _Values, author: str, trace_id: bytes) -> None:
+    def take_result(self, values: _Values, author: str, trace_id: bytes) -> None:
         """Take a result, or count why it is left out: `failed`, `no_name`, `no_subject` or `no_score`."""
         name = values.get(semconv.GEN_AI_EVALUATION_NAME)
         session_id = values.get(semconv.GEN_AI_CONVERSATION_ID)
@@ -86,7 +86,7 @@ def _read_spans(results: Results, request: ExportTraceServiceRequest) -> None:
             for span in scope.spans:
                 for event in span.events:
                     if event.name == EVENT:
-                        results.take(_values(event.attributes), author, span.trace_id)
+                        results.take_result(_values(event.attributes), author, span.trace_id)
 
 
 def _read_records(results: Results, request: ExportLogsServiceRequest) -> None:
@@ -106,7 +106,7 @@ def _others(results: Results, records: Iterable[LogRecord], author: str) -> Iter
     for record in records:
         values = _values(record.attributes)
         if EVENT in (record.event_name, values.get(EVENT_NAME)):
-            results.take(values, author, record.trace_id)
+            results.take_result(values, author, record.trace_id)
         else:
             yield record
 

@@ -49,7 +49,7 @@ def _export(
     def export(body: bytes, context: grpc.ServicerContext) -> bytes:
         ingest = ingest_of(context)
         try:
-            checked = ingest.take(signal, body)
+            checked = ingest.take_request(signal, body)
         except CollectorError as error:
             ingest.refused(error)
             abort(context, error)

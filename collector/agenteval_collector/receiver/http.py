@@ -139,7 +139,7 @@ async def _export(ingest: Ingest, bodies: Bodies, signal: Signal, request: Reque
 
 def _take(ingest: Ingest, signal: Signal, body: Body, media: str) -> Checked:
     content = bytes(body.content)
-    return ingest.take_json(signal, content) if media == JSON else ingest.take(signal, content)
+    return ingest.take_json(signal, content) if media == JSON else ingest.take_request(signal, content)
 
 
 async def _fill(bodies: Bodies, body: Body, request: Request, limit: int) -> None:

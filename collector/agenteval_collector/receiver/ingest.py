@@ -39,7 +39,7 @@ class Ingest:
     redaction: RequestRedaction | None = None
     """Replaces texts that must not be kept; None: none are replaced."""
 
-    def take(self, signal: Signal, body: bytes) -> Checked:
+    def take_request(self, signal: Signal, body: bytes) -> Checked:
         """Take a request, and return how much of it was kept. Raises CollectorError where nothing was."""
         self.admission.admit()
         with self.memory.room(WORK * len(body)):

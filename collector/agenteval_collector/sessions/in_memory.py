@@ -231,10 +231,10 @@ class Sessions:
         self._absent = None
         self._doubts = True
 
-    def keep(self, is_kept: Callable[[str], bool]) -> None:
+    def keep_only(self, is_kept: Callable[[str], bool]) -> None:
         """Forget what is in memory. Sessions for which `is_kept` returns false go on elsewhere, and are let go."""
         self.forget_all()
-        self._live.keep(is_kept)
+        self._live.keep_only(is_kept)
 
     def over(self, *, closing: bool = False) -> list[str]:
         """Return the sessions that have become idle or have ended since the last call.
@@ -247,7 +247,7 @@ class Sessions:
     def end(self, session_id: str) -> None:
         """Note that the session was reported ended. It is not active any more until a new trace comes."""
         self._live.forget(session_id)
-        self._endings.put(session_id, self._clock.monotonic())
+        self._endings.note_end(session_id, self._clock.monotonic())
 
     def ending(self, session_id: str) -> bool:
         """Return whether the session was reported ended just now. A trace that comes now was on the way."""

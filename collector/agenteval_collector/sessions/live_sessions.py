@@ -71,7 +71,7 @@ class LiveSessions:
         if live is not None:
             self._count(live, -1)
 
-    def keep(self, is_kept: Callable[[str], bool]) -> None:
+    def keep_only(self, is_kept: Callable[[str], bool]) -> None:
         """Remove all sessions but those for which `is_kept` returns true."""
         for session_id in [each for each in self._sessions if not is_kept(each)]:
             self.forget(session_id)
@@ -134,7 +134,7 @@ class Endings:
     def __contains__(self, session_id: str) -> bool:
         return session_id in self._over_at
 
-    def put(self, session_id: str, now: float) -> None:
+    def note_end(self, session_id: str, now: float) -> None:
         """Note that the session was reported ended at `now` (monotonic)."""
         self._over_at.pop(session_id, None)
         self._over_at[session_id] = now + self._hold

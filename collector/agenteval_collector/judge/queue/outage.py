@@ -49,7 +49,7 @@ class Outage:
         self._clock = clock
         self.pause: Pause | None = None
 
-    def failed(self, error: JudgeUnavailable | RetryableError) -> bool:
+    def note_failure(self, error: JudgeUnavailable | RetryableError) -> bool:
         """Note that a trace got no answer, and pause. Return True for the first one since the last answer."""
         now, last = self._clock.monotonic(), self.pause
         number, since = (last.number, last.since) if last else (0, self._clock.now())
@@ -64,7 +64,7 @@ class Outage:
             logger.warning("judging pauses, traces wait for the judge: %s", error)
         return last is None
 
-    def over(self) -> None:
+    def note_answer(self) -> None:
         """Note that the judge has answered."""
         if self.pause is not None:
             logger.info("judging goes on")

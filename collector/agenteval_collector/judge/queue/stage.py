@@ -218,7 +218,7 @@ class JudgeStage(Component):
             return
         # A refusal is an answer too. Answers from the cache say nothing about the endpoint.
         if not all(exchange.cached for exchange in judgement.exchanges):
-            self._outage.over()
+            self._outage.note_answer()
         self._taker.take_judgement(judgement)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -228,7 +228,7 @@ class JudgeStage(Component):
             logger.error("a judgement was not delivered; the next start finds its trace again", exc_info=error)
 
     def _unanswered(self, waiting: WaitingJob, error: JudgeUnavailable | RetryableError) -> None:
-        is_first = self._outage.failed(error)
+        is_first = self._outage.note_failure(error)
         if isinstance(error, JudgeUnavailable):
             waiting.faults += is_first
             if waiting.faults >= FAULTS:

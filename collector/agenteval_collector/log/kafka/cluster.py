@@ -172,7 +172,7 @@ class PartitionEnds:
             )
             self._asked = {each: (first[each], end[each]) for each in asked}
 
-    def answers(self) -> list[tuple[int, int, int]]:
+    def take_answers(self) -> list[tuple[int, int, int]]:
         """Return partition, first offset and end of each partition that was answered since the last call."""
         answered = {each: of for each, of in self._asked.items() if of[0].done() and of[1].done()}
         found = []

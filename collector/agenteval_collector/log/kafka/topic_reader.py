@@ -218,7 +218,7 @@ class TopicReader(Poller):
 
     def _see_ends(self) -> None:
         """Note where partitions end, as far as the brokers have answered."""
-        for partition, first, end in self._ends.answers():
+        for partition, first, end in self._ends.take_answers():
             self._offsets.saw(partition, max(first, self._begins[partition]), end)
 
     def _positions(self, numbers: Mapping[int, int]) -> list[TopicPartition]:

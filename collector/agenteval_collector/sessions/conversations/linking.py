@@ -34,7 +34,7 @@ class Placed:
     _links: Mapping[str, ConversationLink] = field(default_factory=dict)
     _moves: Mapping[str, Move] = field(default_factory=dict)
 
-    def keep(self, commit: Commit) -> None:
+    def add_to(self, commit: Commit) -> None:
         """Add the links and moves to `commit`, which `place` was called with."""
         # The evaluation finds out by itself which session this trace was in before.
         commit.moves.pop(self._trace_id, None)

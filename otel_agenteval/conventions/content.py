@@ -26,10 +26,11 @@ _WRAPPERS = (
 
 @dataclass(slots=True)
 class DecodedMessages:
-    """Decoded messages, and by position those that were `made` of them. None stands for a value that is no message.
+    """Decoded items of a list of messages. `made` has the messages that were read from them so far, by position. None
+    stands for an item that is no message.
 
-    Contents that begin alike share one, which holds the messages of the longest of them. So each content counts its
-    own. `spoken` is a number of messages from the first one on, and the digest of their words.
+    Contents that begin alike share one such object, which holds the items of the longest of them. So each content keeps
+    the number of its own. `spoken` is a number of messages from the first one on, and the digest of their words.
     """
 
     items: list[Item]

@@ -28,7 +28,9 @@ MAX_BEFORE_OWN: Final = 8
 
 _INDEXED: Final = tuple((indexed.field(0, "role"), indexed) for indexed in KEYS.indexed_messages)
 _PIECE: Final = 64 * 1024
+"""Characters that are encoded at a time, so that no long text is copied as a whole."""
 _DIGEST: Final = 16
+"""Bytes of a digest."""
 _MARK: Final = '"role"'
 _ROLE: Final = re.compile(r'"role"\s*:\s*"([\w-]{1,40})"')
 _DECODER: Final = json.JSONDecoder()

@@ -22,8 +22,11 @@ MIN_CONTENT: Final = 80
 """A result with more characters of text than this is content, whatever it says."""
 
 _MAX_CLAUSE: Final = 80
+"""Characters within which a denial must stand. It comes first."""
 _MAX_VALUES: Final = 100
+"""The most values of a result that are looked at."""
 _MAX_REPORT: Final = 300
+"""Characters at the beginning and at the end of a result that are looked at."""
 _BEGINS_JSON: Final = ("{", "[", '"', "0", "f", "n", "t")
 _NOTHING: Final = frozenset(("", "null", "none", "undefined", "n/a", "-", "0", "false", "no"))
 _DONE: Final = frozenset(("completed", "created", "done", "ok", "success", "succeeded"))

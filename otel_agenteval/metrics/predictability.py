@@ -15,6 +15,7 @@ PREDICTABILITY = ("P_rc", "P_cal", "P_auroc", "P_brier")
 BINS = 10
 COVERAGES = np.linspace(0.0, 1.0, 100)
 _EPSILON = 1e-8
+"""Keeps the quotient defined where all runs end alike: `P_rc` is 1."""
 
 
 class Predictability:

@@ -64,7 +64,9 @@ def regression_evidence(n_before: int, c_before: int, n_after: int, c_after: int
 
 
 _TINY: Final = 1e-300
+"""Stands for 0, which has no logarithm."""
 _MOST: Final = 100.0
+"""The most that the logarithm of the evidence counts, so that its exponential stays in the range of a double."""
 
 
 def as_trial(share: float, key: str) -> bool:

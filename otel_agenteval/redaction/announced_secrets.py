@@ -30,6 +30,7 @@ _BEGIN_KEY: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _CODE_IN_PARTS: Final = re.compile(r"(?<![\w-])[0-9]{3}[ -][0-9]{3,4}(?![\w-])")
 _WORDS: Final = re.compile(r"[^\s\"'`]{4,200}")
 _MAX_WORDS: Final = 8
+"""The most words of a text that may be the announced value. A longer text is just the next message."""
 
 
 class AnnouncedSecrets:

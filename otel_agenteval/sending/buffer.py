@@ -13,6 +13,7 @@ from otel_agenteval.context import SpanIdentity
 from otel_agenteval.finding import Finding
 
 _SPAN_OVERHEAD: Final = 1024
+"""Bytes that count for a span, an event or a link beside its values."""
 _FLAT: Final = frozenset((str, int, float, bool, bytes, type(None)))
 
 

@@ -35,7 +35,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ReadEndpoint(Endpoint):
-    """An endpoint that reads, by a function of the queries and the parameters; `parameters` are those of its query."""
+    """An endpoint that reads. `call` takes the queries and the parameters. `parameters` names those that it knows, and
+    `required` those among them that must be given."""
 
     parameters: Sequence[str] = ()
     required: Sequence[str] = ()
@@ -43,8 +44,8 @@ class ReadEndpoint(Endpoint):
 
 @dataclass(frozen=True, slots=True)
 class WriteEndpoint(Endpoint):
-    """An endpoint that takes a JSON body by POST, by a function of the queries, the reports, the body, and the
-    parameters in the path by name."""
+    """An endpoint that takes a JSON body by POST. `call` takes the queries, the reports, the body, and the parameters
+    in the path by name."""
 
     scope: Scope = Scope.LABEL
     """The scope that a caller needs."""

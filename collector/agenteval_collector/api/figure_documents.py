@@ -171,8 +171,8 @@ class QualityDocument(TypedDict):
 
 
 class DrawDocument(TypedDict):
-    """A trace or a session (`trace_id` is null) that was drawn to be labelled. `probability` is the chance of being
-    labelled among those with the same verdict of the judge, once this one is."""
+    """A trace or a session (`trace_id` is null) that was drawn to be labelled. `probability` is the share of those
+    with the same verdict of the judge that are labelled, once this one is."""
 
     subject: Literal["trace", "session"]
     trace_id: str | None

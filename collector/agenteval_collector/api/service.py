@@ -31,9 +31,11 @@ from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceServicer
 
 MAX_MISSED_SECONDS = 1e9
+"""The most seconds that a watcher may have been away, some 30 years. A larger number is a mistake."""
 MAX_STARTS = 10_000
 """The most starts in one report; our processor sends far fewer."""
 MAX_FINDINGS = 1000
+"""The most findings in one report."""
 MAX_CHARACTERS = 1024
 """The most characters of an id or a name that are kept."""
 _WAKE_SECONDS = 1.0

@@ -108,7 +108,7 @@ def optional_id(field: str, text: str | None) -> str | None:
 def texts_of(given: Parameters, *names: str) -> dict[str, str | None]:
     """Return parameters of a listing by name; None for one that is absent or empty.
 
-    Raises InvalidRequest naming one that is longer than `MAX_TEXT`, or that no store can have.
+    Raises InvalidRequest, which names a parameter that is longer than `MAX_TEXT` or that no store can hold.
     """
     texts = {name: given.get(name) or None for name in names}
     for name, text in texts.items():

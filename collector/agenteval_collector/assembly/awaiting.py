@@ -6,6 +6,7 @@ from agenteval_collector.assembly.senders import Habits, Senders, Usual, lacks_c
 from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.senders import Habit
 
+# Bits of `Span.flags`: whether the parent is remote is known, and whether it is.
 _FLAGS_KNOWN, _REMOTE = 0x100, 0x200
 _ENTERED = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)
 # Looked up once: the look-up takes longer than all other work on a span here.

@@ -22,7 +22,7 @@ class Audit:
     """Writes one line for each action of a person, and one in a minute for actions that programs repeat.
 
     Labelling and administration are written one by one. Sending and refusals are written once in a minute for each
-    caller and address; the lines of the next minute begin with how many more there were. From any thread.
+    caller and address. The next minute begins with lines that say how many more there were. From any thread.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -2,7 +2,7 @@
 
 gRPC hands a message over when it is whole, and does not tell how much of it has come. Before a message is read, gRPC
 holds 64 KiB of it at most. So each message that is read may take as much memory as the largest, and few are read at
-once. Most are there before they are read, and take no time.
+once. Most messages are there as a whole before they are read, so reading them takes no time.
 """
 
 import threading

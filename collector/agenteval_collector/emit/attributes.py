@@ -21,7 +21,9 @@ OTHER: Final = "_other"
 """The value for everything beyond a limit."""
 
 _LABEL_LENGTH: Final = 128
+"""The most characters of a label's value in Prometheus."""
 _LIVE_VERSIONS: Final = 3
+"""The newest versions of a service that have series of their own. Older ones count as `OTHER`."""
 
 _logger = logging.getLogger(__name__)
 

@@ -22,6 +22,7 @@ MAX_NAME = 1024
 MAX_SPANS = 10_000
 """Spans of a trace that are read: the first that came, and the last `_LAST_SPANS`, with the root among them."""
 _LAST_SPANS = 1000
+"""Of a trace that is too long, the end is read, too: it shows how the trace ended."""
 
 LATEST = 2**63 - 1
 """The last nanosecond that the store's signed integers hold, in the year 2262. OTLP allows twice as many."""

@@ -44,6 +44,7 @@ class OwnEvaluator:
         except Exception:
             raise
         except BaseException as error:
+            # A `sys.exit` in it would end the thread of the evaluation, or the replay.
             # On the main thread, as in a replay, a KeyboardInterrupt comes from a person.
             if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
                 raise

@@ -74,6 +74,7 @@ _ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "tool_input
 _WRAPPER_KEYS: Final = ("function", "function_call", "tool_call", "tool_calls", "tool_uses")
 _NAMESPACES: Final = ("functions.", "default_api.", "tools.")
 _MAX_WRAPPERS: Final = 4
+"""The most wrappers around a call, one inside the other."""
 _TOOL: Final = re.compile(_NAME)
 _DECODER: Final = json.JSONDecoder()
 

@@ -35,7 +35,7 @@ MOST_KNOWN: Final = 2000
 class Draw:
     """A trace, or a whole session, that is to be labelled. A session has no `trace_id`.
 
-    `probability` is the chance of a subject with this verdict to be labelled, once this one has its label.
+    `probability` is the share of subjects with this verdict that are labelled, once this one has its label.
     """
 
     subject: SubjectKind

@@ -11,6 +11,7 @@ from otel_agenteval.metrics.wilson import Clusters
 HOUR: Final = 3600 * 1_000_000_000
 """Nanoseconds."""
 _STEPS_PER_DOUBLING: Final = 4
+"""Steps of a duration until it is twice as long. So a step is 19 % longer than the one before it."""
 _SHORTEST: Final = 0.001
 """Seconds; shorter durations count as this."""
 

@@ -40,6 +40,7 @@ class Signal(IntEnum):
 
 
 _OFFSET_BITS: Final = 48
+"""Bits of the number in its partition. In a signed integer of the store, 15 bits are left for the partition."""
 
 
 def offset_in(partition: int, number: int) -> int:

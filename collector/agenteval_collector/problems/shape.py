@@ -18,8 +18,11 @@ VALUE: Final = "…"
 """Stands in the place of a value that was taken out."""
 
 _LONGEST_WORD: Final = 40
+"""The most characters of a word that is no value. Longer ones are tokens, digests and the like."""
 _LONGEST_NAME: Final = 30
+"""The most characters of a quoted text that may be the name of a field or a class."""
 _WORDS_OF_MESSAGE: Final = 4
+"""The spaces from which on a quoted text is a message."""
 
 _CHARACTER: Final = r"[\w@%+~-]"
 _PARTS: Final = re.compile(

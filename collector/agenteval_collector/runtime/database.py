@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval_collector.runtime.files import make_folder
 
 BUSY_TIMEOUT_MS = 10_000
+"""Milliseconds that a statement waits while another connection writes."""
 
 DATABASE_ERRORS = (SQLAlchemyError, sqlite3.Error)
 """The errors of a database. The driver's own come where a connection cannot be made."""

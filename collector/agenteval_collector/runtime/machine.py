@@ -13,6 +13,7 @@ SHARE_OF_RAM: Final = 0.6
 """The share of the machine's memory that the process may take where no limit is set."""
 
 _ENOUGH_FILES: Final = 65_536
+"""The most open files that are asked for: many more than all ports have connections."""
 _M_ARENA_MAX: Final = -8
 """M_ARENA_MAX of malloc.h."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,7 @@
 """Common parts of our threads: start, sleep, back off, keep instrumentation away, and keep forks waiting.
 
-A forked child has one thread. Whatever other threads had half done stays half done in it. An import of gRPC that is cut
-short so can never be finished in the child. And gRPC prepares for a fork only while no thread is inside it
+A forked child has one thread. Whatever other threads had half done stays half done in it. So an import of gRPC that is
+cut short can never be finished in the child. And gRPC prepares for a fork only while no thread is inside it
 (`grpc_prefork` in its fork_posix.cc); else the child may crash. Hence `ForkGate`.
 """
 

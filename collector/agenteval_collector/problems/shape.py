@@ -22,7 +22,7 @@ _LONGEST_WORD: Final = 40
 _LONGEST_NAME: Final = 30
 """The most characters of a quoted text that may be the name of a field or a class."""
 _WORDS_OF_MESSAGE: Final = 4
-"""The spaces from which on a quoted text is a message."""
+"""A quoted text with so many spaces is a message."""
 
 _CHARACTER: Final = r"[\w@%+~-]"
 _PARTS: Final = re.compile(

@@ -46,7 +46,7 @@ class Ingest:
             return self._take(signal, body, Checked())
 
     def take_json(self, signal: Signal, text: bytes) -> Checked:
-        """Take a request in OTLP/JSON as `take` does."""
+        """Take a request in OTLP/JSON as `take_request` does."""
         self.admission.admit()
         checked = Checked()
         with self.memory.room(JSON_WORK * len(text)):

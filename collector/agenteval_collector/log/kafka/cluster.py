@@ -161,8 +161,8 @@ class PartitionEnds:
         self._asked: dict[TopicPartition, tuple[Future[Any], Future[Any]]] = {}
 
     def ask(self, positions: Iterable[TopicPartition]) -> None:
-        """Ask about these partitions; `answers` has the answers a moment later. Earlier questions are dropped. Raises
-        KafkaException."""
+        """Ask about these partitions; `take_answers` has the answers a moment later. Earlier questions are dropped.
+        Raises KafkaException."""
         self._asked = {}
         asked = [TopicPartition(each.topic, each.partition) for each in positions]
         if asked:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from opentelemetry.sdk.metrics import Exemplar
 from opentelemetry.sdk.metrics import export as sdk
-from opentelemetry.sdk.resources import Resource
 from prometheus_client import core, exposition
 from prometheus_client.registry import Collector
 
@@ -41,7 +40,11 @@ class _MetricsPage(Collector):
 
 def _families(collected: Sequence[sdk.MetricsData]) -> Iterator[core.Metric]:
     resources = [of_resource for each in collected for of_resource in each.resource_metrics]
-    yield core.InfoMetricFamily("target", "Target metadata", _labels_of_target(resources[0].resource))
+    yield core.InfoMetricFamily(
+        "target",
+        "Target metadata",
+        {_label(name): str(value) for name, value in resources[0].resource.attributes.items()},
+    )
     metrics: dict[str, list[sdk.Metric]] = {}
     for metric in (metric for each in resources for of_scope in each.scope_metrics for metric in of_scope.metrics):
         metrics.setdefault(metric.name, []).append(metric)
@@ -53,10 +56,6 @@ def _together(metrics: Sequence[sdk.Metric]) -> sdk.Metric:
     data: Any = metrics[0].data
     points = [point for metric in metrics for point in metric.data.data_points]
     return replace(metrics[0], data=replace(data, data_points=points))
-
-
-def _labels_of_target(resource: Resource) -> dict[str, str]:
-    return {_label(name): str(value) for name, value in resource.attributes.items()}
 
 
 def _family(metric: sdk.Metric) -> core.Metric:

@@ -23,7 +23,7 @@ from agenteval_collector.config.evaluators import SafetyConfig
 from agenteval_collector.model.runs import RunTrace, Violation
 from agenteval_collector.reliability.personal_data import exposed_personal_data, said_in
 from otel_agenteval.internal.text import storable
-from otel_agenteval.model import ModelCall, ToolCall, Trace
+from otel_agenteval.model import ModelCall, Trace
 
 MAX_ACTIONS: Final = 1000
 """The first actions that are kept of a trace and of a run. There is a bound because all pairs of runs are compared."""
@@ -60,7 +60,7 @@ def sum_up(
         started_at=trace.started_at,
         success=trace.run_outcome.success,
         confidence=trace.run_outcome.confidence,
-        actions=tuple(_name(call) for call in trace.tool_calls[:MAX_ACTIONS]),
+        actions=tuple(storable(call.name[:MAX_NAME]) for call in trace.tool_calls[:MAX_ACTIONS]),
         seconds=max(0, trace.ended_at - trace.started_at) / 1e9,
         model_calls=len(trace.model_calls),
         model_seconds=fsum(max(0, call.ended_at - call.started_at) / 1e9 for call in trace.model_calls),
@@ -72,10 +72,6 @@ def sum_up(
         versions=trace.service_versions,
         said=said_in(trace) if exposed_personal_data in detecting else (),
     )
-
-
-def _name(call: ToolCall) -> str:
-    return storable(call.name[:MAX_NAME])
 
 
 def detectors(config: SafetyConfig) -> list[Detector]:

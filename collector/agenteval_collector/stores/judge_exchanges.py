@@ -2,7 +2,6 @@
 
 import json
 import zlib
-from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Delete, bindparam, delete, select
@@ -59,15 +58,14 @@ def read_exchanges(connection: TenantConnection, subject: SubjectKind, subject_i
     """Return the exchanges about a trace or a session, in the order of asking."""
     query = select(judge_exchanges).where(*_about(subject, subject_id))
     query = query.order_by(judge_exchanges.c.revision, judge_exchanges.c.position)
-    return [_exchange(row) for row in connection.execute(query).mappings()]
+    return [
+        JudgeExchange(**_EXCHANGE.fields_in(row) | {"data": zlib.decompress(row["data"]).decode()})
+        for row in connection.execute(query).mappings()
+    ]
 
 
 def _about(subject: SubjectKind, subject_id: str) -> tuple[ColumnElement[bool], ...]:
     return own(judge_exchanges), judge_exchanges.c.subject == subject, judge_exchanges.c.subject_id == subject_id
-
-
-def _exchange(row: Mapping[Any, Any]) -> JudgeExchange:
-    return JudgeExchange(**_EXCHANGE.fields_in(row) | {"data": zlib.decompress(row["data"]).decode()})
 
 
 def _row(exchange: JudgeExchange) -> dict[str, Any]:

@@ -49,7 +49,9 @@ class TraceLoops:
         # Most traces have fewer calls than any rule has repetitions, so the detectors need not run.
         found = self._repeated(trace, session_id, assembled) if _most_calls(trace) >= self._fewest else []
         found += self._carried(assembled, session_id)
-        origins = _origins(assembled) if found else {}
+        if not found:
+            return []
+        origins = {Span.FromString(raw).span_id.hex(): origin for raw, origin in assembled.spans}
         return [self._whole(each, trace, origins) for each in found]
 
     def _repeated(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[Finding]:
@@ -158,10 +160,6 @@ def _told(trace: Trace) -> tuple[list[Step], list[Step]]:
         for calls in (trace.told[:known], trace.told[known:])
     )
     return steps_of(before), steps_of(now)
-
-
-def _origins(assembled: AssembledTrace) -> dict[str, Origin]:
-    return {Span.FromString(raw).span_id.hex(): origin for raw, origin in assembled.spans}
 
 
 def _misses_its_root(assembled: AssembledTrace) -> bool:

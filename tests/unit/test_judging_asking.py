@@ -1,5 +1,6 @@
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -216,6 +217,30 @@ def test_three_malformed_replies_are_no_answer() -> None:
         assert len(it.exchanges) == 3
 
     run(scenario, BAD, BAD, 7)
+
+
+def test_a_model_without_valid_replies_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(it: Setting) -> None:
+        for _ in range(4):
+            with pytest.raises(NoAnswer):
+                await it.ask()
+            it.judge.clock.advance(20.0)
+
+    run(scenario, *[BAD] * 12)
+    what_to_do = "requests to the judge had no valid reply, what was asked fails; name another model in judge.model"
+    first = "the first question is completion, asked of m"
+    assert [(record.levelno, record.message) for record in caplog.records] == [
+        (logging.WARNING, f"3 {what_to_do}: {first}"),
+        (logging.WARNING, f"9 {what_to_do}: {first}"),
+    ]
+
+
+def test_a_reply_that_is_valid_when_asked_again_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(it: Setting) -> None:
+        await it.ask()
+
+    run(scenario, BAD, 0.7)
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -31,6 +32,7 @@ from agenteval_collector.judge.prompt.replies import decode
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
+from otel_agenteval.sending.throttle import ThrottledLog
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,9 @@ MAX_REPLY: Final = 16 * 1024
 """Characters of a reply that are kept. The judge decides how long its reply is."""
 MAX_PROBLEM: Final = 1024
 """Characters that are kept of the description of what is wrong with a reply."""
+NO_VALID_REPLY: Final = (
+    "%d requests to the judge had no valid reply, what was asked fails; name another model in judge.model"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +72,11 @@ class Asking:
     answers: AnswerStore
     locks: MutableMapping[str, asyncio.Lock] = field(init=False, default_factory=WeakValueDictionary)
     """By the key of an answer: the lock of whoever asks for it. It is gone once nobody holds it or waits for it."""
+
+    @cached_property
+    def log(self) -> ThrottledLog:
+        """The log of questions without a valid reply."""
+        return ThrottledLog(logger, self.clock.monotonic)
 
     def about(self, job: JudgeJob, exchanges: list[JudgeExchange]) -> "TraceQuestions":
         """Make the `Ask` of one trace or session, which adds each exchange to `exchanges`.
@@ -154,6 +164,9 @@ class TraceQuestions:
             else:
                 self._count(exchange, None)
                 return Answer(reply=decoded, model=reply.model, temperature=reply.temperature)
+        # What is wrong with the reply is not logged, as it may quote the trace. The outcome's reason says it.
+        by.log.lose(NO_VALID_REPLY, 1 + REASKS, f"the first question is {question.name}, asked of {model}")
+        by.log.log_losses()
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
     def _asked(self, question: Question, model: str) -> JudgeExchange:

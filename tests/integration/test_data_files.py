@@ -186,6 +186,32 @@ def test_a_folder_that_cannot_be_looked_into_is_one_sentence(tmp_path: Path) -> 
     assert told.output.startswith("agenteval: [Errno 36] File name too long")
 
 
+@pytest.mark.parametrize("name", ["agenteval.db", "log.db"])
+def test_a_missing_file_is_told_as_such_and_made_anew(tmp_path: Path, name: str) -> None:
+    fill(tmp_path)
+    (tmp_path / name).unlink()
+    assert f"{name}: it is missing" in agenteval("check", "--data-dir", tmp_path).output
+    repaired = agenteval("repair", "--data-dir", tmp_path)
+    assert repaired.exit_code == 0
+    assert f"{name} was missing. A new one is there" in repaired.output
+    assert agenteval("check", "--data-dir", tmp_path).output == "Nothing is wrong.\n"
+    with RunningCollector(tmp_path) as collector:
+        collector.scored(trace_id(1).hex())
+
+
+def test_a_new_log_gives_no_offset_that_the_store_knows(tmp_path: Path, caplog: Any) -> None:
+    fill(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "agenteval.db")) as store, store:
+        store.execute("INSERT OR REPLACE INTO progress (tenant, checkpoint) VALUES ('default', 13)")
+    (tmp_path / "log.db").unlink()
+    with RunningCollector(tmp_path) as collector:
+        assert "log.db is a new or an older file: it lacks requests up to 13" in caplog.text
+        collector.send(traces(turn(99, "question", "yes", session="s99")))
+        collector.scored(trace_id(99).hex())
+        assert collector.service.pipeline.base.storage.requests.last_offset() == 14
+    assert agenteval("check", "--data-dir", tmp_path).output == "Nothing is wrong.\n"
+
+
 def test_an_emptied_file_is_not_begun_anew_in_silence(tmp_path: Path) -> None:
     fill(tmp_path)
     (tmp_path / "agenteval.db").write_bytes(b"")

@@ -74,7 +74,10 @@ def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = 
         lost = [name for name, found in each.tables.items() if not found.whole]
         rows = sum(found.rows for found in each.tables.values())
         some = f"; not all could be read of {', '.join(lost)}" if lost else ""
-        typer.echo(clean(f"{each.file}: {rows} rows are saved{some}. The damaged file is {each.kept_as}."))
+        if each.kept_as is None:
+            typer.echo(clean(f"{each.file} was missing. A new one is there, without any row."))
+        else:
+            typer.echo(clean(f"{each.file}: {rows} rows are saved{some}. The damaged file is {each.kept_as}."))
     if not repairs:
         typer.echo("Nothing is wrong.")
 

@@ -36,6 +36,7 @@ _requests = sa.Table(
     sqlite_autoincrement=True,
 )
 
+_LAST_USED = sa.text("SELECT max(seq) FROM sqlite_sequence")
 _INSERT = "INSERT INTO requests (tenant, signal, received_at, body, crc) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -108,6 +109,20 @@ class RequestFile:
         """Return the newest offset; 0 for an empty log."""
         with self._connected("read") as connection:
             return connection.execute(sa.select(sa.func.max(_requests.c.offset))).scalar() or 0
+
+    def go_on_after(self, offset: int) -> bool:
+        """Give no offset up to this one to a new request. Return True where the newest one is too low for that.
+
+        The store knows the requests up to this offset, so it would take new ones for those, and a replay would pass
+        over them. That happens where the file was lost, or is an older one.
+        """
+        with self._connected("written") as connection:
+            last = connection.execute(_LAST_USED).scalar() or 0
+            if last + 1 >= offset:
+                return False
+            connection.exec_driver_sql("DELETE FROM sqlite_sequence")
+            connection.exec_driver_sql("INSERT INTO sqlite_sequence VALUES ('requests', ?)", (offset,))
+        return True
 
     def trim(self, below: int, older_than: int, batch: int) -> int:
         """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns); return

@@ -59,10 +59,12 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A file that was made anew: where the damaged one is now, and what was copied, by table."""
+    """A file that was made anew: where the damaged one is now, and what was copied, by table.
+
+    `kept_as` is None where the file was missing."""
 
     file: str
-    kept_as: str
+    kept_as: str | None
     tables: Mapping[str, Salvaged]
 
 
@@ -160,6 +162,9 @@ def _repair_folder(folder: Path, tenant: str, url: str | None) -> list[Repair]:
 
 
 def _remade(path: Path, tenant: str) -> Repair:
+    if not path.exists():
+        _make(path, tenant)
+        return Repair(path.name, None, {})
     kept = next(
         each for number in range(1, 1000) if not (each := path.with_name(f"{path.name}.damaged-{number}")).exists()
     )
@@ -167,11 +172,15 @@ def _remade(path: Path, tenant: str) -> Repair:
         part = path.with_name(path.name + ending)
         if part.exists():
             part.rename(kept.with_name(kept.name + ending))
-    (
-        Store(path, SystemClock(), tenant=tenant, events_of=no_events) if path.name == STORE else RequestFile(path)
-    ).shutdown()
+    _make(path, tenant)
     with closing(_open(kept)) as damaged, closing(_open(path)) as new, new:
         return Repair(path.name, kept.name, salvage(damaged, new))
+
+
+def _make(path: Path, tenant: str) -> None:
+    """Make a new file."""
+    is_store = path.name == STORE
+    (Store(path, SystemClock(), tenant=tenant, events_of=no_events) if is_store else RequestFile(path)).shutdown()
 
 
 def _forget_lost(store: sqlite3.Connection) -> None:
@@ -184,6 +193,8 @@ def _forget_lost(store: sqlite3.Connection) -> None:
 
 
 def _troubles(path: Path, check: Callable[[Path], Iterator[str]]) -> list[Trouble]:
+    if not path.exists():
+        return [Trouble(path.name, "it is missing")]
     found: list[Trouble] = []
     try:
         found.extend(Trouble(path.name, what) for what in check(path))

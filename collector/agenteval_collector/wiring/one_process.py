@@ -8,6 +8,7 @@ receiver -> log -> assembly -> evaluation -> store -> emit
                open traces --------------------+
 """
 
+import logging
 from functools import partial
 
 from agenteval_collector.assembly.stage import Progress
@@ -25,7 +26,9 @@ from agenteval_collector.wiring import stages
 from agenteval_collector.wiring.emit import make_emit, make_output
 from agenteval_collector.wiring.erasing import PipelineErasure
 from agenteval_collector.wiring.pipeline import Pipeline
-from agenteval_collector.wiring.storage import Storage, request_file
+from agenteval_collector.wiring.storage import LOG, Storage, request_file
+
+logger = logging.getLogger(__name__)
 
 
 def pipeline_in_one_process(settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard) -> Pipeline:
@@ -33,6 +36,11 @@ def pipeline_in_one_process(settings: Settings, clock: Clock, tenant: str, memor
     where the data is not ours, and OSError where the data folder cannot be used."""
     storage = Storage(settings, clock, tenant, open_log=request_file(settings, tenant))
     with storage.closed_on_error():
+        known = storage.store.checkpoint()
+        if storage.requests.go_on_after(known):
+            logger.warning(
+                "%s is a new or an older file: it lacks requests up to %d, which the store knows", LOG, known
+            )
         return _connect(settings, clock, memory, storage)
 
 

@@ -19,6 +19,7 @@ from agenteval_collector.model.labels import Label
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.receiver.grpc import SERVICES, otlp_handlers
 from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.receiver.rejections import RejectionLog
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.machine import memory_limit
@@ -68,7 +69,8 @@ def accept(folder: Path) -> Handlers:
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     telemetry = TelemetryOutput(version="0", instance_id="benchmark", is_on_duty=lambda: True).own_work
     memory = MemoryGuard(memory_limit(), SystemClock())
-    ingest = Ingest(log, assembly, assembly, limits, telemetry, memory)
+    rejections = RejectionLog(SystemClock().monotonic)
+    ingest = Ingest(log, assembly, assembly, limits, telemetry, memory, rejections)
     return otlp_handlers(lambda _context: ingest)
 
 

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from agenteval_collector.receiver.grpc import otlp_handlers
 from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.receiver.rejections import RejectionLog
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
@@ -58,7 +59,11 @@ def test_an_accepted_request_is_on_disk_when_it_is_answered(collector: RunningCo
         pytest.param(Span(trace_id=bytes(16), span_id=b"12345678"), "trace id", id="a trace id of zeros"),
         pytest.param(Span(trace_id=trace_id(1), span_id=bytes(8)), "span id", id="a span id of zeros"),
         pytest.param(Span(trace_id=trace_id(1)), "span id", id="no span id"),
-        pytest.param(span(1, 2, text="x" * 100_001), "larger than 100000", id="a span over the limit"),
+        pytest.param(
+            span(1, 2, text="x" * 100_001),
+            "larger than 100000 bytes (server.max_span_bytes)",
+            id="a span over the limit",
+        ),
     ],
 )
 def test_bad_spans_are_rejected_one_by_one(collector: RunningCollector, bad: Span, reason: str) -> None:
@@ -152,7 +157,8 @@ class _Refusing:
 )
 def test_a_refusal_for_now_says_when_to_come_back_in_both_forms(error: Exception, code: grpc.StatusCode) -> None:
     limits, memory = Limits(request=1000, span=1000), MemoryGuard(1 << 40, SystemClock())
-    ingest = Ingest(_Refusing(error), _Refusing(error), _Refusing(error), limits, Counting(), memory)
+    refusing, rejections = _Refusing(error), RejectionLog(SystemClock().monotonic)
+    ingest = Ingest(refusing, refusing, refusing, limits, Counting(), memory, rejections)
     server = grpc.server(futures.ThreadPoolExecutor(1))
     server.add_generic_rpc_handlers(otlp_handlers(lambda _context: ingest))
     port = server.add_insecure_port("127.0.0.1:0")

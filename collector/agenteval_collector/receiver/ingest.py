@@ -11,6 +11,7 @@ from agenteval_collector.receiver.evaluation_results import read_results
 from agenteval_collector.receiver.otlp_json import parse_json
 from agenteval_collector.receiver.ports import Admission, Labels, RequestAppender
 from agenteval_collector.receiver.redacting import RequestRedaction
+from agenteval_collector.receiver.rejections import RejectionLog
 from agenteval_collector.receiver.validity import Checked, Limits, check
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
@@ -36,6 +37,7 @@ class Ingest:
     limits: Limits
     telemetry: Telemetry
     memory: MemoryGuard
+    rejections: RejectionLog
     redaction: RequestRedaction | None = None
     """Replaces texts that must not be kept; None: none are replaced."""
 
@@ -66,6 +68,8 @@ class Ingest:
         ):
             if number:
                 self.telemetry.count(what, number)
+        if checked.rejected:
+            self.rejections.note(signal, checked)
         return checked
 
     def _keep(self, signal: Signal, bodies: Iterable[bytes]) -> None:

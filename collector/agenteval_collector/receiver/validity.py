@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.runtime.errors import InvalidRequest, RequestTooLarge
 from otel_agenteval.proto.v1.frame_pb2 import Frame, ResourceFrame, ScopeFrame
-from otel_agenteval.semconv import OWN_SCOPES
+from otel_agenteval.semconv import OWN_SCOPES, SERVICE_NAME
 
 M = TypeVar("M", bound=Message)
 
@@ -50,8 +50,8 @@ class Limits(NamedTuple):
 class Checked:
     """The part of a request that may be logged: `bodies` are requests, none where nothing is left.
 
-    `reason` says why the first of the `rejected` spans or log records was taken out. `own` were dropped because they
-    are our own telemetry.
+    `reason` says why the first of the `rejected` spans or log records was taken out. `service` names where it came
+    from; empty where that is not known. `own` were dropped because they are our own telemetry.
     """
 
     bodies: list[bytes] = field(default_factory=list)
@@ -59,6 +59,7 @@ class Checked:
     rejected: int = 0
     own: int = 0
     reason: str = ""
+    service: str = ""
 
     def reject(self, reason: str, count: int = 1) -> None:
         """Note that `count` spans or log records are left out."""
@@ -89,13 +90,17 @@ def check(signal: Signal, body: bytes, limits: Limits, checked: Checked | None =
 def _sift(resource: ResourceFrame, signal: Signal, limit: int, checked: Checked) -> bool:
     """Take out our own telemetry, and items that cannot be kept. Returns whether anything was changed."""
     try:
-        _read_origin(Resource, resource.resource)
+        origin = _read_origin(Resource, resource.resource)
     except InvalidRequest as error:
         checked.reject(str(error), sum(len(scope.items) for scope in resource.scopes))
         del resource.scopes[:]
         return True
     admitted = _span if signal is Signal.TRACES else _log_record
-    return any([_sift_scope(scope, admitted, limit, checked) for scope in resource.scopes])
+    has_reason = bool(checked.reason)
+    is_changed = any([_sift_scope(scope, admitted, limit, checked) for scope in resource.scopes])
+    if checked.reason and not has_reason:
+        checked.service = next((each.value.string_value for each in origin.attributes if each.key == SERVICE_NAME), "")
+    return is_changed
 
 
 def _sift_scope(scope: ScopeFrame, admitted: Callable[[bytes, int], bytes], limit: int, checked: Checked) -> bool:
@@ -132,7 +137,7 @@ def _sift_scope(scope: ScopeFrame, admitted: Callable[[bytes, int], bytes], limi
 def _span(raw: bytes, limit: int) -> bytes:
     """Return the span to keep; raises InvalidRequest where it cannot be."""
     if len(raw) > limit:
-        raise InvalidRequest(f"the span is larger than {limit} bytes")
+        raise InvalidRequest(f"the span is larger than {limit} bytes (server.max_span_bytes)")
     span = _read(Span, raw)
     trace_id, span_id = span.trace_id, span.span_id
     if len(trace_id) != 16 or trace_id == NO_TRACE:
@@ -149,7 +154,7 @@ def _span(raw: bytes, limit: int) -> bytes:
 def _log_record(raw: bytes, limit: int) -> bytes:
     """Return the log record to keep; raises InvalidRequest where it cannot be."""
     if len(raw) > limit:
-        raise InvalidRequest(f"the log record is larger than {limit} bytes")
+        raise InvalidRequest(f"the log record is larger than {limit} bytes (server.max_span_bytes)")
     record = _read(LogRecord, raw)
     # Log records without a trace are legal. The assembly passes over them.
     if len(record.trace_id) not in (0, 16) or len(record.span_id) not in (0, 8):

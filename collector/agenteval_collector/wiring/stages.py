@@ -36,6 +36,7 @@ from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.ports import RequestAppender
+from agenteval_collector.receiver.rejections import RejectionLog
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.reliability.regressions import Regressions
 from agenteval_collector.retention.ports import Erasure, File
@@ -244,6 +245,7 @@ def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage)
         limits=limits,
         telemetry=base.telemetry,
         memory=base.memory,
+        rejections=RejectionLog(base.clock.monotonic),
         redaction=redaction,
     )
 

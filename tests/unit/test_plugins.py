@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.config.sources import ConfigError, load
 from agenteval_collector.evaluation.every_session import EverySession
 from agenteval_collector.evaluators import EvaluationContext, plugins
@@ -15,6 +16,7 @@ from agenteval_collector.judge.referrals import Referrals, no_judge
 from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.store import Store
 from agenteval_collector.wiring.scoring import EvaluationCore
+from typer.testing import CliRunner, Result
 
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored
 from tests.support.assembling import Counting
@@ -248,7 +250,14 @@ def test_the_documented_evaluator_scores(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        pytest.param({"evaluators": {"coherense": {}}}, r"evaluators\.coherense: no evaluator", id="a misspelt one"),
+        pytest.param(
+            {"evaluators": {"coherense": {}}},
+            r"evaluators\.coherense: no evaluator .*; did you mean 'coherence'\?$",
+            id="a misspelt one",
+        ),
+        pytest.param(
+            {"evaluators": {"xyz": {}}}, r"evaluators\.xyz: no evaluator .*tool_use_correctness$", id="one unlike any"
+        ),
         pytest.param(
             {"evaluators": {"tone": {}}, "judge": {"rubrics": [{"name": "tone", "question": "?"}]}},
             r"evaluators\.tone: is a rubric",
@@ -269,3 +278,24 @@ def test_the_documented_evaluator_scores(tmp_path: Path, monkeypatch: pytest.Mon
 def test_settings_of_what_does_not_exist_stop_the_start(tmp_path: Path, sections: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         core(tmp_path, **sections)
+
+
+def test_the_command_config_refuses_what_the_start_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = tmp_path / "acme-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: acme\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text(f"[{plugins.GROUP}]\nx = {__name__}:Brief\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "config.yaml"
+
+    def config(evaluators: str) -> Result:
+        file.write_text(f"evaluators: {evaluators}\n")
+        return CliRunner().invoke(command_line(["config"]), ["config", "--config", str(file)])
+
+    refused = config("{coherance: {enabled: false}}")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "evaluators.coherance: no evaluator has this name; there are agent_consistency, " in refused.stderr
+    assert refused.stderr.endswith("; did you mean 'coherence'?\n")
+    accepted = config("{brief: {threshold: 0.25}}")
+    assert accepted.exit_code == 0
+    assert "threshold: 0.25" in accepted.stdout

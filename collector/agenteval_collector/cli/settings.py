@@ -30,6 +30,12 @@ def config(
 ) -> None:
     """Print the effective settings: defaults, the file, AGENTEVAL_* variables. Secrets are masked."""
     settings = effective(file)
+    if settings.evaluators.model_extra:
+        # Only here, because it loads all evaluators, which takes longer than all else that this command does.
+        from agenteval_collector.wiring.evaluators import trace_evaluators  # noqa: PLC0415
+
+        with failing_on(ConfigError):
+            trace_evaluators(settings)
     if as_json:
         typer.echo(settings.model_dump_json(indent=2))
     else:

@@ -7,7 +7,6 @@ from importlib.metadata import EntryPoint
 
 from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation.decoded import DecodedTraces
 from agenteval_collector.evaluation.inbox import EvaluationInbox
@@ -17,7 +16,7 @@ from agenteval_collector.evaluation.ports import EarlierTraces, JobTaker, Judgin
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
-from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable, plugins
+from agenteval_collector.evaluators import TRUTH_EVALUATORS, comparable
 from agenteval_collector.findings.effort import AgentEfforts
 from agenteval_collector.findings.loops.trace_loops import TraceLoops
 from agenteval_collector.findings.trace import findings_in, seen_in
@@ -37,6 +36,7 @@ from agenteval_collector.sessions.in_memory import Sessions
 from agenteval_collector.sessions.live_sessions import LiveSessions
 from agenteval_collector.sessions.session_evaluators import SessionEvaluators
 from agenteval_collector.stores.store import Store
+from agenteval_collector.wiring.evaluators import trace_evaluators
 from agenteval_collector.wiring.ports import ExpectedTools
 from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.input_cache import InputCache
@@ -76,7 +76,7 @@ class EvaluationCore:
         self._store, self._clock = store, clock
         configured, embedder = settings.evaluators, EmbeddedEmbedder()
         evaluators = [
-            each for each in _evaluators(settings, plugged) if evaluator_config(configured, each.name).enabled
+            each for each in trace_evaluators(settings, plugged) if evaluator_config(configured, each.name).enabled
         ]
         with_truth = [kind() for kind in TRUTH_EVALUATORS if evaluator_config(configured, kind.name).enabled]
         thresholds = {
@@ -214,25 +214,6 @@ def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig
     config = getattr(configured, name, EvaluatorConfig())
     assert isinstance(config, EvaluatorConfig | EmbeddingConfig)
     return config
-
-
-def _evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None) -> list[TraceEvaluator]:
-    """Return all evaluators, on or off. Raises ConfigError for a name used twice or a setting of an unknown one."""
-    evaluators = [kind() for kind in TRACE_EVALUATORS]
-    names = {*(each.name for each in evaluators), *EvaluatorsConfig.model_fields}
-    rubrics: set[str] = set()
-    for rubric in settings.judge.rubrics:
-        if rubric.name in names | rubrics:
-            raise ConfigError(f"judge.rubrics: another evaluator is called {rubric.name!r}")
-        rubrics.add(rubric.name)
-    evaluators += plugins.load(plugins.installed() if plugged is None else plugged, names | rubrics)
-    names.update(each.name for each in evaluators)
-    for name in settings.evaluators.model_extra or {}:
-        if name in rubrics:
-            raise ConfigError(f"evaluators.{name}: is a rubric; its settings stand with it, in judge.rubrics")
-        if name not in names:
-            raise ConfigError(f"evaluators.{name}: no evaluator has this name; there are {', '.join(sorted(names))}")
-    return evaluators
 
 
 def _session_thresholds(configured: EvaluatorsConfig) -> dict[str, float]:

@@ -380,6 +380,16 @@ def test_every_trace_ends_with_a_status_and_a_reason(
     assert coverage == 0.0
 
 
+def test_a_model_whose_replies_are_rubbish_is_named_as_the_judges_trouble(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with JudgeServer(then=Behaviour(content=Content.PROSE)) as judge, collector(tmp_path, judge) as running:
+        running.send(traces(*worked(1)))
+        assert statuses(settled(running, 1)) == {"failed"}
+        assert "name another model in judge.model" in running.get("/api/v1/collector")["judge"]["trouble"]
+    assert "3 requests to the judge had no valid reply" in caplog.text
+
+
 def test_no_score_comes_from_a_judge_that_misbehaves_in_every_way(tmp_path: Path) -> None:
     ways = [
         Behaviour(status=429, headers={"Retry-After": "0"}),

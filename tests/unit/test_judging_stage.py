@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from agenteval_collector.judge.judgements import MAX_REASON
 from agenteval_collector.judge.queue.outage import SHORTEST
-from agenteval_collector.judge.queue.stage import FAULTS, PATIENCE, wait_at_most
+from agenteval_collector.judge.queue.stage import FAULTS, NOTHING_VALID, PATIENCE, wait_at_most
 from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given, settings
@@ -135,6 +135,23 @@ def test_it_says_what_is_wrong_with_the_judge() -> None:
         assert stage.trouble == (
             "the judge has not answered since 2023-11-14T22:13:20Z: no reply in 30 s; it is tried again in 30 s"
         )
+
+
+def test_it_says_that_nothing_valid_comes_until_the_next_score() -> None:
+    malformed = replace(GOOD, outcome=Failure(error_type="malformed", reason="prose"))
+    world = World(judged={"confidence": malformed})
+    with world.running(job("a")) as stage:
+        world.next()
+        assert stage.fault == NOTHING_VALID
+        assert (stage.trouble, stage.paused) == (None, False), "nothing waits for that"
+        for outcome, fault in (
+            (Failure(error_type="content_filter", reason="filtered"), NOTHING_VALID),
+            (GOOD.outcome, None),
+        ):
+            world.judged = {"confidence": replace(GOOD, outcome=outcome)}
+            stage.take_job(job(f"b{fault}"))
+            world.next()
+            assert stage.fault == fault
 
 
 def test_it_says_what_else_judging_waits_for() -> None:

@@ -53,7 +53,7 @@ class DeletionDocument(TypedDict):
 
 
 class JudgeDocument(TypedDict):
-    """The judge: its model, and why traces wait for it; null where nothing is wrong."""
+    """The judge: its model, and what is wrong with it; null where nothing is."""
 
     model: str
     trouble: str | None

@@ -152,3 +152,7 @@ class JudgeState(Protocol):
     @property
     def trouble(self) -> str | None:
         """Why traces wait for the judge; None where nothing is wrong."""
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong with the judge, also where no trace waits for it; None where nothing is."""

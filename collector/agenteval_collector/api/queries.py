@@ -73,7 +73,7 @@ class Queries:
             "version": version("otel-agenteval"),
             "python": platform.python_version(),
             "opentelemetry": version("opentelemetry-sdk"),
-            "judge": None if model is None else {"model": model, "trouble": self._judge.trouble},
+            "judge": None if model is None else {"model": model, "trouble": self._judge.fault},
         }
 
     def arrivals(self) -> list[figure_documents.ArrivalDocument]:

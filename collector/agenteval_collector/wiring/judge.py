@@ -62,7 +62,7 @@ uses its place."""
 class NoJudgeStage:
     """The stage where no judge is configured. It has no room for jobs, because no outcome is left to it."""
 
-    trouble = NO_JUDGE
+    trouble = fault = NO_JUDGE
     room = 0
     waiting = 0
 

@@ -142,7 +142,7 @@ class _Nobody:
 class NothingRuns:
     """The running traces and the judge's state where nothing runs, as in a replay."""
 
-    trouble = None
+    trouble = fault = None
 
     def trace(self, trace_id: str) -> TraceView | None:
         return None

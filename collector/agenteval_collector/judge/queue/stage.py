@@ -15,10 +15,11 @@ from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.ports import Judge, JudgementTaker, JudgeTelemetry, JudgeUnavailable, Rechecks
 from agenteval_collector.judge.queue.backlog import Backlog, WaitingJob
 from agenteval_collector.judge.queue.outage import Outage
-from agenteval_collector.model.judge_jobs import JudgeJob
+from agenteval_collector.model.judge_jobs import JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import RetryableError
+from otel_agenteval.outcome import Failure, Score
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ LONGEST_WAIT: Final = 60.0
 """Seconds until the stage looks again without an event, for rechecks that are due."""
 CLOSING: Final = 2.0
 """Seconds that the judge has to close its connections."""
+NOTHING_VALID: Final = "its last replies were malformed, so scores fail; name another model in judge.model"
+"""What is wrong where the judge answers and nothing comes of it."""
 
 Wait: TypeAlias = Callable[[asyncio.Event, float | None], Awaitable[None]]
 """Waits for an event, for at most this many seconds. None means without a limit."""
@@ -81,6 +84,7 @@ class JudgeStage(Component):
         self._wait = wait
         self._rechecks = rechecks
         self._outage = Outage(clock)
+        self._nothing_valid = False
         self._loop: asyncio.AbstractEventLoop | None = None
         # Guards the backlog and the loop. Jobs come from the evaluation's thread; all else is the loop's.
         self._lock = threading.Lock()
@@ -146,6 +150,11 @@ class JudgeStage(Component):
     def trouble(self) -> str | None:
         """The reason why traces wait for the judge, in words. None where nothing is wrong. From any thread."""
         return self._outage.described()
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong with the judge, in words, also where no trace waits for it. From any thread."""
+        return self.trouble or (NOTHING_VALID if self._nothing_valid else None)
 
     @property
     def paused(self) -> bool:
@@ -219,7 +228,15 @@ class JudgeStage(Component):
         # A refusal is an answer too. Answers from the cache say nothing about the endpoint.
         if not all(exchange.cached for exchange in judgement.exchanges):
             self._outage.note_answer()
+            self._note_validity(judgement)
         self._taker.take_judgement(judgement)
+
+    def _note_validity(self, judgement: Judgement) -> None:
+        outcomes = [each.outcome for each in judgement.evaluations]
+        if any(isinstance(each, Score) for each in outcomes):
+            self._nothing_valid = False
+        elif any(isinstance(each, Failure) and each.error_type == "malformed" for each in outcomes):
+            self._nothing_valid = True
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)

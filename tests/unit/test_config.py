@@ -22,7 +22,19 @@ def test_flags_outrank_environment_and_environment_outranks_the_file(tmp_path: P
     ("yaml", "environ", "message"),
     [
         pytest.param("assembly: {quiet: 1}", {}, r"unknown key 'assembly\.quiet'", id="a key misspelt in the file"),
-        pytest.param("", {"AGENTEVAL_ASEMBLY__X": "1"}, "environment: unknown key 'asembly'", id="a section misspelt"),
+        pytest.param(
+            "",
+            {"AGENTEVAL_ASEMBLY__X": "1"},
+            "environment: unknown key 'AGENTEVAL_ASEMBLY__X'",
+            id="a section misspelt",
+        ),
+        pytest.param(
+            "",
+            {"AGENTEVAL_JUDGE_MODEL": "x"},
+            r"key 'AGENTEVAL_JUDGE_MODEL': did you mean AGENTEVAL_JUDGE__MODEL\?",
+            id="one underscore for two",
+        ),
+        pytest.param("judge.model: x", {}, "'judge.model': write judge: with model: below it", id="levels in one key"),
         pytest.param("asembly: {}", {}, "did you mean 'assembly'", id="a section that is like a known one"),
         pytest.param("judge: {budgt: {}}", {}, r"did you mean 'judge\.budget'", id="a key that is like a known one"),
         pytest.param(

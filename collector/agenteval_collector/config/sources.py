@@ -15,6 +15,7 @@ from otel_agenteval.loops.setting_values import merge, nested
 from otel_agenteval.loops.settings import AGENTEVAL_LOOPS, LoopSettingsError, loops_in
 
 PREFIX = "AGENTEVAL_"
+ENVIRONMENT = "environment"
 
 # Variables of the client in the agent's process. They are no settings of the collector, but often in its environment.
 CLIENT_VARIABLES = frozenset({"ENDPOINT", "HEADERS", "API_KEY", "URL", "SHARED"})
@@ -37,7 +38,7 @@ def load(
     sources: list[tuple[str, dict[str, Any]]] = []
     if file is not None:
         sources.append((str(file), _read_yaml(file)))
-    sources.append(("environment", merge(_openai_environment(environ), _from_environment(environ))))
+    sources.append((ENVIRONMENT, merge(_openai_environment(environ), _from_environment(environ))))
     sources.append(("flags", dict(flags or {})))
     merged: dict[str, Any] = {}
     for _, values in sources:
@@ -46,7 +47,7 @@ def load(
         return Settings.model_validate(merged)
     except ValidationError as error:
         raise ConfigError(
-            "\n".join(said for problem in error.errors() for said in _explain(problem, sources))
+            "\n".join(said for problem in error.errors() for said in _explain(problem, sources, environ))
         ) from error
 
 
@@ -111,7 +112,7 @@ def _parse(text: str) -> Any:
         return text
 
 
-def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]], environ: Mapping[str, str]) -> Iterator[str]:
     path = [str(part) for part in problem["loc"]]
     error = problem.get("ctx", {}).get("error")
     # The client's check of the loops' settings finds all their problems at once, and pydantic only sees one error.
@@ -122,17 +123,37 @@ def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]]) -> Iterato
     key = ".".join(path)
     said = str(error or problem["msg"])
     is_unknown = problem["type"] == "extra_forbidden"
-    told = f"unknown key {key!r}{_meant(path)}" if is_unknown else f"{key}: {said}" if key else said
-    yield f"{_origin(path, sources) if path else 'settings'}: {told}"
+    origin = _origin(path, sources) if path else "settings"
+    unknown = _variable_set(path, environ) if origin == ENVIRONMENT else key
+    told = f"unknown key {unknown!r}{_meant(path, origin)}" if is_unknown else f"{key}: {said}" if key else said
+    yield f"{origin}: {told}"
 
 
-def _meant(path: list[str]) -> str:
+def _variable(path: list[str]) -> str:
+    return PREFIX + "__".join(path).upper()
+
+
+def _variable_set(path: list[str], environ: Mapping[str, str]) -> str:
+    """Return the variable, as it is written, that sets the key or one below it."""
+    name = _variable(path)
+    return next((each for each in environ if f"{each.upper()}__".startswith(f"{name}__")), name)
+
+
+def _meant(path: list[str], origin: str) -> str:
     """Return words that name the known key that is most like the last one of `path`. Return none where none is."""
+    if "." in path[-1] and origin != ENVIRONMENT:
+        return f": write {': with '.join(path[-1].split('.'))}: below it"
     known: Any = Settings().model_dump()
     for part in path[:-1]:
         known = known.get(part) if isinstance(known, Mapping) else None
     close = get_close_matches(path[-1], known or (), n=1)
-    return f": did you mean {'.'.join(path[:-1] + close)!r}?" if close else ""
+    if origin != ENVIRONMENT:
+        return f": did you mean {'.'.join(path[:-1] + close)!r}?" if close else ""
+    # In the name of a variable, one underscore for two is the likely mistake.
+    sections = known.items() if isinstance(known, Mapping) else ()
+    keys = ([each, key] for each, below in sections if isinstance(below, Mapping) for key in below)
+    meant = next((each for each in keys if "_".join(each) == path[-1]), close)
+    return f": did you mean {_variable(path[:-1] + meant)}?" if meant else ""
 
 
 def _origin(path: list[str], sources: list[tuple[str, dict[str, Any]]]) -> str:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NoReturn
 
-from otel_agenteval.config import AGENTEVAL_ATTACH, AGENTEVAL_ENDPOINT
+from otel_agenteval.config import AGENTEVAL_ATTACH, AGENTEVAL_ENDPOINT, check_endpoint
 
 _COMMANDS: Final = {
     "collector": "receive spans, score them, serve metrics, API and page",
@@ -115,6 +115,10 @@ def _parse_run(arguments: list[str]) -> tuple[str | None, list[str]]:
         endpoint = value or (arguments.pop(0) if arguments else "")
         if not endpoint:
             _fail("--endpoint needs a URL, such as http://127.0.0.1:4317")
+        try:
+            check_endpoint("--endpoint", endpoint)
+        except ValueError as error:
+            _fail(str(error))
     if not arguments:
         _fail("`agenteval run` needs a command: agenteval run -- python app.py")
     return endpoint, arguments

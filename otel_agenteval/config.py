@@ -105,8 +105,8 @@ def _destination(
     """Return the destination at `endpoint`. `otel` holds the OTEL variables that count for it."""
     is_ours = source != env.OTEL_EXPORTER_OTLP_ENDPOINT
     # The OTEL variable is read more leniently: other exporters read it too, and accept a path or a bare host name.
-    if is_ours and (not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint)):
-        raise _no_endpoint(source, endpoint)
+    if is_ours:
+        check_endpoint(source, endpoint)
     scheme, host, target = _parse(source, endpoint)
     insecure = otel.get(env.OTEL_EXPORTER_OTLP_INSECURE, "").strip().lower() == "true"
     return Destination(
@@ -120,6 +120,13 @@ def _destination(
         client_certificate=otel.get(env.OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE),
         gzip=otel.get(env.OTEL_EXPORTER_OTLP_COMPRESSION, "").strip().lower() == "gzip",
     )
+
+
+def check_endpoint(source: str, endpoint: object) -> None:
+    """Raise ValueError, which names `source`, for anything but the address of a gRPC port."""
+    if not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint):
+        raise _no_endpoint(source, endpoint)
+    _parse(source, endpoint)
 
 
 def _parse(source: str, endpoint: str) -> tuple[str, str, str]:

@@ -231,7 +231,8 @@ def test_run_keeps_another_sitecustomize_and_the_exit_code(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("endpoint", ["ftp://x", "nonsense", " http://127.0.0.1:4317/v1/traces"])
 def test_run_with_an_endpoint_that_cannot_be_meant_leaves_the_program_running(endpoint: str) -> None:
-    agent = run_agent("print('done')", command=[AGENTEVAL, "run", "--endpoint", endpoint, "--"])
+    environ = {"AGENTEVAL_ENDPOINT": endpoint}
+    agent = run_agent("print('done')", command=[AGENTEVAL, "run", "--"], environ=environ)
     assert agent.stdout == "done\n"
     assert f"AGENTEVAL_ENDPOINT is {endpoint!r}: give http://host:port" in agent.stderr
 

@@ -44,6 +44,9 @@ def test_version_is_that_of_the_installed_distribution() -> None:
         pytest.param(("run",), 2, "needs a command", id="run without a command"),
         pytest.param(("run", "--endpiont", "x", "--", "true"), 2, "no option '--endpiont'", id="a misspelt option"),
         pytest.param(("run", "--endpoint"), 2, "needs a URL", id="an endpoint without a value"),
+        pytest.param(
+            ("run", "--endpoint", "foo:bar", "--", "true"), 2, "--endpoint is 'foo:bar': give http://", id="no endpoint"
+        ),
         pytest.param(("run", "--", "no-such-program"), 127, "no program 'no-such-program'", id="an unknown program"),
     ],
 )

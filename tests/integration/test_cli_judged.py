@@ -54,7 +54,7 @@ def test_why_shows_what_the_judge_was_asked_and_what_people_say() -> None:
             "plan_quality (llm, version 1) failed with malformed: no valid reply",
             "name another one in judge.model",
             "Requests to the judge: 1; answers known from earlier ones: 1.",
-            "completion (version 1) gpt-4o-mini, 2026-03-02 09:04:00 UTC, 1.3 s, 420 + 31 tokens, $0.0001",
+            "completion (version 1) gpt-4o-mini, 2026-03-02 09:04:00 UTC, 1.3 s, 420 + 31 tokens, $0.00012",
             "told Say how far",
             "tell the weather",
             '"verdict": 0.25',

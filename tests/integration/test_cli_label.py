@@ -114,6 +114,7 @@ def test_a_session_is_labelled_by_its_id(collector: RunningCollector) -> None:
     assert "ann says that agent_consistency is 1.00" in agenteval("why", "--session", "s", "--url", url).stdout
     for arguments, says in (
         ((*about, "goal_success", "1"), "name is 'goal_success'; the session has agent_consistency"),
+        ((*about, "goal_success", "1"), "; it has goal_success once it is idle or ended, where there is a judge"),
         ((*about, TRACE, "goal_success", "1"), "give TRACE, NAME and VALUE; or --session ID"),
         (("label", "--session", "nobody", "goal_success", "1"), "session 'nobody' is not known"),
     ):

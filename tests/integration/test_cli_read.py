@@ -178,6 +178,7 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
     said = ["What's the weather", "get_weather", "TimeoutError: no answer in 10 s", "I could not reach", "0.22"]
     places = [conversation.index(text) for text in said]
     assert places == sorted(places)
+    assert "Scores by embedding compare the words of answers: they say nothing of repeated calls" in conversation
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
             TOOL_TRACE,
             [
                 "Warning of travel_agent: tool_failed in turn 1, span 00f067aa0ba902b7: get_weather failed",
-                "Not looked for: answers (seen in part)",
+                "Not looked for: empty answers, tool calls written as text (answers: seen in part)",
                 "is scored.",
                 "read 2 times as late spans came",
                 "cut on the way",
@@ -203,7 +204,7 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
         pytest.param(
             SILENT_TRACE,
             [
-                "No finding. Not looked for: answers (not seen)",
+                "No finding. Not looked for: empty answers, tool calls written as text (answers: not seen)",
                 "has no score.",
                 "neither an input nor an output that can be read",
                 "it begins a session of its own",
@@ -335,7 +336,16 @@ def test_what_is_not_a_collector_is_told_apart(foreign_url: str, path: str) -> N
     ("arguments", "says"),
     [
         pytest.param(("trace", "0" * 32), "is not known to this collector", id="an unknown trace"),
-        pytest.param(("why", "12"), "not 32 hexadecimal digits", id="no trace id"),
+        pytest.param(
+            ("why", "parcel-77"),
+            "not 32 hexadecimal digits; for a session: agenteval why --session parcel-77\n",
+            id="a session's id for a trace's",
+        ),
+        pytest.param(
+            ("sessions", "--since", "yesterday"),
+            "--since is 'yesterday', not a time as 2026-03-02T09:00:00Z, nor a length such as 30m or 2d\n",
+            id="no time",
+        ),
         pytest.param(("trace", "a/../../../metrics"), "nothing at", id="a path instead of an id"),
         pytest.param(("sessions", "--url", "file:///etc/passwd"), "--url is", id="a URL that is not HTTP"),
         pytest.param(("sessions", "--url", "http://[::1"), "--url is", id="a URL that is none"),
@@ -415,7 +425,7 @@ def test_findings_are_shown_wherever_a_trace_or_its_session_is() -> None:
         for shown in (trace_shown, session_shown):
             assert "10 more findings are kept" in shown
         for shown in (trace_shown, why):
-            assert "Not looked for: results of tool calls (not seen)." in shown
+            assert "repeated results (results of tool calls: not seen)." in shown
             assert shown.count("5 scores need a judge") == 1
         [heading, row, *reasons] = agenteval("sessions", "--url", url).stdout.splitlines()
         assert reasons == ["s: it may have died"]

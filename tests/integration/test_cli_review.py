@@ -10,6 +10,7 @@ import pytest
 from agenteval_collector.judge.quality import draw
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.pass_rates import JudgedScore
+from agenteval_collector.web.labelling import NOTHING_YET
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -147,6 +148,8 @@ def test_errors_are_named(collector: RunningCollector) -> None:
     assert "hexadecimal" in asking.get(f"{web}/api/v1/review/next?name=x&skip=-1").json()["error"]["message"]
     assert asking.get(f"{web}/api/v1/review/next?name=nothing").status_code == 404
     assert "give TRACE, NAME and VALUE; or --session ID, NAME and VALUE; or --next NAME" in agenteval("label").stderr
+    told = agenteval("label", "--next", "nothing", "--url", web)
+    assert told.stdout == f"Nothing to label for nothing yet. {NOTHING_YET}\n"
     assert "give --next NAME alone" in review(collector, "", trace_id(1).hex()).stderr
 
 

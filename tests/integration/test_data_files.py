@@ -92,6 +92,7 @@ def test_whole_files_are_found_whole_while_a_collector_runs(tmp_path: Path) -> N
         refused = agenteval("repair", "--data-dir", tmp_path)
         assert (refused.exit_code, "another collector uses" in refused.stderr) == (1, True)
     assert json.loads(agenteval("repair", "--data-dir", tmp_path, "--json").stdout) == {"repairs": []}
+    assert json.loads(agenteval("config", "--data-dir", tmp_path, "--json").stdout)["data_dir"] == str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,7 @@ def test_a_damaged_store_is_made_anew_and_what_is_lost_is_scored_again(tmp_path:
             Collector(settings(tmp_path))
     saved = agenteval("repair", "--data-dir", tmp_path)
     assert (saved.exit_code, f"{name}.damaged-1" in saved.stdout) == (0, True), saved.stderr
+    assert saved.stdout.endswith("The next start scores again what log.db still has of lost traces.\n")
     assert check_data(tmp_path) == []
     with RunningCollector(tmp_path) as collector:
         for number in range(1, 13):

@@ -1,6 +1,7 @@
 """Problems of a real collector: over HTTP, over gRPC, on the command line, on /metrics."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,8 @@ def test_the_command_line_lists_resolves_and_mutes(collector: RunningCollector) 
     assert "\x1b" not in shown
     [problem] = json.loads(agenteval("problems", "--json", "--url", url).stdout)["items"]
     problem_id = problem["problem_id"]
-    assert "muted for 8h" in agenteval("mute", problem_id, "--for", "8h", "--url", url).stdout
+    told = agenteval("mute", problem_id, "--for", "8h", "--url", url).stdout
+    assert re.fullmatch(rf"{problem_id} is muted until \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.\n", told)
     assert items(collector)[0]["state"] == "muted"
     assert "not muted any more" in agenteval("mute", problem_id, "--end", "--url", url).stdout
     assert agenteval("resolve", problem_id, "--by", "anna", "--url", url).exit_code == 0

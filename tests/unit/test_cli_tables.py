@@ -72,6 +72,12 @@ def test_a_score_is_shown_in_four_characters(outcomes: list[dict[str, Any]], mar
     assert printed(trace_table([asked, scored]), 110)[1].split()[-1] == mark
 
 
+def test_an_id_with_line_breaks_forges_no_row() -> None:
+    named: Any = {**travel_agent().sessions().items[0], "session_id": "s\nforged\r\x1b\u2028"}
+    [_, row] = printed(session_table([named], now=NOW, width=200), 200)
+    assert row.startswith(r"s\u000aforged\u000d\u001b\u2028 ")
+
+
 def test_findings_are_listed_by_session_and_kind_the_worst_first() -> None:
     found = [
         finding("tool_failed", "warning", reason="lookup failed: timeout"),

@@ -121,7 +121,7 @@ def test_findings_come_first_and_say_where_to_change_what_they_mean() -> None:
     observed = finding("cycle", "warning", mode="observe", agent=None, span_id=None, reason="2 calls, 3 times over")
     failed = finding("tool_failed", "warning", turn=2, reason="lookup failed: timeout")
     loop, seen, failure, sight, standing, *_ = about_trace(
-        trace(GOOD_TRACE, "s", began=0, findings=[finding(), observed, failed])
+        trace(GOOD_TRACE, "s", began=0, findings=[observed, failed, finding()])
     )
     assert loop.text.startswith(
         "Error of travel_agent: identical_call in turn 1, span b7ad6b7169203331: get_weather was"
@@ -139,14 +139,14 @@ def test_findings_come_first_and_say_where_to_change_what_they_mean() -> None:
     [
         pytest.param(
             trace(GOOD_TRACE, "s", began=0, seen=seen(results="none", finish_reasons="some")),
-            "No finding. Not looked for: results of tool calls (not seen), "
-            "reasons why the model stopped (seen in part).",
+            "No finding. Not looked for: failures told in a result, repeated results (results of tool calls: not seen)"
+            "; answers that were cut (reasons why the model stopped: seen in part).",
             True,
             id="content was switched off",
         ),
         pytest.param(
             trace(GOOD_TRACE, "s", began=0, seen=seen(finish_reasons="none", history=None)),
-            "No finding. Not looked for: reasons why the model stopped (not seen).",
+            "No finding. Not looked for: answers that were cut (reasons why the model stopped: not seen).",
             False,
             id="what no switch turns on",
         ),

@@ -53,3 +53,18 @@ def test_between_longer_times() -> None:
     assert formats.between("2026-03-02T09:00:00Z", "2026-03-02T09:03:12Z") == "3 min 12 s"
     assert formats.between("2026-03-02T09:00:00Z", "2026-03-02T11:03:12Z") == "2 h 3 min"
     assert formats.between(None, "2026-03-02T11:03:12Z") == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("usd", "expected"),
+    [
+        (None, "–"),
+        (0.0, "$0.00"),
+        (0.000144, "$0.00014"),
+        (0.0000021, "$0.0000021"),
+        (0.5, "$0.50"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_small_amounts_have_two_significant_digits(usd: float | None, expected: str) -> None:
+    assert formats.money(usd) == expected

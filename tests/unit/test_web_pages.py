@@ -328,7 +328,7 @@ def test_a_trace_shows_what_people_say_and_what_the_judge_was_asked() -> None:
             '"verdict": 0.25',
             "1.3 s",
             "420 + 31 tokens",
-            "$0.0001",
+            "$0.00012",
             "Say how far the outcome completes the task.",
             "tell the weather",
             "no valid reply",
@@ -428,14 +428,14 @@ def test_the_form_holds_what_was_asked_and_the_next_page_asks_the_same() -> None
         pytest.param(
             {"results": "none", "history": "none"},
             [],
-            "No finding. Not looked for: results of tool calls (not seen), "
-            "earlier turns (the model's input does not show them).",
+            "No finding. Not looked for: failures told in a result, repeated results (results of tool calls: not seen)"
+            "; values that nobody said (earlier turns: the model's input does not show them).",
             id="not all was seen",
         ),
         pytest.param(
             {"answers": "some"},
             [finding()],
-            "Not looked for: answers (seen in part).",
+            "Not looked for: empty answers, tool calls written as text (answers: seen in part).",
             id="what was found does not say that there is no more",
         ),
         pytest.param(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from agenteval_collector.api import trace_documents
 from agenteval_collector.model.judge_jobs import FAILED_TURN, GOAL, GOAL_SUCCESS, PROBABILITY
 from otel_agenteval.detectors.rules import LOOP_KINDS
-from otel_agenteval.finding import Mode, Visibility
+from otel_agenteval.finding import Mode, Severity, Visibility
 from otel_agenteval.outcome import JudgedPart, Status
 
 
@@ -38,6 +38,7 @@ _FACTS: Mapping[trace_documents.FactName, tuple[str, str]] = {
     "finish_reasons": ("reasons why the model stopped", "answers that were cut"),
     "history": ("earlier turns", "values that nobody said"),
 }
+_WORST_FIRST = {str(severity): rank for rank, severity in enumerate(Severity)}
 _SEEN = {Visibility.ALL: "seen", Visibility.SOME: "seen in part", Visibility.NONE: "not seen"}
 _HISTORY = {None: "nothing came before", Visibility.NONE: "the model's input does not show them"}
 
@@ -125,16 +126,27 @@ _MEANING = {
 
 def about_trace(trace: trace_documents.TraceDocument) -> Iterator[Note]:
     """Yield what was found in the trace, what was recorded of it, and its state."""
-    yield from map(about_finding, trace["findings"])
+    yield from map(about_finding, worst_first(trace["findings"]))
     yield about_visibility(trace)
     yield from about_standing(trace)
 
 
 def about_session(session: trace_documents.SessionDocument) -> Iterator[Note]:
     """Yield what was found in the traces of the session."""
-    yield from (about_finding(finding, f"trace {finding['trace_id']}") for finding in session["findings"])
+    findings = worst_first(session["findings"])
+    yield from (about_finding(finding, f"trace {finding['trace_id']}") for finding in findings)
     if not session["findings"]:
         yield Note("No finding in its traces; `agenteval why TRACE` says what was looked at.")
+
+
+def worst_first(findings: Iterable[trace_documents.FindingDocument]) -> list[trace_documents.FindingDocument]:
+    """Return the findings, the worst first. Those of one severity keep their order."""
+    return sorted(findings, key=lambda finding: severity_rank(finding["severity"]))
+
+
+def severity_rank(severity: str) -> int:
+    """Return the place of a severity, 0 for the worst; an unknown one comes last."""
+    return _WORST_FIRST.get(severity, len(_WORST_FIRST))
 
 
 def facts_of(trace: trace_documents.TraceDocument) -> list[Fact]:
@@ -160,12 +172,12 @@ def about_visibility(trace: trace_documents.TraceDocument) -> Note:
     facts = facts_of(trace)
     if not facts:
         return Note(f"{'No finding so far. ' if nothing else ''}Only loops are looked for until it is complete.")
-    missing = [f"{fact.name} ({fact.seen})" for fact in facts if fact.is_missing]
+    missing = [f"{fact.found_by_it} ({fact.name}: {fact.seen})" for fact in facts if fact.is_missing]
     if not missing:
         there = ", ".join(name for key, (name, _) in _FACTS.items() if trace["seen"][key] is not None)
         return Note(f"{nothing}Recorded, and looked at: {there}.")
     content = any(trace["seen"][key] in (Visibility.NONE, Visibility.SOME) for key in _CONTENT)
-    return Note(f"{nothing}Not looked for: {', '.join(missing)}.", _RECORD_CONTENT if content else None)
+    return Note(f"{nothing}Not looked for: {'; '.join(missing)}.", _RECORD_CONTENT if content else None)
 
 
 def about_standing(trace: trace_documents.TraceDocument) -> Iterator[Note]:

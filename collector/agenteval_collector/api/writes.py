@@ -14,7 +14,7 @@ from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
 from agenteval_collector.model.deletions import DeletionFilter
-from agenteval_collector.model.judge_jobs import Rejudging
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Rejudging
 from agenteval_collector.model.labels import Label
 from agenteval_collector.runtime.errors import InvalidRequest
 
@@ -70,7 +70,9 @@ def keep_label(queries: Queries, reports: Reports, label: Label) -> None:
     names = sorted({outcome["name"] for outcome in _labelled(queries, label)["outcomes"]})
     if label.name not in names:
         subject, which = "session" if label.trace_id is None else "trace", ", ".join(names) or "no outcome yet"
-        raise InvalidRequest(f"name is {label.name[:64]!r}; the {subject} has {which}")
+        later = "; it has goal_success once it is idle or ended, where there is a judge"
+        why = later if label.trace_id is None and label.name == GOAL_SUCCESS else ""
+        raise InvalidRequest(f"name is {label.name[:64]!r}; the {subject} has {which}{why}")
     reports.label(label)
 
 

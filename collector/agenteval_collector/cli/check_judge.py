@@ -17,7 +17,7 @@ from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.model.bias import BiasReport, Change, ChangeEffect, Cost
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import CollectorError
-from agenteval_collector.web.formats import cost, number, oneline, p_value
+from agenteval_collector.web.formats import money, number, oneline, p_value
 from agenteval_collector.wiring.bias_check import BiasCheck
 
 _MEANINGS = {
@@ -101,8 +101,8 @@ def _show_costs(out: Console, costs: Sequence[Cost], traces: int, model: str) ->
     requests = sum(each.requests for each in costs)
     # A sum without one of the models would be too low: then the cost is unknown.
     prices = [each.usd for each in costs if each.usd is not None]
-    money = cost(sum(prices)) if len(prices) == len(costs) else "unknown (a model has no price in judge.prices)"
-    out.print(f"Together {requests} requests; cost: {money}. It counts against judge.budget.")
+    sum_of = money(sum(prices)) if len(prices) == len(costs) else "unknown (a model has no price in judge.prices)"
+    out.print(f"Together {requests} requests; cost: {sum_of}. It counts against judge.budget.")
 
 
 def _show_report(out: Console, report: BiasReport) -> None:
@@ -162,4 +162,4 @@ def _verdict(effect: ChangeEffect) -> Text:
 
 def _taken(each: Cost) -> tuple[str, ...]:
     numbers = each.traces, each.requests, each.input_tokens, each.output_tokens
-    return (*map(str, numbers), "unknown" if each.usd is None else cost(each.usd))
+    return (*map(str, numbers), "unknown" if each.usd is None else money(each.usd))

@@ -7,8 +7,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from agenteval_collector.cli.terminal import console, failing_on
+from agenteval_collector.api import wire
+from agenteval_collector.cli.terminal import clean, console, fail, failing_on
 from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.doctor.web import NoWebAnswer, Web
 from otel_agenteval.loops.setting_values import seconds
@@ -78,15 +80,16 @@ def tell(url: str, path: str, document: object, key: str | None) -> Any:
         return post(url, path, document, key)
 
 
-def time_of(text: str | None) -> str | None:
-    """Return a time for the API: a length such as `30m` becomes the time that long ago.
-
-    Any other text is returned as it is. The collector refuses it unless it is a time.
-    """
-    try:
+def time_of(option: str, text: str | None) -> str | None:
+    """Return a time for the API: a length such as `30m` becomes the time that long ago. End the command for a text
+    that is neither."""
+    with suppress(ValueError):
         return rfc3339(SystemClock().now() - round(seconds(text) * 1e9)) if text else None
-    except ValueError:
-        return text
+    try:
+        wire.time_of(option, text or "")
+    except InvalidRequest as error:
+        fail(clean(f"{error}, nor a length such as 30m or 2d"))
+    return text
 
 
 def _answer(url: str, key: str | None, ask: Callable[[Web], tuple[int, Any]]) -> Any:

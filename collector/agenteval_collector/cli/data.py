@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from agenteval_collector.cli.settings import ConfigFile, effective
+from agenteval_collector.cli.settings import ConfigFile, DataDir, effective_in
 from agenteval_collector.cli.terminal import clean, fail, failing_on
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.wiring.data_files import back_up_data, check_data, check_stores, repair_data
+from agenteval_collector.wiring.storage import STORE
 
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="The collector's folder.")]
 _DUMP = "copy it with `pg_dump --schema 'agenteval*'` before the log, which then has all that the copy still needs."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -30,7 +30,7 @@ def backup(
     that, before this command.
     """
     with failing_on(ConfigError):
-        settings = _with_files(_settings(file, data_dir))
+        settings = _with_files(effective_in(file, data_dir))
         back_up_data(settings.data_dir, folder, settings.store.url)
     if settings.store.url is None:
         typer.echo(clean(f"Everything that was acknowledged until now is in {folder}."))
@@ -41,7 +41,7 @@ def backup(
 def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Find out whether the files are whole, and fit together. The collector may run. Exits with 1 where they do not."""
     with failing_on(ConfigError, CollectorError, OSError):
-        settings = _settings(file, data_dir)
+        settings = effective_in(file, data_dir)
         url, is_elsewhere = settings.store.url, settings.log.url is not None
         if url is not None and is_elsewhere:
             troubles = check_stores(settings.data_dir, url)
@@ -65,7 +65,7 @@ def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = 
     The next start scores again what the log still holds. With store.url only the log is repaired.
     """
     with failing_on(ConfigError, CollectorError, OSError):
-        settings = _with_files(_settings(file, data_dir))
+        settings = _with_files(effective_in(file, data_dir))
         repairs = repair_data(settings.data_dir, settings.store.url)
     if as_json:
         typer.echo(json.dumps({"repairs": list(map(asdict, repairs))}))
@@ -78,12 +78,10 @@ def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = 
             typer.echo(clean(f"{each.file} was missing. A new one is there, without any row."))
         else:
             typer.echo(clean(f"{each.file}: {rows} rows are saved{some}. The damaged file is {each.kept_as}."))
+    if any(Path(each.file).name == STORE for each in repairs):
+        typer.echo("The next start scores again what log.db still has of lost traces.")
     if not repairs:
         typer.echo("Nothing is wrong.")
-
-
-def _settings(file: Path | None, data_dir: Path | None) -> Settings:
-    return effective(file, {} if data_dir is None else {"data_dir": str(data_dir)})
 
 
 def _with_files(settings: Settings) -> Settings:

@@ -38,29 +38,30 @@ def delete(
     if len(given) != 1:
         fail("give one of --session, --user and --before")
     [(name, value)] = given.items()
+    asked = {"session_id": session_id, "user_id": user_id, "before": time_of("--before", before), "author": by}
     _confirm(f"{name} {value}", confirmed=yes)
-    asked = {"session_id": session_id, "user_id": user_id, "before": time_of(before), "author": by}
     document: DeletionDocument = tell(url, DELETE_PATH, {key: each for key, each in asked.items() if each}, api_key)
     document = _done(document, url, api_key)
     if as_json:
         typer.echo(json.dumps(document))
     else:
-        _show_receipt(f"{name} {value}", document)
+        _show_receipt(name, value, document)
     # As in other commands, an unknown id is an error. That nothing is so old is not.
     if before is None and not any(document["removed"].values()):
         raise typer.Exit(1)
 
 
-def _show_receipt(what: str, document: DeletionDocument) -> None:
+def _show_receipt(name: str, value: str, document: DeletionDocument) -> None:
     out = console()
     done = f"{document['deletion_id']}, done {document['done_at']}"
     if not any(document["removed"].values()):
-        out.print(content(f"Nothing of {what} was found: {done}"))
+        of = "from" if name == "before" else "of"
+        out.print(content(f"Nothing {of} {name} {value} was found (receipt {done})."))
         return
-    out.print(content(f"Deleted {what}: {done}"))
+    out.print(content(f"Deleted {name} {value}: {done}"))
     listed = table("removed", "count")
-    for name, count in document["removed"].items():
-        listed.add_row(name, str(count))
+    for what, count in document["removed"].items():
+        listed.add_row(what, str(count))
     out.print(listed)
 
 

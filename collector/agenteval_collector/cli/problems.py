@@ -14,7 +14,7 @@ from agenteval_collector.cli.tables import severity as severity_text
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
-from agenteval_collector.web.formats import ago, cost, query
+from agenteval_collector.web.formats import ago, moment, money, query
 from otel_agenteval.loops.setting_values import seconds
 
 ProblemId = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem's id: 16 hexadecimal digits.")]
@@ -67,7 +67,7 @@ def mute(
     if until is None and not end:
         fail(f"--for is {clean(time)!r}: no calendar goes so far")
     tell(url, f"/api/v1/problems/{quote(problem_id, safe='')}/mute", {"until": until, "author": by}, api_key)
-    typer.echo(f"{clean(problem_id)} is {'not muted any more' if end else f'muted for {clean(time)}'}.")
+    typer.echo(f"{clean(problem_id)} is {'not muted any more' if end else f'muted until {moment(until)}'}.")
 
 
 def _show_problems(page: Listing[ProblemDocument]) -> None:
@@ -88,7 +88,7 @@ def _show_problems(page: Listing[ProblemDocument]) -> None:
             "what": content(item["title"]),
             "traces": Text(str(item["traces"])),
             "sessions": Text(str(item["sessions"])),
-            "cost": Text(cost(item["usd"]) if item["usd"] else "–"),
+            "cost": Text(money(item["usd"]) if item["usd"] else "–"),
             "last 24 h": Text(trend(item), "cyan"),
             "last seen": Text(ago(item["last_seen"], now)),
         }

@@ -2,6 +2,7 @@
 `reliability`."""
 
 import json
+import shlex
 from functools import partial
 from typing import Annotated
 from urllib.parse import quote
@@ -11,13 +12,16 @@ import typer
 from agenteval_collector.api.answers import Listing
 from agenteval_collector.api.explanation import about_outcomes, about_session, about_trace
 from agenteval_collector.api.figure_documents import ReliabilityDocument
+from agenteval_collector.api.wire import trace_id_of
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch, time_of
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements, show_quality
 from agenteval_collector.cli.show_reliability import show_agents, show_comparison, show_reliability
 from agenteval_collector.cli.show_traces import show_explanation, show_session, show_sessions, show_trace
 from agenteval_collector.cli.terminal import fail
 from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.formats import query
+from otel_agenteval.internal.text import visible
 
 TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="A trace id: 32 hexadecimal digits.")]
 
@@ -61,8 +65,8 @@ def sessions(
         "severity": severity,
         "below": below,
         "text": text,
-        "since": time_of(since),
-        "until": time_of(until),
+        "since": time_of("--since", since),
+        "until": time_of("--until", until),
     }
     show = partial(show_sessions, now=SystemClock().now(), filtered=any(wanted.values()))
     answer(show, "/api/v1/sessions" + query({"limit": limit, "order": order, **wanted}), url, api_key, as_json)
@@ -97,6 +101,10 @@ def why(
     """Explain a trace or a session: what was found, what could be seen, each score, what is missing for others."""
     if bool(trace_id) == bool(session_id):
         fail("give TRACE, or --session ID")
+    try:
+        trace_id = trace_id and trace_id_of(trace_id)
+    except InvalidRequest as error:
+        fail(f"{error}; for a session: agenteval why --session {shlex.quote(visible(trace_id))}")
     if session_id:
         path = f"/api/v1/sessions/{quote(session_id, safe='')}"
         asked = "/api/v1/judgements" + query({"session_id": session_id})
@@ -151,7 +159,7 @@ def reliability(
         str | None, typer.Option(metavar="NAME", help="With --compare, the figure that decides: pass^1 unless given.")
     ] = None,
     variant: Annotated[
-        str, typer.Option(help="The formulas: of the published page, or of the authors' code of 2026-06.")
+        str, typer.Option(help="The formulas: of the leaderboard's page, or of the authors' code of 2026-06.")
     ] = "page",
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many versions, the newest.")] = 50,
     url: Url = DEFAULT_URL,

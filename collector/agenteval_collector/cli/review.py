@@ -15,7 +15,7 @@ from agenteval_collector.api.trace_documents import OutcomeDocument, SessionDocu
 from agenteval_collector.cli.show_traces import show_conversation
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.web.formats import query
-from agenteval_collector.web.labelling import VALUES, about_rate, labels_worth, rate_of, traces_before
+from agenteval_collector.web.labelling import NOTHING_YET, VALUES, about_rate, labels_worth, rate_of, traces_before
 
 _NEWEST: Final = 64
 """The most traces of a session that are shown, beside its first one."""
@@ -47,7 +47,11 @@ def review(
         rated = query({"name": drawn["name"], "agent": drawn["agent"], "version": drawn["version"]})
         quality: Listing[QualityDocument] | None = ask("/api/v1/quality" + rated)
         _tell_progress(quality or {"items": [], "next_cursor": None}, drawn)
-    typer.echo(f"Nothing is left to be labelled for {clean(name)}.")
+    rates: Listing[QualityDocument] | None = ask("/api/v1/quality" + query({"name": name, **only}))
+    if rates and rates["items"]:
+        typer.echo(f"Nothing is left to be labelled for {clean(name)}.")
+    else:
+        typer.echo(f"Nothing to label for {clean(name)} yet. {NOTHING_YET}")
 
 
 def _show_trace(trace_id: str, ask: Callable[[str], Any]) -> Sequence[OutcomeDocument] | None:

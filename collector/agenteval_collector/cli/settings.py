@@ -16,6 +16,7 @@ from agenteval_collector.config.sources import ConfigError, load
 from agenteval_collector.model.callers import DEFAULT_TENANT, Scope
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file with settings.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="The collector's folder.")]
 
 
 def effective(file: Path | None, flags: dict[str, Any] | None = None) -> Settings:
@@ -24,12 +25,18 @@ def effective(file: Path | None, flags: dict[str, Any] | None = None) -> Setting
         return load(file, os.environ, flags)
 
 
+def effective_in(file: Path | None, data_dir: Path | None) -> Settings:
+    """Return the effective settings as `effective` does, with this folder where one is given."""
+    return effective(file, {} if data_dir is None else {"data_dir": str(data_dir)})
+
+
 def config(
     file: ConfigFile = None,
+    data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of YAML.")] = False,
 ) -> None:
     """Print the effective settings: defaults, the file, AGENTEVAL_* variables. Secrets are masked."""
-    settings = effective(file)
+    settings = effective_in(file, data_dir)
     if settings.evaluators.model_extra:
         # Only here, because it loads all evaluators, which takes longer than all else that this command does.
         from agenteval_collector.wiring.evaluators import trace_evaluators  # noqa: PLC0415

@@ -11,7 +11,7 @@ from agenteval_collector.api.answers import Interval, Listing
 from agenteval_collector.api.figure_documents import AgreementDocument, DriftDocument, QualityDocument
 from agenteval_collector.api.trace_documents import ExchangeDocument, SessionDocument, TraceDocument
 from agenteval_collector.cli.terminal import console, content, table
-from agenteval_collector.web.formats import believed, cost, moment, number, oneline, p_value, rate_notes, seconds
+from agenteval_collector.web.formats import believed, moment, money, number, oneline, p_value, rate_notes, seconds
 
 _FIGURES = {
     "kappa": "kappa",
@@ -52,7 +52,7 @@ def show_judgements(
         for what, key in _TEXTS.items():
             if (whole := exchange[key]) is not None:
                 text = whole if full else oneline(whole)
-                texts.add_row(Text(what, "dim"), content(text, "red" if key == "problem" else ""))
+                texts.add_row(Text(what, "dim"), content(text, "red" if key == "problem" else "", lines=True))
         out.print(texts)
 
 
@@ -128,7 +128,7 @@ def _facts(exchange: ExchangeDocument) -> str:
     if exchange["input_tokens"] is not None and exchange["output_tokens"] is not None:
         facts.append(f"{exchange['input_tokens']} + {exchange['output_tokens']} tokens")
     if exchange["usd"] is not None:
-        facts.append(cost(exchange["usd"]))
+        facts.append(money(exchange["usd"]))
     return ", ".join(facts)
 
 

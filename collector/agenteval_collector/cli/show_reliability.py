@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agenteval_collector.api.figure_documents import ComparedFigureDocument, ComparisonDocument, ReliabilityDocument
-from agenteval_collector.cli.terminal import clean, console, content, table
+from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web import reliability_text
 from agenteval_collector.web.formats import number, percent
 
@@ -49,7 +49,7 @@ def show_comparison(comparison: ComparisonDocument) -> None:
     out.print(
         content(text, {"good": _style(better=True), "bad": _style(better=False), "plain": "bold"}.get(tone, "yellow"))
     )
-    columns = (clean(before), clean(after), "change", "95 %", "p")
+    columns = (content(before).plain, content(after).plain, "change", "95 %", "p")
     rows = table("figure", *map(Text, columns), right=columns, whole=("figure",))
     compared = comparison["figures"]
     shown = reliability_text.shown_figures(comparison)
@@ -137,7 +137,7 @@ def _violations(item: ReliabilityDocument) -> Table:
             broken.add_row(
                 content(f"{violation['constraint']}, {violation['severity']}"),
                 content(f'"{run["run_id"]}" of task "{run["task_id"]}"'),
-                content(violation["evidence"]),
+                content(violation["evidence"], lines=True),
             )
     return broken
 

@@ -10,9 +10,14 @@ from agenteval_collector.api import explanation, trace_documents
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.model.labels import LabelSource
-from agenteval_collector.web.findings import grouped, kind_words, unshown, worst_first
+from agenteval_collector.web.findings import grouped, kind_words, unshown
 from agenteval_collector.web.formats import between, hit_rate_words, moment, number, percent, readable
 from otel_agenteval.outcome import Status
+
+_ON_EMBEDDING = (
+    "Scores by embedding compare the words of answers: they say nothing of repeated calls, and are rough "
+    "(docs/scores.md)."
+)
 
 
 def show_sessions(page: trace_documents.SessionPage, *, now: int, filtered: bool = False) -> None:
@@ -96,7 +101,7 @@ def show_trace(trace: trace_documents.TraceDocument) -> None:
         spans = (f"{span['name']} (since {moment(span['started_at'])})" for span in trace["open_spans"])
         out.print(content(f"open spans: {', '.join(spans)}"))
     out.print()
-    for finding in worst_first(trace["findings"]):
+    for finding in explanation.worst_first(trace["findings"]):
         _show_finding(finding)
     _show_more(trace)
     out.print(content(explanation.about_visibility(trace).text, "dim"))
@@ -123,7 +128,7 @@ def show_explanation(notes: Sequence[explanation.Note]) -> None:
     out = console()
     given = set()
     for note in notes:
-        out.print(content(note.text))
+        out.print(content(note.text, lines=True))
         if note.advice is not None and note.advice not in given:
             given.add(note.advice)
             out.print(Padding(content(note.advice, "dim"), (0, 0, 0, 2)))
@@ -162,7 +167,7 @@ def _show_groups(session: trace_documents.SessionDocument) -> None:
             content(kind_words(group.kind)),
             str(len(group.findings)),
             content(first["trace_id"]),
-            content(first["reason"]),
+            content(first["reason"], lines=True),
         )
     out.print(kinds)
     _show_more(session)
@@ -176,7 +181,7 @@ def _show_finding(finding: trace_documents.FindingDocument) -> None:
         *(["only observed"] if finding["mode"] == "observe" else []),
     ]
     where = f" ({', '.join(places)})" if places else ""
-    text = content(f" {kind_words(finding['kind'])}{where}: {finding['reason']}")
+    text = content(f" {kind_words(finding['kind'])}{where}: ").append_text(content(finding["reason"], lines=True))
     console().print(severity(finding["severity"]).append_text(text))
 
 
@@ -187,7 +192,7 @@ def _show_more(document: trace_documents.FoundDocument) -> None:
 
 
 def _show_said(who: str, text: str | None, style: str = "") -> None:
-    said = Text("not recorded", "dim italic") if text is None else content(readable(text), style)
+    said = Text("not recorded", "dim italic") if text is None else content(readable(text), style, lines=True)
     _show_columns((7, None), (Text(who, "dim"), said))
 
 
@@ -196,7 +201,10 @@ def _show_call(call: trace_documents.CallDocument) -> None:
     _show_columns(
         (7, 9, None),
         (Text("tool", "dim"), "", content(call["name"], "bold")),
-        *(("", Text(name, "dim"), content(readable(it), "red" if name == "error" else "")) for name, it in said),
+        *(
+            ("", Text(name, "dim"), content(readable(it), "red" if name == "error" else "", lines=True))
+            for name, it in said
+        ),
     )
 
 
@@ -214,7 +222,7 @@ def _show_outcomes(
     outcomes: Sequence[trace_documents.OutcomeDocument], labels: Sequence[trace_documents.LabelDocument] = ()
 ) -> None:
     for label in explanation.unscored_labels(outcomes, labels):
-        console().print(content(explanation.about_label(label).text))
+        console().print(content(explanation.about_label(label).text, lines=True))
     if not outcomes:
         console().print("No outcomes yet; `agenteval why` says what is missing.")
         return
@@ -232,10 +240,15 @@ def _show_outcomes(
             content(outcome["method"]),
             percent(outcome["coverage"]),
             *([_said(outcome["name"], labels)] if labels else []),
-            content("\n".join(filter(None, (readable(outcome["reason"] or ""), explanation.goal_words(outcome))))),
+            content(
+                "\n".join(filter(None, (readable(outcome["reason"] or ""), explanation.goal_words(outcome)))),
+                lines=True,
+            ),
         )
     if scores.row_count:
         console().print(scores)
+    if any(outcome["method"] == "embedding" and outcome["score"] is not None for outcome in outcomes):
+        console().print(Text(_ON_EMBEDDING, "dim"))
     if unjudged:
         note = explanation.about_unjudged(unjudged)
         console().print(content(f"{note.text} {note.advice}", "dim"))
@@ -244,7 +257,7 @@ def _show_outcomes(
 def _said(name: str, labels: Sequence[trace_documents.LabelDocument]) -> Text:
     """Return the labels of the score `name`, one a line, each with its author."""
     said = (f"{_author(label)} {number(label['value'])}".strip() for label in labels if label["name"] == name)
-    return content("\n".join(said))
+    return Text("\n").join(map(content, said))
 
 
 def _author(label: trace_documents.LabelDocument) -> str:

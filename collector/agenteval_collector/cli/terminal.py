@@ -21,9 +21,10 @@ def clean(text: str) -> str:
     return visible(text, keep="\t\n")
 
 
-def content(text: str, style: str = "") -> Text:
-    """Return recorded content, cleaned and free of markup."""
-    return Text(clean(text), style)
+def content(text: str, style: str = "", *, lines: bool = False) -> Text:
+    """Return recorded content, cleaned and free of markup. It keeps its line breaks only where `lines` is True: with
+    one, an id or a name in a table could forge a row."""
+    return Text(clean(text) if lines else visible(text, keep="\t"), style)
 
 
 def table(*columns: str | Text, right: Collection[str] = (), whole: Collection[str] = ()) -> Table:

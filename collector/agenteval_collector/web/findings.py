@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from agenteval_collector.api.explanation import severity_rank, worst_first
 from agenteval_collector.api.trace_documents import FindingDocument, FoundDocument, SessionFields, TraceDocument
 from otel_agenteval.detectors.rules import LOOP_KINDS
-from otel_agenteval.finding import FindingKind, Severity
-
-_WORST_FIRST = {str(severity): rank for rank, severity in enumerate(Severity)}
+from otel_agenteval.finding import FindingKind
 
 _WORDS = {"tool_call_as_text": "tool call written as text", "value_not_said": "value that nobody said"}
 
@@ -29,12 +28,7 @@ def grouped(findings: Iterable[FindingDocument]) -> list[FindingGroup]:
     for finding in findings:
         groups.setdefault((finding["kind"], finding["severity"]), []).append(finding)
     found = [FindingGroup(kind, severity, items) for (kind, severity), items in groups.items()]
-    return sorted(found, key=lambda group: (_rank(group.severity), -len(group.findings)))
-
-
-def worst_first(findings: Iterable[FindingDocument]) -> list[FindingDocument]:
-    """Return the findings, the worst first. Those of one severity keep their order."""
-    return sorted(findings, key=lambda finding: _rank(finding["severity"]))
+    return sorted(found, key=lambda group: (severity_rank(group.severity), -len(group.findings)))
 
 
 def worst_kinds(found: FoundDocument) -> list[str]:
@@ -98,7 +92,3 @@ def placed(trace: TraceDocument) -> PlacedFindings:
         else:
             whole.append(finding)
     return PlacedFindings(whole, turns, calls)
-
-
-def _rank(severity: str) -> int:
-    return _WORST_FIRST.get(severity, len(_WORST_FIRST))

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from math import floor, log10
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from agenteval_collector.api.explanation import worst_first
 from agenteval_collector.api.figure_documents import QualityDocument
 from agenteval_collector.api.trace_documents import FailureRateDocument, HitRateDocument, OutcomeDocument
-from agenteval_collector.web.findings import counted, grouped, judged_low, kind_words, unshown, worst_first, worst_kinds
+from agenteval_collector.web.findings import counted, grouped, judged_low, kind_words, unshown, worst_kinds
 from otel_agenteval.outcome import Method
 
 SHOWN_CHARACTERS = 20_000
@@ -65,21 +67,17 @@ def seconds(value: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-def cost(usd: float) -> str:
-    """Write US dollars. Amounts below 1 have four digits, because a request costs little."""
-    return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"
-
-
 def count(number: int) -> str:
     """Write a count with a comma between thousands."""
     return f"{number:,}"
 
 
 def money(usd: float | None) -> str:
-    """Write US dollars, amounts below 1 with three significant digits. Return a dash where the amount is unknown."""
+    """Write US dollars, small amounts with two significant digits. Return a dash where the amount is unknown."""
     if usd is None:
         return "–"
-    return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.3g}"
+    # Not as `.2g`, which writes amounts below 0.0001 with an exponent.
+    return f"${usd:,.{max(2, 1 - floor(log10(usd))) if usd > 0 else 2}f}"
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -221,7 +219,7 @@ def tone(outcome: OutcomeDocument) -> str:
 
 
 _FILTERS = (
-    *(ago, believed, between, capitalized, cost, count, counted, grouped, hit_rate_words, interval, judged_low),
+    *(ago, believed, between, capitalized, count, counted, grouped, hit_rate_words, interval, judged_low),
     *(kind_words, moment, money, named, number, oneline, p_value, path, percent, quantity, query, rate_notes, readable),
     *(seconds, shown, signed, tone, unshown, words, worst_first, worst_kinds),
 )

@@ -11,6 +11,7 @@ from agenteval_collector.web.formats import believed, number
 BEFORE: Final = 5
 """Earlier traces of the session that are shown before the trace to label. A turn is rarely understood by itself."""
 VALUES: Final[Mapping[str, float]] = {"pass": 1.0, "fail": 0.0}
+NOTHING_YET: Final = "Traces come here once a judge has scored them because they were drawn at random (judge.sample)."
 GOALS: Final[Mapping[int, str]] = {20: "an interval", 50: "the judge's rate to be corrected by labels"}
 """Numbers of labels from which on something more is known, each with that."""
 

@@ -29,7 +29,7 @@ LABELS: Mapping[str, str] = {
 }
 """Names for the published figures. Parts stand below their whole; figures marked as apart enter no whole."""
 
-_FORMULAS = {"page": "the published page", "2026-06": "the authors' code of 2026-06"}
+_FORMULAS = {"page": "the Holistic Agent Leaderboard (docs/reliability.md)", "2026-06": "the authors' code of 2026-06"}
 
 SHOWN_K = 8
 """pass^k is shown for k up to this."""

@@ -15,7 +15,7 @@ from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.formats import named, query
-from agenteval_collector.web.labelling import VALUES, rate_of, traces_before
+from agenteval_collector.web.labelling import NOTHING_YET, VALUES, rate_of, traces_before
 from agenteval_collector.web.site import Site
 
 _FIELDS: Final = 20
@@ -94,7 +94,9 @@ class Review(NamedTuple):
 def review(site: Site, given: Parameters) -> str:
     """Return the page with the next trace to label. Its form carries the token that a write needs."""
     next_one = next_review(site.queries, ReviewRequest.of(given))
-    return site.render("review.html", "/review", refresh=None, token=site.token, review=next_one)
+    return site.render(
+        "review.html", "/review", refresh=None, token=site.token, review=next_one, nothing_yet=NOTHING_YET
+    )
 
 
 def next_review(queries: Queries, asked: ReviewRequest) -> Review:

@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SHARED ?= ../shared
-# One more than there are cores: many tests wait for real processes.
-WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+# Two more than there are cores: many tests wait for real processes.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 2)
 
 # Images of containers set this to stay small. Here it would compile all code again in each of a thousand processes.
 unexport PYTHONDONTWRITEBYTECODE

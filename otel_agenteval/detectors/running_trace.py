@@ -18,7 +18,7 @@ MAX_OPEN: Final = 1024
 """Open spans of a trace that are watched. Spans that begin while there are so many are not."""
 
 _MAX_DEPTH: Final = 32
-"""How many of the spans around a span are not silent when something happens in it."""
+"""Spans that are looked at from one span outwards. Those further out do not hear what happens in it."""
 
 
 @dataclass(slots=True)

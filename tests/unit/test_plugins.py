@@ -288,14 +288,16 @@ def test_the_command_config_refuses_what_the_start_refuses(tmp_path: Path, monke
     monkeypatch.syspath_prepend(tmp_path)
     file = tmp_path / "config.yaml"
 
-    def config(evaluators: str) -> Result:
-        file.write_text(f"evaluators: {evaluators}\n")
+    def config(evaluators: str, judge: str = "{}") -> Result:
+        file.write_text(f"evaluators: {evaluators}\njudge: {judge}\n")
         return CliRunner().invoke(command_line(["config"]), ["config", "--config", str(file)])
 
     refused = config("{coherance: {enabled: false}}")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "evaluators.coherance: no evaluator has this name; there are agent_consistency, " in refused.stderr
     assert refused.stderr.endswith("; did you mean 'coherence'?\n")
+    taken = config("{}", "{rubrics: [{name: coherence, question: 'Is it polite?'}]}")
+    assert (taken.exit_code, taken.stderr) == (1, "agenteval: judge.rubrics: another evaluator is called 'coherence'\n")
     accepted = config("{brief: {threshold: 0.25}}")
     assert accepted.exit_code == 0
     assert "threshold: 0.25" in accepted.stdout

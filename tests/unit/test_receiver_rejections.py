@@ -1,4 +1,4 @@
-"""What the collector's log says about rejected spans and log records."""
+"""Rejected spans and log records are told in the collector's log: once a minute, without what they quote."""
 
 import json
 import logging

@@ -155,4 +155,4 @@ class JudgeState(Protocol):
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with the judge, also where no trace waits for it; None where nothing is."""
+        """Say why the judge gives no scores: its `trouble`, or malformed replies. None where nothing is wrong."""

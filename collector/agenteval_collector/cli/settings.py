@@ -37,7 +37,7 @@ def config(
 ) -> None:
     """Print the effective settings: defaults, the file, AGENTEVAL_* variables. Secrets are masked."""
     settings = effective_in(file, data_dir)
-    if settings.evaluators.model_extra:
+    if settings.evaluators.model_extra or settings.judge.rubrics:
         # Only here, because it loads all evaluators, which takes longer than all else that this command does.
         from agenteval_collector.wiring.evaluators import trace_evaluators  # noqa: PLC0415
 

@@ -43,7 +43,7 @@ _LOST: Final = {
     "(SELECT 1 FROM sessions s WHERE s.session_id = o.subject_id)",
     "problem_traces": "problem_traces p WHERE NOT EXISTS (SELECT 1 FROM problems q WHERE q.problem_id = p.problem_id)",
 }
-"""What follows FROM in a query for the rows that refer to lost rows, by the name of these rows in messages."""
+"""Select the rows that refer to lost rows: the text behind FROM, by the name that messages give these rows."""
 
 _REFUSED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
 """Errors that say only that a file may not be used, and nothing of what is in it."""
@@ -61,7 +61,8 @@ class Trouble:
 class Repair:
     """A file that was made anew: where the damaged one is now, and what was copied, by table.
 
-    `kept_as` is None where the file was missing."""
+    `kept_as` is None where the file was missing.
+    """
 
     file: str
     kept_as: str | None

@@ -26,8 +26,8 @@ BATCH: Final = 64
 PATIENCE: Final = 30.0
 """Seconds for a stage to finish what waits for it; the erasure is tried again after that."""
 MOST_UNNAMED: Final = 500
-"""How many of the newest open traces are read even if they name neither the session nor the user: their messages may
-continue the session."""
+"""Newest open traces that are read even if they name neither the session nor the user. Their messages may continue the
+session."""
 
 
 def next_to_delete(

@@ -24,7 +24,7 @@ from otel_agenteval.outcome import Failure, Score
 logger = logging.getLogger(__name__)
 
 FAULTS: Final = 5
-"""How often an outage may begin with the same trace before the trace fails.
+"""Outages that may begin with the same trace. Then the trace fails.
 
 Other traces get answers in between, so the cause is the trace and not the endpoint.
 """
@@ -37,7 +37,7 @@ LONGEST_WAIT: Final = 60.0
 CLOSING: Final = 2.0
 """Seconds that the judge has to close its connections."""
 NOTHING_VALID: Final = "its last replies were malformed, so scores fail; name another model in judge.model"
-"""What is wrong where the judge answers and nothing comes of it."""
+"""Says that the judge answers, but in no form that can be read."""
 
 Wait: TypeAlias = Callable[[asyncio.Event, float | None], Awaitable[None]]
 """Waits for an event, for at most this many seconds. None means without a limit."""
@@ -153,7 +153,10 @@ class JudgeStage(Component):
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with the judge, in words, also where no trace waits for it. From any thread."""
+        """Say why the judge gives no scores: its `trouble`, or malformed replies. None where nothing is wrong.
+
+        From any thread.
+        """
         return self.trouble or (NOTHING_VALID if self._nothing_valid else None)
 
     @property

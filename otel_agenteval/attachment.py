@@ -87,5 +87,7 @@ def attach_from_environment() -> None:
         return
     try:
         attach()
+    except ValueError as error:  # An invalid setting, which the message names.
+        _logger.error("agenteval could not attach: %s", error)
     except Exception as error:
         _logger.error("agenteval could not attach: %s", error, exc_info=error)

@@ -235,6 +235,7 @@ def test_run_with_an_endpoint_that_cannot_be_meant_leaves_the_program_running(en
     agent = run_agent("print('done')", command=[AGENTEVAL, "run", "--"], environ=environ)
     assert agent.stdout == "done\n"
     assert f"AGENTEVAL_ENDPOINT is {endpoint!r}: give http://host:port" in agent.stderr
+    assert "Traceback" not in agent.stderr
 
 
 @pytest.mark.skipif(not INSTRUMENT.exists(), reason="opentelemetry-instrument is not installed")

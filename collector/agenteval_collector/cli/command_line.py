@@ -36,6 +36,7 @@ def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
         add_completion=False,
         pretty_exceptions_show_locals=False,
         rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     # Without a callback, typer takes a single command for the whole application, and expects no name before it.
     app.callback()(_nothing)

@@ -381,12 +381,16 @@ def test_a_proxy_in_the_environment_does_not_stand_before_this_machine(url: str)
     )
 
 
-def test_a_session_shows_its_scores_and_the_ids_of_its_traces(url: str) -> None:
+def test_a_session_shows_its_scores_and_its_traces_with_the_worst_finding_of_each(url: str) -> None:
     document = json.loads(agenteval("session", "refund-1187", "--url", url, "--json").stdout)
-    output = agenteval("session", "refund-1187", "--url", url).stdout
-    assert "agent_reliability" in output
-    for trace_id in document["trace_ids"]:
-        assert trace_id in output
+    scores, _, traces = agenteval("session", "refund-1187", "--url", url).stdout.rpartition("\ntrace ")
+    assert "agent_reliability" in scores
+    rows = {row.split()[0]: row for row in traces.splitlines() if row.split()[:1] and len(row.split()[0]) == 32}
+    assert list(rows) == document["trace_ids"]
+    found = {each["trace_id"]: each["kind"].replace("_", " ") for each in document["findings"]}
+    assert found
+    for trace_id, row in rows.items():
+        assert found.get(trace_id, "–") in row
 
 
 def test_the_installed_command_reads_too(url: str) -> None:

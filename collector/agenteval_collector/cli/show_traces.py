@@ -63,12 +63,17 @@ def show_session(session: trace_documents.SessionDocument, *, now: int) -> None:
     _show_course(session)
     out.print()
     names = sorted({name for signals in session["signals"].values() for name in signals})
-    signals_of = table("trace", *names, right=names, whole=("trace",))
+    # The worst group comes first, so its kind is written last.
+    worst = {
+        finding["trace_id"]: group.kind for group in grouped(session["findings"])[::-1] for finding in group.findings
+    }
+    signals_of = table("trace", "worst finding", *names, right=names, whole=("trace",))
     for trace_id in session["trace_ids"]:
         signals = session["signals"].get(trace_id, {})
         flagged = trace_id in session["flagged_traces"]
         values = [number(signals.get(name)) for name in names]
-        signals_of.add_row(content(trace_id, "bold red" if flagged else ""), *values)
+        found = content(kind_words(worst[trace_id])) if trace_id in worst else Text("–", "dim")
+        signals_of.add_row(content(trace_id, "bold red" if flagged else ""), found, *values)
     out.print(signals_of)
     if session["flagged_traces"]:
         red = "Traces in red have an error or a judged score below its threshold; `agenteval why TRACE` explains one."

@@ -174,10 +174,9 @@ class ReaderCase(Case):
 
 
 class NewsCase(Case):
-    can_refuse = False
-
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
+        self._refuses = False
         with patch.object(news_topic, "Consumer", Client):
             self.stage = reader = NewsReader(CLUSTER, self, HeardProcesses(), self, NoTelemetry())
         self._client: Any = reader._consumer
@@ -194,7 +193,15 @@ class NewsCase(Case):
     def take_starts(self, report: StartsReport) -> None: ...
 
     def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
+        if self._refuses:
+            raise Unavailable("the store refuses")
         self.done += map(int, trace_ids)
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        self._refuses = True
+        yield
+        self._refuses = False
 
     def wake_retention(self) -> None:
         raise RuntimeError("a defect")

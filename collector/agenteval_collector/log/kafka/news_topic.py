@@ -122,8 +122,10 @@ class NewsReader(Poller):
             raise Unavailable(f"{self._topic} cannot be read: {said(error.args[0])}") from error
 
     def run(self) -> None:
-        super().run()
-        self._consumer.close()
+        try:
+            super().run()
+        finally:
+            self._consumer.close()
 
     def step(self) -> None:
         if (message := self._consumer.poll(POLL)) is not None:
@@ -136,7 +138,8 @@ class NewsReader(Poller):
         self.accepted()
         kind, body = dict(message.headers() or ()).get(KIND), message.value() or b""
         try:
-            self._told(kind, body)
+            # Until the store answers. News may be carried out twice.
+            self.insist(self._told, kind, body)
         except (ValueError, KeyError, TypeError) as problem:
             logger.error("news of another version, or none, is passed over: %s", problem)
             self._telemetry.count(Counted.PASSED_OVER, which=self.name)

@@ -70,7 +70,8 @@ class NewsHandler(Protocol):
     """Carries out what all processes are told. Called on the reader's thread."""
 
     def take_starts(self, report: StartsReport) -> None:
-        """Take the spans that are open in a process."""
+        """Take the spans that are open in a process. Raises RetryableError where the store does not take the findings
+        on them; they then come again."""
 
     def wake_retention(self) -> None:
         """Look for deletions in the store that were asked for."""

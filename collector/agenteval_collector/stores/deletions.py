@@ -98,6 +98,11 @@ class DeletionStore:
                 _add(connection, deletion_id, removed)
         return removed
 
+    def note_erasures(self, trace_ids: Iterable[str], last: int) -> None:
+        """Keep that these traces are about to be erased, and that the log may hold them up to the offset `last`."""
+        with self._database.writing() as connection:
+            connection.upsert(erasures, ({"trace_id": each, "last": last} for each in trace_ids))
+
     def last_erasure(self) -> int | None:
         """Return the last offset at which the log may hold something deleted; None where nothing is left to erase."""
         last: int | None = self._database.value(select(func.max(erasures.c.last)).where(own(erasures)))

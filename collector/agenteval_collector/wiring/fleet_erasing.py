@@ -14,7 +14,8 @@ from agenteval_collector.wiring.erasing import next_older, next_to_delete
 @dataclass(frozen=True, slots=True)
 class FleetErasure:
     """The `Erasure` of the retention where several processes work. Kafka forgets deleted spans by itself, after
-    `retention` seconds. Until then the store remembers what was deleted, so that no process stores it again."""
+    `retention` seconds. Until then no process stores them again: those that run are told, and those that start find
+    them in the store. What is erased for its age alone is only told."""
 
     deletions: DeletionStore
     news: NewsTopic
@@ -42,7 +43,11 @@ class FleetErasure:
 
     def _erase(self, trace_ids: Sequence[str], session_ids: Sequence[str], more: bool, deletion_id: str = "") -> bool:
         if trace_ids or session_ids:
-            self.deletions.erase(trace_ids, session_ids, deletion_id, self.clock.now())
-            self.news.forget(trace_ids, session_ids)
+            now = self.clock.now()
+            if deletion_id:
+                self.deletions.note_erasures(trace_ids, now)
+            # Told before it is erased: whoever tries again after an error finds it again, and tells it again.
+            self.news.forget(trace_ids, session_ids, deletion_id)
+            self.deletions.erase(trace_ids, session_ids, deletion_id, now)
             self.telemetry.count(Counted.FORGOTTEN, len(trace_ids), "deletion" if deletion_id else "outcomes")
         return more

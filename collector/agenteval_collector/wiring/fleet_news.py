@@ -39,13 +39,13 @@ class FleetNewsHandler:
         if self.base.settings.role.does(ProcessRole.SERVE):
             self.retention.wake()
 
-    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Forget what was deleted, wherever this process has it."""
+    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str], deletion_id: str) -> None:
+        """Forget what is deleted, wherever this process has it."""
         self.feed.forget(trace_ids)
         self.evaluation.judge.forget({*trace_ids, *session_ids})
         if self.base.settings.role.does(ProcessRole.EVALUATE):
             self.trace_handler.forget(
-                trace_ids, self.base.clock.now(), Errand(partial(self._erase_again, trace_ids, session_ids))
+                trace_ids, self.base.clock.now(), Errand(partial(self._erase, trace_ids, session_ids, deletion_id))
             )
         else:
             self.erased.add(trace_ids, self.base.clock.now())
@@ -53,8 +53,8 @@ class FleetNewsHandler:
             self.assembly.stage.run_errand(Errand(partial(self.assembly.assembler.forget, trace_ids)))
             self.live_findings.stage.forget(trace_ids)
 
-    def _erase_again(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Forget on the evaluation's thread. Erase again, because a trace that was on its way may have been stored
-        since."""
+    def _erase(self, trace_ids: Sequence[str], session_ids: Sequence[str], deletion_id: str) -> None:
+        """Forget on the evaluation's thread. Erase here, too, because a trace that was on its way may be stored after
+        the process on duty has erased it. The receipt counts what is removed, whoever comes first."""
         self.evaluation.core.forget(trace_ids, session_ids)
-        self.base.store.deletions.erase(trace_ids, session_ids)
+        self.base.store.deletions.erase(trace_ids, session_ids, deletion_id, self.base.clock.now())

@@ -192,7 +192,7 @@ class NewsCase(Case):
 
     def take_starts(self, report: StartsReport) -> None: ...
 
-    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
+    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str], deletion_id: str) -> None:
         if self._refuses:
             raise Unavailable("the store refuses")
         self.done += map(int, trace_ids)

@@ -80,10 +80,10 @@ class NewsTopic:
         is then found later."""
         self._send(DELETE, b"")
 
-    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Tell all processes which traces and sessions were deleted. Return once the brokers have this. Raises
-        RetryableError if they do not take it."""
-        body = json.dumps({"trace_ids": [*trace_ids], "session_ids": [*session_ids]})
+    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str], deletion_id: str) -> None:
+        """Tell all processes which traces and sessions are deleted, and by which deletion; "" if by none. Return once
+        the brokers have this. Raises RetryableError if they do not take it."""
+        body = json.dumps({"trace_ids": [*trace_ids], "session_ids": [*session_ids], "deletion_id": deletion_id})
         self._send(FORGET, body.encode()).result()
 
     def _send(self, kind: bytes, body: bytes) -> Any:
@@ -158,4 +158,5 @@ class NewsReader(Poller):
             self._handler.wake_retention()
         elif kind == FORGET:
             doomed = json.loads(body)
-            self._handler.forget(doomed["trace_ids"], doomed["session_ids"])
+            # Processes of an earlier version do not name the deletion.
+            self._handler.forget(doomed["trace_ids"], doomed["session_ids"], doomed.get("deletion_id", ""))

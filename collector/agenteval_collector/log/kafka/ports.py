@@ -76,5 +76,5 @@ class NewsHandler(Protocol):
     def wake_retention(self) -> None:
         """Look for deletions in the store that were asked for."""
 
-    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str]) -> None:
-        """Forget traces and sessions that were deleted."""
+    def forget(self, trace_ids: Sequence[str], session_ids: Sequence[str], deletion_id: str) -> None:
+        """Forget traces and sessions that a deletion erases; where it is "", they are erased for their age."""

@@ -1,0 +1,111 @@
+"""What the process on duty erases where several work, and what another process does when it hears of it."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from agenteval_collector.config.settings import ProcessRole
+from agenteval_collector.emit.feed import Feed, Participants
+from agenteval_collector.model.deletions import DeletionFilter
+from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.wiring.judge import NoJudgeStage
+from agenteval_collector.wiring.stages import EvaluationParts
+
+from tests.support.otlp import trace_id, turn
+from tests.support.scoring import Scoring, assembled
+
+pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
+
+from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
+from agenteval_collector.log.kafka.news_topic import NewsTopic
+from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.log.kafka.trace_messages import TraceMessageHandler
+from agenteval_collector.wiring.fleet_erasing import FleetErasure
+from agenteval_collector.wiring.fleet_news import FleetNewsHandler
+
+CLUSTER: Any = SimpleNamespace(news="news")
+WANTED = DeletionFilter(session_id="s")
+TRACE = trace_id(1).hex()
+
+
+class Brokers:
+    """Take what is sent, but for the times that they refuse."""
+
+    def __init__(self, refusals: int = 0) -> None:
+        self.refusals = refusals
+        self.taken: list[Any] = []
+
+    def send(self, topic: str, key: bytes, value: bytes, headers: object) -> Future[int]:
+        sent: Future[int] = Future()
+        if self.refusals:
+            self.refusals -= 1
+            sent.set_exception(Unavailable("the brokers refuse"))
+        else:
+            self.taken.append(json.loads(value))
+            sent.set_result(1)
+        return sent
+
+
+@pytest.fixture
+def scoring(tmp_path: Path) -> Iterator[Scoring]:
+    """A deletion of its one session is under way."""
+    made = Scoring(tmp_path)
+    made.put(assembled(turn(1, "a", "b", session="s")))
+    made.store.deletions.add("d", WANTED, None)
+    yield made
+    made.close()
+
+
+def erasure(scoring: Scoring, brokers: Any) -> FleetErasure:
+    news = NewsTopic(brokers, CLUSTER, lambda session_id: ())
+    return FleetErasure(scoring.store.deletions, news, 60.0, scoring.clock, scoring.telemetry)
+
+
+def hearing(scoring: Scoring) -> FleetNewsHandler:
+    """A process that evaluates, and hears of deletions."""
+    base: Any = SimpleNamespace(
+        settings=SimpleNamespace(role=ProcessRole.EVALUATE), clock=scoring.clock, store=scoring.store
+    )
+    nothing: Any = None
+    erased = DeletedTraces()
+    return FleetNewsHandler(
+        base=base,
+        live_findings=nothing,
+        assembly=nothing,
+        evaluation=EvaluationParts(scoring.core, scoring.inbox, scoring.stage, NoJudgeStage(), nothing),
+        trace_handler=TraceMessageHandler(scoring.inbox, Offsets(), erased),
+        erased=erased,
+        feed=Feed(scoring.telemetry, Participants(scoring.store), scoring.clock),
+        retention=nothing,
+    )
+
+
+def removed(scoring: Scoring) -> int:
+    """The number of traces on the deletion's receipt."""
+    receipt = scoring.store.deletions.receipt("d")
+    assert receipt is not None
+    return receipt.removed.get("traces", 0)
+
+
+def test_nothing_is_erased_before_all_processes_are_told(scoring: Scoring) -> None:
+    brokers = Brokers(refusals=1)
+    erasing = erasure(scoring, brokers)
+    with pytest.raises(Unavailable):
+        erasing.erase("d", WANTED, ["s"])
+    assert scoring.trace(TRACE) is not None
+    assert TRACE in scoring.store.deletions.all_to_erase(), "a process that starts now is not told"
+    erasing.erase("d", WANTED, ["s"])
+    assert brokers.taken == [{"trace_ids": [TRACE], "session_ids": ["s"], "deletion_id": "d"}]
+    assert (scoring.trace(TRACE), removed(scoring)) == (None, 1)
+
+
+def test_the_receipt_counts_a_trace_whichever_process_erases_it(scoring: Scoring) -> None:
+    hearing(scoring).forget([TRACE], ["s"], "d")
+    scoring.stage.work_off_inbox(0.0)
+    assert (scoring.trace(TRACE), removed(scoring)) == (None, 1)
+    erasure(scoring, Brokers()).erase("d", WANTED, ["s"])
+    assert removed(scoring) == 1

@@ -1,8 +1,10 @@
 """What the process on duty erases where several work, and what another process does when it hears of it."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +17,7 @@ from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.wiring.judge import NoJudgeStage
 from agenteval_collector.wiring.stages import EvaluationParts
 
+from tests.support.eventually import eventually
 from tests.support.otlp import trace_id, turn
 from tests.support.scoring import Scoring, assembled
 
@@ -109,3 +112,14 @@ def test_the_receipt_counts_a_trace_whichever_process_erases_it(scoring: Scoring
     assert (scoring.trace(TRACE), removed(scoring)) == (None, 1)
     erasure(scoring, Brokers()).erase("d", WANTED, ["s"])
     assert removed(scoring) == 1
+
+
+def test_a_process_erases_as_soon_as_the_store_answers(scoring: Scoring, tmp_path: Path) -> None:
+    scoring.stage.start()
+    with closing(sqlite3.connect(tmp_path / "agenteval.db", isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE erasures RENAME TO away")
+        hearing(scoring).forget([TRACE], ["s"], "d")
+        eventually(lambda: "is held up" in (scoring.stage.health or ""))
+        connection.execute("ALTER TABLE away RENAME TO erasures")
+    eventually(lambda: scoring.trace(TRACE) is None)
+    scoring.stage.shutdown()

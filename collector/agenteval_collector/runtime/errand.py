@@ -1,12 +1,14 @@
 """Work that a component does for others on its own thread."""
 
+import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.runtime.errors import RetryableError, Unavailable
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 class Errand(Generic[T]):
@@ -17,12 +19,19 @@ class Errand(Generic[T]):
         self._done: Future[T] = Future()
 
     def run(self) -> None:
-        """Run the function, unless nobody waits for it any more. Raises nothing. On the component's thread."""
+        """Run the function, unless somebody has waited for it in vain. On the component's thread.
+
+        Raises nothing: `wait` raises the function's error. An unexpected one is logged, too, as not every errand is
+        waited for. A function that nobody waits for has to try again by itself.
+        """
         if not self._done.set_running_or_notify_cancel():
             return
         try:
             self._done.set_result(self._do())
-        except Exception as error:  # noqa: BLE001  # `wait` raises it.
+        except RetryableError as error:
+            self._done.set_exception(error)
+        except Exception as error:
+            logger.exception("an errand has failed")
             self._done.set_exception(error)
 
     def wait(self, timeout: float) -> T:

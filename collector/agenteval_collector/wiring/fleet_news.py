@@ -57,4 +57,5 @@ class FleetNewsHandler:
         """Forget on the evaluation's thread. Erase here, too, because a trace that was on its way may be stored after
         the process on duty has erased it. The receipt counts what is removed, whoever comes first."""
         self.evaluation.core.forget(trace_ids, session_ids)
-        self.base.store.deletions.erase(trace_ids, session_ids, deletion_id, self.base.clock.now())
+        erase = self.base.store.deletions.erase
+        self.evaluation.stage.insist(erase, trace_ids, session_ids, deletion_id, self.base.clock.now())

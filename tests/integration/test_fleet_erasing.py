@@ -74,7 +74,7 @@ def hearing(scoring: Scoring) -> FleetNewsHandler:
         settings=SimpleNamespace(role=ProcessRole.EVALUATE), clock=scoring.clock, store=scoring.store
     )
     nothing: Any = None
-    erased = DeletedTraces()
+    erased = DeletedTraces(60.0)
     return FleetNewsHandler(
         base=base,
         live_findings=nothing,

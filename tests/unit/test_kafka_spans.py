@@ -49,7 +49,7 @@ class Assembly:
 
 def taken(message: Any) -> list[LoggedRequest]:
     assembly = Assembly()
-    assert SpanMessageHandler("default", assembly, DeletedTraces()).take_message(0, 3, message)
+    assert SpanMessageHandler("default", assembly, DeletedTraces(60.0)).take_message(0, 3, message)
     return assembly.taken
 
 

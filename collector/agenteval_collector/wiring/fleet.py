@@ -71,7 +71,8 @@ def pipeline_in_a_fleet(settings: Settings, clock: Clock, tenant: str, memory: M
         watch = StoreWatch(storage.store, clock, may_have_duty=settings.role.does(ProcessRole.SERVE))
         output = make_output(settings, storage, watch.is_on_duty)
         base = stages.Foundation(settings, clock, memory, storage, output, watch.is_on_duty)
-        return _connect(base, _Topics(cluster, producer, Offsets(), Offsets(), DeletedTraces()), watch)
+        erased = DeletedTraces(settings.log.retention)
+        return _connect(base, _Topics(cluster, producer, Offsets(), Offsets(), erased), watch)
 
 
 def _connect(base: stages.Foundation, topics: _Topics, watch: StoreWatch) -> Pipeline:

@@ -216,7 +216,7 @@ class HandOverCase(Case):
         self._refuses = self._fails = False
         sending: Any = self
         self.stage = self._topic = TraceTopic(
-            sending, CLUSTER, self, DeletedTraces(), lambda trace: trace.trace_id, self.take_scored
+            sending, CLUSTER, self, DeletedTraces(60.0), lambda trace: trace.trace_id, self.take_scored
         )
 
     def give(self, number: int) -> None:

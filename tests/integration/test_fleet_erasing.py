@@ -23,6 +23,7 @@ from tests.support.scoring import Scoring, assembled
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
+from agenteval_collector.log.kafka import producer
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.news_topic import NewsTopic
 from agenteval_collector.log.kafka.offsets import Offsets
@@ -123,3 +124,13 @@ def test_a_process_erases_as_soon_as_the_store_answers(scoring: Scoring, tmp_pat
         connection.execute("ALTER TABLE away RENAME TO erasures")
     eventually(lambda: scoring.trace(TRACE) is None)
     scoring.stage.shutdown()
+
+
+def test_brokers_that_do_not_answer_hold_up_a_deletion_and_not_for_ever(
+    scoring: Scoring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "ANSWERED_WITHIN", 0.0)
+    silent: Any = SimpleNamespace(send=lambda *message: Future())
+    with pytest.raises(Unavailable, match="did not answer within"):
+        erasure(scoring, silent).erase("d", WANTED, ["s"])
+    assert scoring.trace(TRACE) is not None

@@ -12,7 +12,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 from agenteval_collector.log.kafka.cluster import WITHIN, Cluster, said
 from agenteval_collector.log.kafka.from_json import committed_from, finding_from, report_from
 from agenteval_collector.log.kafka.ports import NewsHandler
-from agenteval_collector.log.kafka.producer import KafkaProducer
+from agenteval_collector.log.kafka.producer import KafkaProducer, arrived
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.model.running_traces import StartsReport
@@ -84,7 +84,7 @@ class NewsTopic:
         """Tell all processes which traces and sessions are deleted, and by which deletion; "" if by none. Return once
         the brokers have this. Raises RetryableError if they do not take it."""
         body = json.dumps({"trace_ids": [*trace_ids], "session_ids": [*session_ids], "deletion_id": deletion_id})
-        self._send(FORGET, body.encode()).result()
+        arrived(self._send(FORGET, body.encode()))
 
     def _send(self, kind: bytes, body: bytes) -> Any:
         return self._producer.send(self._topic, _KEY, body, [(KIND, kind)])

@@ -15,6 +15,8 @@ from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 WITHIN_MS: Final = 8_000
 """Milliseconds until a message is given up: less than a sender waits for its answer."""
+ANSWERED_WITHIN: Final = 10.0
+"""Seconds that a sender waits for the brokers' answer. None comes where the producer has stopped meanwhile."""
 LINGER_MS: Final = 3
 """Milliseconds within which messages are sent together."""
 POLL: Final = 0.2
@@ -25,6 +27,15 @@ PROBE: Final = 1.0
 """Seconds that the cluster may take to answer."""
 
 Headers = Sequence[tuple[str, bytes]]
+
+
+def arrived(sent: Future[int]) -> int:
+    """Return the offset of a message once the brokers have it. Raises Unavailable where they do not take it, or where
+    it is not known within `ANSWERED_WITHIN` seconds whether they have; it may still arrive."""
+    try:
+        return sent.result(ANSWERED_WITHIN)
+    except TimeoutError as error:
+        raise Unavailable(f"the brokers did not answer within {ANSWERED_WITHIN:g} s") from error
 
 
 class KafkaProducer(Poller):

@@ -89,60 +89,66 @@ class EvaluationStage(Component):
     def evaluate_batch(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate a batch of traces and commit the results."""
         escalated: set[str] = set()
-        for trace, failure in self._failing_alone(partial(self._commit_traces, escalated=escalated), traces):
-            self._logger.error("trace %s is kept as failed", trace.trace_id)
-            self._commit_traces([trace], escalated, failure)
+        commit = partial(self._commit_traces, escalated=escalated)
+        for trace, failure in self._failing_alone(commit, traces, "traces"):
+            self._logger.error("trace %s is to be kept as failed", trace.trace_id)
+            # If not even that is possible, the traces behind it are evaluated all the same.
+            self._attempt(partial(commit, [trace], failure=failure), "a failed trace")
         for session_id in sorted(escalated):
-            self.survive(self._take_up, session_id)
+            self._attempt(partial(self._take_up, session_id), "the rest of an escalated session")
 
     def store_judgements(self, judgements: Sequence[Judgement]) -> None:
         """Store and emit a batch of judgements."""
         # Sessions that another process has taken over are left out: that process has asked the judge, too.
         own = [each for each in judgements if self._own_sessions.owns(each.job.session_id)]
-        for judgement, _ in self._failing_alone(self._commit_judgements, own):
+        for judgement, _ in self._failing_alone(self._commit_judgements, own, "judgements"):
             self._logger.error("trace %s stays pending until the next start", judgement.job.trace_id)
 
-    def _failing_alone(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Iterator[tuple[T, Failure]]:
+    def _failing_alone(
+        self, step: Callable[[Sequence[T]], None], items: Sequence[T], what: str
+    ) -> Iterator[tuple[T, Failure]]:
         """Work off all items together. Yield those that fail by themselves, with the failure.
 
-        After an unexpected error the items are worked off one by one.
+        After an unexpected error the items are worked off one by one. `what` names the items in log messages.
         """
-        if self._attempt(step, items) is not None:
+        if self._attempt(partial(step, items), f"{len(items)} {what}") is not None:
             for item in items:
-                if (failure := self._attempt(step, [item])) is not None:
+                if (failure := self._attempt(partial(step, [item]), f"one of {len(items)} {what}")) is not None:
                     yield item, failure
 
-    def _attempt(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Failure | None:
-        """Work off items. Return the failure if an unexpected error is raised, else None. Raises RetryableError."""
+    def _attempt(self, step: Callable[[], None], what: str) -> Failure | None:
+        """Do a step that commits. Return the failure if an unexpected error is raised, else None. Raises
+        RetryableError.
+
+        After an error the sessions in memory may be ahead of the store, so they are forgotten. `what` names in log
+        messages what the step works off.
+        """
         try:
-            self._again_where_outdated(step, items)
+            self._again_where_outdated(step, what)
         except RetryableError:
             raise
         except Superseded as error:
-            self._logger.warning("%d of %s are left to others: %s", len(items), type(items[0]).__name__, error)
-            self._leave_to_others()
+            self._logger.warning("left to other processes: %s (%s)", what, error)
+            self._sessions.forget_all()
+            self._own_sessions.superseded()
         except Exception as error:
-            self._logger.exception("%d of %s could not be worked off", len(items), type(items[0]).__name__)
+            self._logger.exception("not worked off: %s", what)
             self._sessions.forget_all()
             # Not the error itself: its traceback would keep a cursor of the store open.
             return failure_of(error, "the trace could not be evaluated")
         return None
 
-    def _again_where_outdated(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> None:
-        """Work off items. Begin again whenever another process has joined traces to the same conversations meanwhile.
+    def _again_where_outdated(self, step: Callable[[], None], what: str) -> None:
+        """Do a step. Begin again whenever another process has joined traces to the same conversations meanwhile.
 
         This ends, because the other process has made progress each time.
         """
         while True:
             try:
-                return step(items)
+                return step()
             except Outdated as error:
-                self._logger.info("%d of %s begin anew: %s", len(items), type(items[0]).__name__, error)
+                self._logger.info("begun anew: %s (%s)", what, error)
                 self._sessions.forget_all()
-
-    def _leave_to_others(self) -> None:
-        self._sessions.forget_all()
-        self._own_sessions.superseded()
 
     def _commit_traces(
         self, traces: Sequence[AssembledTrace], escalated: set[str], failure: Failure | None = None
@@ -215,11 +221,8 @@ class EvaluationStage(Component):
 
     def _finalize_over(self, *, closing: bool) -> None:
         over = [each for each in self._sessions.over(closing=closing) if self._own_sessions.owns(each)]
-        try:
-            self.finalize(over)
-        except Superseded as error:
-            self._logger.warning("%d sessions are left to others: %s", len(over), error)
-            self._leave_to_others()
+        for _ in self._failing_alone(self.finalize, over, "sessions that are over"):
+            self._logger.error("a session that is over is not counted before the next start")
 
     def finalize(self, session_ids: Sequence[str]) -> None:
         """Count each session that is over once.
@@ -233,12 +236,13 @@ class EvaluationStage(Component):
             # Committed before the sessions are marked as over. After a crash in between they become over once more, and
             # have this outcome already.
             self._tell_of(self._committed(Commit(evaluations=goals)))
-        news = self.insist(self._store.finalize, session_ids)
-        self._efforts.remember_efforts(news.efforts)
-        self._tell_of(news)
+        # Handed over at once: where the next step fails and is done again, it finds these outcomes made.
         for each in goals:
             if each.outcome.status is Status.PENDING:
                 self._judge.take_job(job_of([each]))
+        news = self.insist(self._store.finalize, session_ids)
+        self._efforts.remember_efforts(news.efforts)
+        self._tell_of(news)
 
     def run(self) -> None:
         self.survive(self.find_what_was_left)
@@ -264,7 +268,7 @@ class EvaluationStage(Component):
             if isinstance(item, ReportedEnd):
                 self.survive(self._end, item)
             elif isinstance(item, Again):
-                self.survive(self._judge_again, item)
+                self._attempt(partial(self._judge_again, item), "traces to judge after all")
             elif isinstance(item, PartitionChange):
                 self.survive(self._change_partitions, item)
             elif isinstance(item, Errand):

@@ -83,7 +83,8 @@ class TraceEvaluation:
         If this revision belongs to another session than the one before, return the place that the trace has left. With
         the `failure` of an earlier attempt the trace is stored as failed, and is not read.
         """
-        # Steps that may raise RetryableError come before any change, because they are tried again from here.
+        # Steps that may raise RetryableError come before any change that must be made only once, because they are tried
+        # again from here.
         before = self._stored_place(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
         # The session is looked for once at most, and only where it is needed.
@@ -97,10 +98,6 @@ class TraceEvaluation:
             seen = self.observation.seen_in(trace, is_first=is_first)
             commit.same.append(_same(assembled, trace, before.session_id, seen))
             return None
-        for kind, values in trace.unread.items():
-            self.telemetry.count(Counted.UNREAD, values, kind)
-        if assembled.revision == 1 and (why := why_partial(trace, assembled)):
-            self.telemetry.count(Counted.PARTIAL, which=why)
         place().add_to(commit)
         session_id = place().session_id
         trace = self.turns.joined(trace, session_id, commit)
@@ -108,16 +105,23 @@ class TraceEvaluation:
             self.sessions.leave(before.session_id, trace.trace_id)
             commit.left.add(before.session_id)
         evaluated = self._evaluated(trace, assembled, session_id, unreadable)
-        commit.evaluations += evaluated.evaluations
         # A trace without an agent is stored with its status, but belongs to no session.
         in_session = bool(trace.turns) or trace.session_id is not None or assembled.death is not None
         if in_session:
             self._join(session_id, assembled, evaluated, before, commit)
+        self._count(trace, assembled)
+        commit.evaluations += evaluated.evaluations
         commit.traces.append(self._scored_trace(session_id, assembled, evaluated, in_session=in_session))
         if before is None or before.session_id == session_id:
             return None
         commit.overtaken.append((trace.trace_id, before.session_id))
         return before
+
+    def _count(self, trace: Trace, assembled: AssembledTrace) -> None:
+        for kind, values in trace.unread.items():
+            self.telemetry.count(Counted.UNREAD, values, kind)
+        if assembled.revision == 1 and (why := why_partial(trace, assembled)):
+            self.telemetry.count(Counted.PARTIAL, which=why)
 
     def forget(self, trace_ids: Iterable[str]) -> None:
         """Forget the readings of these traces."""

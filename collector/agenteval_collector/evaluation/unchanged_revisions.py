@@ -1,5 +1,6 @@
 """Detection of revisions that say nothing new. The outcomes of the revision before can be kept."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Final
@@ -17,10 +18,10 @@ _SAID: Final = attrgetter(*(each.name for each in fields(Trace) if each.name != 
 
 
 class LastReadings:
-    """Remembers digests of the traces that were read last. Not thread-safe."""
+    """Remembers digests of the traces that were read last: the last two readings of each. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._read: LruMap[str, tuple[int, int]] = LruMap(CAPACITY)
+        self._read: LruMap[str, Sequence[tuple[int, int]]] = LruMap(CAPACITY)
 
     def same(self, assembled: AssembledTrace, trace: Trace, before: StoredPlace | None) -> bool:
         """Return whether `trace`, read from a newer revision, is known to say the same as the stored revision `before`.
@@ -29,9 +30,10 @@ class LastReadings:
         reading is remembered in any case.
         """
         digest = _digest(assembled, trace)
-        known = self._read.get(assembled.trace_id)
-        self._read.put(assembled.trace_id, (assembled.revision, digest))
-        return before is not None and not before.pending and known == (before.revision, digest)
+        # The same revision comes again if it could not be stored at first.
+        earlier = [each for each in self._read.get(assembled.trace_id) or () if each[0] != assembled.revision]
+        self._read.put(assembled.trace_id, (*earlier[-1:], (assembled.revision, digest)))
+        return before is not None and not before.pending and (before.revision, digest) in earlier
 
     def forget(self, trace_id: str) -> None:
         """Forget the reading of a trace."""

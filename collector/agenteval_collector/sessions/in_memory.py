@@ -129,11 +129,11 @@ class Sessions:
         if session is None:
             session = Session(_new_record(session_id, trace, received_at), BoundedScores(self._weights), AnswerWindow())
             self._absent = None
-        # All reads of the store come before any change, because they may fail and are tried again.
-        known = session.changed.get(member.trace_id)
-        if known is None and before is not None:
-            known = self._window(session, before).find(member.trace_id)
+        # All reads of the store come before any change, because they may fail and are tried again. So both windows are
+        # read now, as `followers` needs them later.
+        found = None if before is None else self._window(session, before).find(member.trace_id)
         self._window(session, member.place)
+        known = session.changed.get(member.trace_id) or found
         # Counts of an earlier revision are taken back with the signals that they were made of.
         session.score(member.trace_id, member.signals, self._weights, None if known is None else known.signals)
         if before is not None and before != member.place:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
+import pytest
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.unconnected import Unconnected
 from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
 from agenteval_collector.model.logged_requests import ARRIVAL_BYTES, DECODED, Arrival, LoggedRequest
+from agenteval_collector.runtime.errors import Unavailable
 
 from tests.support.assembling import Counting, spans_of
 from tests.support.clock import ManualClock
@@ -28,6 +30,7 @@ class Open(Unconnected):
         self.log: dict[int, LoggedRequest] = {}
         self.arrived: list[tuple[Sequence[Arrival], int]] = []
         self.ended: list[bytes] = []
+        self.silent = False
         self.assembler = Assembler(
             self.clock,
             Counting(),
@@ -43,6 +46,8 @@ class Open(Unconnected):
         return {each: self.known[each] for each in trace_ids if each in self.known}
 
     def get(self, offsets: Sequence[int]) -> list[LoggedRequest]:
+        if self.silent:
+            raise Unavailable("the log does not answer")
         return [self.log[offset] for offset in offsets if offset in self.log]
 
     def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None:
@@ -128,6 +133,22 @@ def test_spans_of_a_trace_that_went_on_are_looked_at_live_to_its_end() -> None:
     bench.assembler.take_requests([logged(1, traces(span(2, 2, parent=1)))])
     bench.assembler.take_requests([logged(2, traces(span(2, 1)))])
     assert [[each.span.span_id for each in arrivals] for arrivals, _ in bench.arrived] == [[span_id(2)], [span_id(1)]]
+
+
+def test_every_span_arrives_once_though_the_log_did_not_answer_for_one_behind_it() -> None:
+    bench = Open()
+    bench.log[1] = logged(1, traces(span(2, 1, parent=4)))
+    bench.known[trace_id(2).hex()] = (1, frozenset({1}))
+    batch = [logged(2, traces(span(1, 2))), logged(3, traces(span(2, 3, parent=4)))]
+    bench.silent = True
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            bench.assembler.take_requests(batch)
+    bench.silent = False
+    bench.assembler.take_requests(batch)
+    bench.assembler.take_requests([])
+    assert bench.ended == [span_id(2), span_id(3)]
+    assert [each.span.span_id for arrivals, _ in bench.arrived for each in arrivals] == [span_id(2), span_id(3)]
 
 
 def test_a_trace_whose_agent_died_is_complete_at_once() -> None:

@@ -83,6 +83,8 @@ class Assembler:
         # By partition of the log: the offset behind the newest request.
         self._next: dict[int, int] = {}
         self._newest_received = 0
+        # New spans that are still to be told: also those of an attempt that failed behind them.
+        self._arrivals: list[Arrival] = []
 
     def take_requests(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
         """Sort the spans and log records of requests into traces. Return the traces that are complete by that.
@@ -94,7 +96,7 @@ class Assembler:
         known = self._look_up(unseen) if unseen else {}
         touched: dict[bytes, OpenTrace] = {}
         forgotten: set[bytes] = set()
-        arrivals: list[Arrival] = []
+        arrivals = self._arrivals
         size = 0
         for request, items in parsed:
             size += len(request.body)
@@ -119,6 +121,7 @@ class Assembler:
             self._newest_received = max(self._newest_received, request.received_at)
         if known:
             self._closed.trim()
+        self._arrivals = []
         self._open_spans.take_ended(arrivals)
         complete = self._counted(touched.values())
         if running := self._going_on(touched, unseen, arrivals):

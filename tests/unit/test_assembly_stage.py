@@ -11,7 +11,7 @@ from agenteval_collector.model.logged_requests import OFFSET_BYTES, SPAN_BYTES, 
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
-from tests.support.assembling import Bench
+from tests.support.assembling import SILENCE, Bench
 from tests.support.eventually import eventually
 from tests.support.otlp import START, logged, marked, span, trace_id, traces
 
@@ -140,6 +140,21 @@ def test_what_is_learned_is_saved_at_the_stop_also_when_the_store_has_refused_it
     assert store.refused.wait(10)
     assembly.shutdown()
     assert store.saved == [["-"]]
+
+
+def test_a_partition_is_given_up_although_the_store_refuses_what_was_learned() -> None:
+    evaluation, bench, store = Busy(), Bench(), Progressing(refusals=1_000_000)
+    evaluation.room.set()
+    assembly = stage(evaluation, Kept(), store, bench)
+    assembly.start()
+    assembly.take_request(logged(1, traces(span(1, 1, parent=7))))
+    eventually(lambda: bench.assembler.open_traces == 1)
+    bench.clock.advance(SILENCE)
+    assembly.take_request(logged(2, traces(span(2, 1, parent=7))))
+    assert store.refused.wait(10)
+    assembly.give_up([0]).wait(10)
+    assert (bench.assembler.open_traces, bench.assembler.held, bench.assembler.checkpoints()) == (0, 0, {})
+    assembly.shutdown()
 
 
 def test_it_is_behind_while_a_complete_trace_or_a_request_waits_for_over_a_minute() -> None:

@@ -118,7 +118,7 @@ class AssemblyStage(Component):
 
         def forget() -> None:
             self._note_scored()
-            self._save_progress()
+            self.survive(self._save_progress)
             for partition in partitions:
                 self._assembler.forget_partition(partition)
                 self._checkpoints.pop(partition, None)
@@ -235,24 +235,24 @@ class AssemblyStage(Component):
         self._next_housekeeping = now + HOUSEKEEPING
         if died := self._open_spans.take_died():
             self._hand_over(self.insist(self._assembler.complete_died, died, self._tenant))
-        try:
-            self._save_progress()
-        except RetryableError as error:
-            self._logger.error("progress is not saved, next attempt in %g s: %s", HOUSEKEEPING, error)
+        self._save_progress()
 
     def _note_scored(self) -> None:
         for trace_id, revision in self._progress.newly_scored():
             self._assembler.scored(trace_id, revision)
 
     def _save_progress(self) -> None:
-        for partition, checkpoint in self._assembler.checkpoints().items():
-            if checkpoint > self._checkpoints.get(partition, 0):
-                self._store.save_checkpoint(checkpoint)
-                self._checkpoints[partition] = checkpoint
-        self._save_learned()
-        older_than = self._clock.now() - round(self._retention * 1e9)
-        if self._log.trim(min(self._checkpoints.values(), default=0), older_than, TRIMMED) == TRIMMED:
-            self._next_housekeeping = 0.0  # There may be more; what has come meanwhile is assembled first.
+        try:
+            for partition, checkpoint in self._assembler.checkpoints().items():
+                if checkpoint > self._checkpoints.get(partition, 0):
+                    self._store.save_checkpoint(checkpoint)
+                    self._checkpoints[partition] = checkpoint
+            self._save_learned()
+            older_than = self._clock.now() - round(self._retention * 1e9)
+            if self._log.trim(min(self._checkpoints.values(), default=0), older_than, TRIMMED) == TRIMMED:
+                self._next_housekeeping = 0.0  # There may be more; what has come meanwhile is assembled first.
+        except RetryableError as error:
+            self._logger.error("progress is not saved, next attempt in %g s: %s", HOUSEKEEPING, error)
 
     def _save_learned(self) -> None:
         if learned := self._assembler.senders.unsaved():

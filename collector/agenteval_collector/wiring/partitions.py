@@ -18,6 +18,8 @@ from agenteval_collector.stores.store import Store
 
 WITHIN: Final = 10.0
 """Seconds that the brokers have to take a trace that is handed to another process."""
+MOVED_WITHIN: Final = 60.0
+"""Seconds that a partition may belong to nobody while it moves."""
 
 
 @dataclass
@@ -87,9 +89,16 @@ class PartitionSpans(OpenSpans):
         self._cluster = cluster
         self._offsets = offsets
         self._store = store
+        # By trace: when its agent died. Its partition may be moving to this process, which reports the death then.
+        self._died: dict[str, float] = {}
 
     def take_died(self) -> list[str]:
-        return [each for each in super().take_died() if self._is_own(each)]
+        now = self._clock.monotonic()
+        self._died |= dict.fromkeys(super().take_died(), now)
+        own = {each for each in self._died if self._is_own(each)}
+        self._died = {each: at for each, at in self._died.items() if each not in own and now - at < MOVED_WITHIN}
+        # A process may have been heard of since.
+        return [each for each in own if self.stopped(each) is not None]
 
     def running(self) -> list[RunningTrace]:
         """Return the running traces. Raises Unavailable."""

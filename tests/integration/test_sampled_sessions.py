@@ -145,6 +145,24 @@ def test_the_newest_of_a_long_session_are_taken_up_where_there_is_room(scoring: 
     assert len(scoring.referred) == TAKEN_UP + 1
 
 
+def test_what_there_was_no_room_for_is_taken_up_with_the_next_trace(scoring: Scoring) -> None:
+    scoring.put(plain(1), plain(2), plain(3))
+    scoring.rooms = lambda: 1
+    scoring.put(failing(4))
+    assert [statuses(scoring, number) for number in (1, 2, 3)] == ["sampled_out", "sampled_out", "pending"]
+    scoring.rooms = lambda: ROOM
+    scoring.put(plain(5))
+    assert [statuses(scoring, number) for number in (1, 2, 3)] == ["pending"] * 3
+
+
+def test_a_long_session_is_taken_up_within_its_bound_however_little_room_there_is(scoring: Scoring) -> None:
+    scoring.put(*(plain(number) for number in range(1, TAKEN_UP + 4)))
+    scoring.rooms = lambda: 2 * TAKEN_UP // 3
+    for number in range(4, 8):
+        scoring.put(failing(TAKEN_UP + number))
+    assert [statuses(scoring, number) for number in (1, 2, 3, 4)] == [*["sampled_out"] * 3, "pending"]
+
+
 def test_a_later_revision_of_a_trace_that_was_taken_up_is_judged(scoring: Scoring) -> None:
     scoring.put(plain(1), failing(2))
     scoring.put(replace(plain(1), revision=2))

@@ -37,7 +37,7 @@ RESUMED_JOBS = 64
 TAKEN_UP = 100
 """Newest sampled-out traces of an escalated session that are judged after all."""
 SESSIONS = 10_000
-"""Escalated sessions that are remembered because their sampled-out traces were left to the judge already."""
+"""Escalated sessions that are remembered because sampled-out traces of them were left to the judge already."""
 EFFORTS = 20_000
 """Newest sessions of earlier processes whose efforts new sessions are compared with."""
 HOUSEKEEPING = 1.0
@@ -78,7 +78,8 @@ class EvaluationStage(Component):
         self._efforts = evaluation.observation.efforts
         self._emit = emit
         self._clock = clock
-        self._whole: LruMap[str, bool] = LruMap(SESSIONS)
+        # The number of sampled-out traces that were left to the judge, by session. `TAKEN_UP` if there are no more.
+        self._taken_up: LruMap[str, int] = LruMap(SESSIONS)
         self._to_resume: deque[str] = deque()
         self._taken_over: set[int] = set()
         # The trace id behind which the earlier pending jobs are read on. None when all of them are handed over.
@@ -177,14 +178,16 @@ class EvaluationStage(Component):
     def _take_up(self, session_id: str) -> None:
         """Hand the sampled-out traces of an escalated session to the judge as well, so that it judges the whole
         session."""
-        limit = min(TAKEN_UP, self._judge.room)
-        if self._whole.get(session_id) or not limit:
+        taken_up = self._taken_up.get(session_id) or 0
+        limit = min(TAKEN_UP - taken_up, self._judge.room)
+        if not limit:
             return
         found = self.insist(self._store.sampled_out, session_id, limit)
         self._leave_to_judge(
             [[replace(each, part=JudgedPart.ESCALATED) for each in of_trace] for of_trace in found], _TAKEN_UP
         )
-        self._whole.put(session_id, True)
+        # Where fewer are found than there is room for, there are no more.
+        self._taken_up.put(session_id, taken_up + limit if len(found) == limit else TAKEN_UP)
 
     def _leave_to_judge(self, found: Sequence[Sequence[Evaluation]], outcome: Unscored) -> int:
         """Let outcomes of traces wait for the judge. Return the number of traces.

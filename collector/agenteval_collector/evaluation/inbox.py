@@ -34,9 +34,9 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """Partitions of sessions that this process evaluates from now on.
+    """The sessions of these partitions now belong to this process, or with `is_given_up` to another one.
 
-    With `is_given_up` another process evaluates them from now on. `done` is set once they are given up.
+    This holds for all that is put into the inbox later. `done` is set once the partitions are given up.
     """
 
     partitions: Collection[int]
@@ -86,7 +86,7 @@ class EvaluationInbox(Inbox[Item]):
         return again.done
 
     def take_partitions(self, partitions: Collection[int]) -> None:
-        """Let this process evaluate the sessions of these partitions from now on."""
+        """Let this process evaluate the sessions of these partitions. This holds for all that is put in later."""
         self.put_regardless(PartitionChange(partitions, is_given_up=False), 0)
 
     def give_up_partitions(self, partitions: Collection[int]) -> Future[None]:
@@ -103,14 +103,19 @@ class EvaluationInbox(Inbox[Item]):
         self.put_regardless(errand, 0)
 
 
+def is_barrier(item: Item) -> bool:
+    """Return whether all that came before the item must be committed first, and all that comes later must wait."""
+    return isinstance(item, PartitionChange | Errand)
+
+
 def _is_of(entry: tuple[Item, int]) -> Sequence[Hashable] | None:
     item, _ = entry
+    if is_barrier(item):
+        return None
     match item:
         case AssembledTrace():
             return (item.trace_id,) if item.session is None else (item.session, item.trace_id)
         case ReportedEnd():
             return (item.session_id,)
-        case PartitionChange() | Errand():
-            return None  # A barrier: all that came before must be committed first.
         case _:  # Judgements and `Again` are about traces that are stored, so they wait for nothing.
             return ()

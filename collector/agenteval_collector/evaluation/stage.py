@@ -7,7 +7,14 @@ from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
-from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, PartitionChange, ReportedEnd
+from agenteval_collector.evaluation.inbox import (
+    Again,
+    EvaluationInbox,
+    Item,
+    PartitionChange,
+    ReportedEnd,
+    is_barrier,
+)
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionAggregation
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
@@ -261,6 +268,12 @@ class EvaluationStage(Component):
     def work_off_inbox(self, timeout: float) -> bool:
         """Work off a batch of the inbox. Wait up to `timeout` seconds for it; return False if nothing comes."""
         items = self._inbox.take(BATCH, timeout, weight=TOGETHER)
+        for _, between in groupby(items, key=is_barrier):
+            self._work_off([*between])
+        return bool(items)
+
+    def _work_off(self, items: Sequence[Item]) -> None:
+        """Work off barriers, or the items between two barriers: all traces, then all judgements, then the rest."""
         traces = [item for item in items if isinstance(item, AssembledTrace)]
         if traces:
             self.survive(self.evaluate_batch, traces)
@@ -276,7 +289,6 @@ class EvaluationStage(Component):
                 self.survive(self._change_partitions, item)
             elif isinstance(item, Errand):
                 item.run()
-        return bool(items)
 
     def find_what_was_left(self) -> None:
         """Find the sessions that are still active, and remember the efforts of those that are over."""

@@ -2,8 +2,9 @@
 
 import itertools
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from agenteval_collector.model.callers import Caller
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.model.runs import RunReport
+from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.wiring.pipeline import Pipeline
@@ -196,3 +198,23 @@ def test_two_tenants_are_told_what_each_would_be_told_alone(
     for one, oracle in zip(together, alone, strict=True):
         told, expected = one.answers(), oracle.answers()
         assert {name: told[name] for name in told if told[name] != expected[name]} == {}
+
+
+def test_a_tenant_whose_first_start_fails_is_served_once_its_store_answers(tmp_path: Path) -> None:
+    def pipelines() -> Pipelines:
+        clock = ManualClock(START)
+        made = Pipelines(settings(tmp_path), clock, (), MemoryGuard(memory_limit(), clock))
+        made.start()
+        return made
+
+    first = pipelines()
+    first.of("shop")
+    first.shutdown()
+    second = pipelines()
+    with closing(sqlite3.connect(tmp_path / "tenants" / "shop" / "agenteval.db", isolation_level=None)) as store:
+        store.execute("ALTER TABLE findings RENAME TO away")
+        with pytest.raises(Unavailable, match="cannot be used now"):
+            second.of("shop")
+        store.execute("ALTER TABLE away RENAME TO findings")
+    assert second.of("shop").health is None
+    second.shutdown()

@@ -109,7 +109,6 @@ def _pipeline(
     """Add what is beside the way of a span: retention, news of other processes, queries, reports and gauges."""
     store, settings, producer = base.store, base.settings, topics.producer
     evaluation, assembly = evaluate_role.evaluation, assemble_role.assembly
-    base.memory.watch(producer, assembly.stage, live_findings.stage)
     erasure = FleetErasure(store.deletions, news, settings.log.retention, base.clock, base.telemetry)
     retention = stages.make_retention(base, erasure, store.files, tell=news.deletion)
     trace_handler, erased = evaluate_role.trace_handler, topics.erased
@@ -139,6 +138,7 @@ def _pipeline(
         queries=queries,
         reports=stages.make_reports(base, SessionTopic(producer, topics.cluster), news, retention),
         components=fleet.of(settings.role),
+        holders=(producer, assembly.stage, live_findings.stage),
         recover=recover,
         stop=fleet.stop,
     )

@@ -77,7 +77,6 @@ def _pipeline(
     ingest: Ingest,
 ) -> Pipeline:
     """Add what is beside the way of a span: retention, queries, reports and gauges."""
-    base.memory.watch(log, assembly.stage, live_findings.stage)
     erasure = PipelineErasure(storage, assembly, live_findings.stage, evaluation, feed, base.telemetry)
     retention = stages.make_retention(base, erasure, (*storage.store.files, storage.requests.space), tell=_nobody)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
@@ -95,6 +94,7 @@ def _pipeline(
         queries=queries,
         reports=stages.make_reports(base, evaluation.inbox, live_findings, retention),
         components=(*before_evaluation, *evaluation.components),
+        holders=(log, assembly.stage, live_findings.stage),
         recover=retention.recover,
         # The evaluation is stopped after the judge, which hands its judgements to it.
         stop=partial(stages.stop_in_turn, (*before_evaluation, *reversed(evaluation.components))),

@@ -12,6 +12,7 @@ from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.component import Component, health_of
+from agenteval_collector.runtime.ports import Holder
 from agenteval_collector.sessions.past_sessions import PastSessions
 from agenteval_collector.wiring.stages import AssemblyParts, EvaluationParts, Foundation
 
@@ -37,6 +38,8 @@ class Pipeline:
     reports: Reports
     components: Sequence[Component]
     """The components that run in this process. One that hands on to another stands before it."""
+    holders: Sequence[Holder]
+    """The parts whose items take memory until they are worked off."""
     recover: Callable[[], None]
     """Does what must be done before any of them starts."""
     stop: Callable[[float], None]
@@ -56,6 +59,7 @@ class Pipeline:
         # From the last stage to the first: what is handed on finds a stage that runs.
         for component in reversed(self.components):
             component.start()
+        self.base.memory.watch(*self.holders)
 
     @property
     def health(self) -> str | None:

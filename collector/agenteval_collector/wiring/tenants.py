@@ -113,14 +113,23 @@ class Pipelines:
             if not self._running:
                 raise Unavailable("the collector is stopping")
             try:
-                pipeline = self._make(tenant)
+                pipeline = self._make_running(tenant)
             except (ConfigError, CollectorError, OSError) as error:
                 logger.error("the tenant %s cannot be served: %s", tenant, error)
                 raise Unavailable("the tenant's data cannot be used now; the collector's log says why") from error
-            pipeline.start()
             logger.info("the tenant %s is served from now on", tenant)
             self._pipelines[tenant] = pipeline
             return pipeline
+
+    def _make_running(self, tenant: str) -> Pipeline:
+        pipeline = self._make(tenant)
+        try:
+            pipeline.start()
+        except BaseException:
+            # It holds the tenant's folder, which the next attempt needs.
+            pipeline.shutdown()
+            raise
+        return pipeline
 
 
 class TenantWatch(Poller):

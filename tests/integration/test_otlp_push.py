@@ -362,6 +362,24 @@ def test_a_defect_of_an_exporter_delays_events() -> None:
     assert (exporter.given, push.failures) == ([1], 1)
 
 
+def test_a_defect_of_the_outbox_delays_events() -> None:
+    class Broken(MemoryOutbox):
+        defects = 1
+
+        def oldest(self, limit: int) -> Sequence[Event]:
+            if self.defects:
+                self.defects -= 1
+                raise ValueError("a defect")
+            return super().oldest(limit)
+
+    outbox, exporter = Broken(), Exporter()
+    outbox.add(News(evaluations=[committed()]))
+    push = pushing(exporter, outbox, NoTelemetry())
+    eventually(lambda: outbox.size() == 0)
+    push.shutdown(10)
+    assert exporter.given == [1]
+
+
 def ours() -> set[threading.Thread]:
     """The threads that a push may leave behind."""
     return {each for each in threading.enumerate() if each.name.startswith(("Otel", "agenteval-"))}

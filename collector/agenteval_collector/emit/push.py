@@ -20,8 +20,7 @@ from agenteval_collector.emit.meter import Meter
 from agenteval_collector.emit.ports import Batch_contra, EventOutbox, Exporter
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import Event
-from agenteval_collector.runtime.component import SHORTEST_WAIT, Component
-from agenteval_collector.runtime.inbox import Inbox
+from agenteval_collector.runtime.component import SHORTEST_WAIT, Poller
 from otel_agenteval import semconv
 
 EVENTS: Final = "events"
@@ -32,26 +31,31 @@ _LINGER: Final = 1.0
 """Seconds between two looks at the outbox."""
 
 
-class _Push(Component, Generic[Batch_contra]):
-    """Sends to the endpoint on a thread of its own."""
+class _Push(Poller, Generic[Batch_contra]):
+    """Sends to the endpoint every `every` seconds, on a thread of its own."""
 
-    def __init__(self, name: str, exporter: Exporter[Batch_contra]) -> None:
-        self._closing: Inbox[None] = Inbox(1)
-        super().__init__(name, self._closing)
+    def __init__(self, name: str, every: float, exporter: Exporter[Batch_contra]) -> None:
+        super().__init__(name, every)
         self._exporter = exporter
         self.failures = 0
         """Exports that failed."""
 
+    def run(self) -> None:
+        super().run()
+        self.survive(self.step)  # What waits leaves before the end.
+
     def end(self) -> None:
         """Ask the thread to send what waits and then stop. Returns at once."""
-        self._closing.close()
+        self._stop.close()
 
     def shutdown(self, timeout: float = 10.0) -> None:
         """Send what waits, within `timeout` seconds, and stop."""
         self.end()
         if self.alive:
             self._thread.join(timeout)
-        self._exporter.shutdown()
+        if self.alive:
+            self._logger.warning("the export endpoint has not taken the last %s in time", self.name)
+        self._exporter.shutdown()  # It ends the request under way.
         super().shutdown(SHORTEST_WAIT)
 
     def _export(self, batch: Batch_contra) -> bool:
@@ -69,36 +73,26 @@ class _Push(Component, Generic[Batch_contra]):
 
 
 class MetricPush(_Push[MetricsData]):
-    """Pushes a snapshot of all instruments every `interval` seconds. A failed push is not repeated: the next snapshot
+    """Pushes a snapshot of all instruments every `every` seconds. A failed push is not repeated: the next snapshot
     replaces it."""
 
-    def __init__(self, exporter: Exporter[MetricsData], meter: Meter, interval: float) -> None:
-        super().__init__("metrics", exporter)
+    def __init__(self, exporter: Exporter[MetricsData], meter: Meter, every: float) -> None:
+        super().__init__("metrics", every, exporter)
         self._meter = meter
-        self._interval = interval
 
     def run(self) -> None:
-        closing = False
-        while not closing:
-            self._closing.take(1, self._interval)
-            closing = self._closing.closed
-            # New series are 0 in this snapshot, so a second one has to follow.
-            is_new = closing and self._meter.has_new(self.name)
-            self.survive(self._push)
+        self._stop.take(1, self._every)  # At first there is nothing to push.
+        super().run()
+
+    def step(self) -> None:
+        # New series are 0 in this snapshot, so where it is the last, a second one has to follow.
+        is_new = self.stopping and self._meter.has_new(self.name)
+        self._push()
         if is_new:
-            self.survive(self._push)
+            self._push()
 
     def _push(self) -> None:
         self._export(self._meter.read(self.name))
-
-    def shutdown(self, timeout: float = 10.0) -> None:
-        """Push the last snapshot, within `timeout` seconds, and stop."""
-        self.end()
-        if self.alive:
-            self._thread.join(timeout)
-        if self.alive:
-            self._logger.warning("the last metrics did not reach the export endpoint in %g s", timeout)
-        super().shutdown(0.0)
 
 
 class EventPush(_Push[Sequence[ReadableLogRecord]]):
@@ -119,7 +113,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
         is_on_duty: Callable[[], bool],
     ) -> None:
         """`is_on_duty` says whether this process pushes, where several share the outbox."""
-        super().__init__(EVENTS, exporter)
+        super().__init__(EVENTS, _LINGER, exporter)
         self._outbox = outbox
         self._telemetry = telemetry
         self._resource = resource
@@ -133,14 +127,9 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
         """The number of events at the last look; 0 where another process pushes."""
         return self._size
 
-    def run(self) -> None:
-        while True:
-            closing = self._closing.closed
-            if self._push():
-                continue
-            if closing:
-                return
-            self._closing.take(1, _LINGER)
+    def step(self) -> None:
+        while self._push():
+            pass
 
     def _push(self) -> bool:
         """Push a batch. Return True if the backend took it and more events may wait."""

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 import pytest
-from agenteval_collector.emit.judge import DURATION_BOUNDS, TOKEN_BOUNDS
+from agenteval_collector.emit.judge import TOKEN_BOUNDS
+from agenteval_collector.emit.meter import SECONDS
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.judge_jobs import BudgetLevel, JudgeExchange
 from prometheus_client.parser import text_string_to_metric_families
@@ -81,7 +82,7 @@ def test_a_malformed_reply_costs_as_much_as_a_good_one(output: TelemetryOutput) 
 @pytest.mark.parametrize(
     ("name", "bounds"),
     [
-        ("gen_ai_evaluation_client_operation_duration_seconds_bucket", DURATION_BOUNDS),
+        ("gen_ai_evaluation_client_operation_duration_seconds_bucket", SECONDS),
         ("gen_ai_evaluation_client_usage_tokens_bucket", TOKEN_BOUNDS),
     ],
 )

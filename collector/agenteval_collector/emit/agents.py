@@ -4,17 +4,11 @@ Their names differ from `gen_ai.client.*`, which an agent's own instrumentation 
 counts once: when it is complete for the first time.
 """
 
-from typing import Final
-
 from agenteval_collector.emit.attributes import BoundedIdentities, BoundedNames
-from agenteval_collector.emit.meter import ExemplarSpan, Meter, exemplar_span
+from agenteval_collector.emit.meter import SECONDS, ExemplarSpan, Meter, exemplar_span
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.news import News
 from otel_agenteval import semconv
-
-SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""Bounds of histograms of durations, in seconds. They equal those of `gen_ai.client.operation.duration`, so that both
-can be compared."""
 
 
 class AgentInstruments:

@@ -8,14 +8,12 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from agenteval_collector.emit.attributes import OTHER
-from agenteval_collector.emit.meter import Meter
+from agenteval_collector.emit.meter import SECONDS, Meter
 from agenteval_collector.emit.ports import JudgeQueue
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judge_jobs import BudgetLevel, JudgeExchange
 from otel_agenteval import semconv
 
-DURATION_BOUNDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""Bounds of the histogram, in seconds."""
 TOKEN_BOUNDS: Final = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
 _OPERATION: Final = "chat"
@@ -40,7 +38,7 @@ class JudgeInstruments:
             "gen_ai.evaluation.client.operation.duration",
             "s",
             "Time for a reply of the judge; where none came, for all attempts together.",
-            DURATION_BOUNDS,
+            SECONDS,
         )
         self._requests = meter.counter(
             "agenteval.judge.requests",

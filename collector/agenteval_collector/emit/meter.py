@@ -28,6 +28,9 @@ _Value = TypeVar("_Value")
 _CUMULATIVE: Final = sdk.AggregationTemporality.CUMULATIVE
 NEW_FOR: Final = 300 * 10**9
 """Age in nanoseconds up to which a series begins with 0 for a reader that has never read before."""
+SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+"""Bounds of histograms of durations, in seconds. They equal those of `gen_ai.client.operation.duration`, so that both
+can be compared."""
 
 
 Observations: TypeAlias = Iterable[tuple[float, Mapping[str, str]]]

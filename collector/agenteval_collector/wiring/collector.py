@@ -25,12 +25,12 @@ from agenteval_collector.receiver.http import Bodies, otlp_app
 from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.component import health_of
-from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.memory import MIB, MemoryGuard
 from agenteval_collector.web.app import make_app, tenant_app
 from agenteval_collector.wiring import servers
 from agenteval_collector.wiring.pipeline import Pipeline
 from agenteval_collector.wiring.routing import TenantApps
+from agenteval_collector.wiring.scoring import memory_of
 from agenteval_collector.wiring.tenants import Pipelines
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Collector:
         servers.refuse_open_doors(settings.server)
         self._clock = clock or SystemClock()
         self._ring = KeyRing(settings.server.keys, settings.server.keys_file, self._clock)
-        self._memory = MemoryGuard(settings.server.memory_limit or memory_limit(), self._clock)
+        self._memory = MemoryGuard(memory_of(settings), self._clock)
         settings = _within(settings, self._memory)
         self._config = settings.server
         self._audit = Audit(self._clock)

@@ -168,7 +168,7 @@ def _sessions(
         clock=clock,
         weights=_weights(configured),
         hold=max(settings.assembly.settle, settings.assembly.settle_logs) + EVALUATED_WITHIN,
-        max_bytes=_memory(settings) // SESSIONS_SHARE,
+        max_bytes=memory_of(settings) // SESSIONS_SHARE,
     )
 
 
@@ -178,7 +178,8 @@ def reliability_reports(settings: Settings, store: Store, clock: Clock) -> Relia
     return ReliabilityReports(CountedRuns(store.runs, window), window, clock)
 
 
-def _memory(settings: Settings) -> int:
+def memory_of(settings: Settings) -> int:
+    """Return the bytes of memory that the process may take: what the settings say, else what the machine has."""
     return settings.server.memory_limit or memory_limit()
 
 
@@ -186,7 +187,7 @@ def _remembering_reader(settings: Settings) -> TraceReader:
     return replace(
         trace_reader(settings),
         kept=DecodedTraces(settings.assembly.max_recent_bytes),
-        input_cache=InputCache(_memory(settings) // INPUT_CACHE_SHARE),
+        input_cache=InputCache(memory_of(settings) // INPUT_CACHE_SHARE),
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from agenteval_collector.emit.output import TelemetryOutput
-from agenteval_collector.judge.quality import LIVE_VERSIONS
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import Label, LabelSource
@@ -321,7 +320,6 @@ def test_gauges_show_the_newest_versions_only(scoring: Scoring) -> None:
     keep(scoring, *(judged(number, True, service_version=str(number)) for number in range(5)))
     shown = [each.rated.version for each in scoring.queries.pass_rates.newest()]
     assert shown == ["4", "3", "2"]
-    assert LIVE_VERSIONS == 3
 
 
 def of_session(number: int, passed: bool, **changes: Any) -> Evaluation:

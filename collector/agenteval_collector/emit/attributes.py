@@ -12,6 +12,7 @@ from threading import RLock
 from typing import Final, TypeVar
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
+from agenteval_collector.model.runs import LIVE_VERSIONS
 from otel_agenteval import semconv
 from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.internal.text import cut, storable
@@ -22,8 +23,6 @@ OTHER: Final = "_other"
 
 _LABEL_LENGTH: Final = 128
 """The most characters of a label's value in Prometheus."""
-_LIVE_VERSIONS: Final = 3
-"""The newest versions of a service that have series of their own. Older ones count as `OTHER`."""
 
 _logger = logging.getLogger(__name__)
 
@@ -178,7 +177,8 @@ class BoundedIdentities:
         if service == OTHER:
             return OTHER
         known = self._known_versions.setdefault(service, [])
-        if version in known[:-_LIVE_VERSIONS] or not self._versions.admits((agent, service, version)):
+        # Older versions count as `OTHER`.
+        if version in known[:-LIVE_VERSIONS] or not self._versions.admits((agent, service, version)):
             return OTHER
         if version not in known:
             known.append(version)

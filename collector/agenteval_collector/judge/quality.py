@@ -18,13 +18,12 @@ from agenteval_collector.judge.ports import JudgedSnapshot
 from agenteval_collector.judge.referrals import lot
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange, VersionRate
+from agenteval_collector.model.runs import LIVE_VERSIONS
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, pass_rate
 from otel_agenteval.outcome import SubjectKind
 
-LIVE_VERSIONS: Final = 3
-"""The number of versions of an agent that gauges show. They are the versions that were judged last."""
 SCRAPE_BUDGET: Final = 0.5
 """Seconds that a scrape may spend on computing rates again."""
 MOST_KNOWN: Final = 2000

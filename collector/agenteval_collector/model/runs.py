@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Self, TypeAlias, TypedDict
+from typing import Final, NamedTuple, Self, TypeAlias, TypedDict
 
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Status
 
 AgentVersion: TypeAlias = tuple[str | None, str | None]
 """An agent's name and its service.version."""
+LIVE_VERSIONS: Final = 3
+"""The number of versions of an agent that gauges show: its newest ones."""
 
 
 class RunKey(NamedTuple):

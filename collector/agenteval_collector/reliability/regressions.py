@@ -14,12 +14,11 @@ from typing import Final
 
 from agenteval_collector.config.findings import KINDS
 from agenteval_collector.model.regressions import JudgedBy, Regression, SeenVersion, VersionTrials
+from agenteval_collector.model.runs import LIVE_VERSIONS
 from agenteval_collector.reliability.ports import VersionStore
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.metrics.regression import as_trial, regression_evidence
 
-LIVE_VERSIONS: Final = 3
-"""Versions of an agent that are shown. They are those whose first traces are the newest."""
 MOST_SESSIONS: Final = 5000
 """Sessions of a version that count: its last ones in the role of the version before, its first ones as the new version.
 
@@ -72,7 +71,8 @@ class Regressions:
 
 
 def _pairs(versions: Iterable[SeenVersion]) -> list[tuple[SeenVersion, SeenVersion]]:
-    """Return pairs of the newest versions of each agent. A pair has the version before and the version."""
+    """Return pairs of the newest versions of each agent, by their first traces. A pair has the version before and the
+    version."""
     by_agent: dict[str, list[SeenVersion]] = {}
     for version in versions:
         by_agent.setdefault(version.agent, []).append(version)

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import cast, get_args
 
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
-from agenteval_collector.model.runs import AgentVersion, StoredRun, UnmatchedReport, VersionFigures
+from agenteval_collector.model.runs import LIVE_VERSIONS, AgentVersion, StoredRun, UnmatchedReport, VersionFigures
 from agenteval_collector.reliability.assembled_run import AssembledRun, assemble
 from agenteval_collector.reliability.counting import CountedRuns
 from agenteval_collector.runtime.clock import Clock
@@ -19,10 +19,6 @@ from otel_agenteval.metrics.comparison import PRIMARY, check_primary
 from otel_agenteval.metrics.consistency import Variant
 
 DEFAULT_VARIANT: Variant = "page"
-
-LIVE_VERSIONS = 3
-"""Versions of an agent that gauges show. They are those with the newest traces."""
-
 
 SCRAPE_BUDGET = 1.0
 """Seconds after which one look for the gauges reads no further version again."""
@@ -166,7 +162,7 @@ class ReliabilityReports:
         return VersionComparison(agent=candidates[0], before=before, after=after, comparison=compared)
 
     def figures(self) -> list[VersionFigures]:
-        """Return the figures that gauges show, of the `LIVE_VERSIONS` newest versions of each agent.
+        """Return the figures that gauges show, of the `LIVE_VERSIONS` of each agent with the newest traces.
 
         Changed versions are read again on a separate thread for `SCRAPE_BUDGET` seconds. The versions that waited
         longest come first. Reading takes `SHARE` of the time at most, and the caller waits `PATIENCE` at most. A

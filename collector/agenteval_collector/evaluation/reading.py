@@ -20,9 +20,9 @@ MAX_NAME = 1024
 """Characters of an id or a name. A longer one is cut and ends in a digest, so that it stays different from others."""
 
 MAX_SPANS = 10_000
-"""Spans of a trace that are read: the first that came, and the last `_LAST_SPANS`, with the root among them."""
+"""Spans of a trace that are read: the first that came, and the last `_LAST_SPANS`."""
 _LAST_SPANS = 1000
-"""Of a trace that is too long, the end is read, too: it shows how the trace ended."""
+"""Of a trace that is too long, the end is read, too: it shows how the trace ended, and the root mostly comes last."""
 
 LATEST = 2**63 - 1
 """The last nanosecond that the store's signed integers hold, in the year 2262. OTLP allows twice as many."""

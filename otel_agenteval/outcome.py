@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import Json
+
+MAX_REASON: Final = 500
+"""Characters of an error's text that are kept as the reason of a failure."""
 
 
 class Method(StrEnum):

@@ -4,7 +4,6 @@ import threading
 from dataclasses import replace
 
 import pytest
-from agenteval_collector.judge.judgements import MAX_REASON
 from agenteval_collector.judge.queue.outage import SHORTEST
 from agenteval_collector.judge.queue.stage import FAULTS, NOTHING_VALID, PATIENCE, wait_at_most
 from agenteval_collector.model.judge_jobs import Judgement
@@ -12,7 +11,7 @@ from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_agenteval.outcome import Failure
+from otel_agenteval.outcome import MAX_REASON, Failure
 from tests.support.inputs import inputs
 from tests.support.judge_stage import GOOD, PATIENT, World, failure, job, unavailable
 from tests.support.referring import exchange

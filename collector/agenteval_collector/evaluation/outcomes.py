@@ -12,12 +12,9 @@ from otel_agenteval.conventions.run_attributes import EXPECTED_TOOLS
 from otel_agenteval.finding import Finding
 from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, SubjectKind
+from otel_agenteval.outcome import MAX_REASON, Evaluation, Failure, Method, Outcome, SubjectKind
 
 logger = logging.getLogger(__name__)
-
-MAX_REASON = 500
-"""Characters of an error's text that are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Failure
+from otel_agenteval.outcome import MAX_REASON, Failure
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +25,6 @@ JudgeTrace: TypeAlias = Callable[[Trace, Collection[str], Ask], Coroutine[Any, A
 
 SPANS_GONE: Final = "spans_gone"
 """The error of a trace that can no longer be read."""
-MAX_REASON: Final = 500
-"""Characters of an error that are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,9 @@ from tests.integration.test_cli_read import agenteval
 from tests.support import asking
 from tests.support.agent_history import AGENTS, NOW, served_history
 from tests.support.clock import ManualClock
+from tests.support.otlp import START, trace_id, traces, turn
 from tests.support.pages import app_of
+from tests.support.running_collector import RunningCollector
 from tests.support.web_server import serve
 
 AGENT = AGENTS[0]
@@ -41,6 +44,16 @@ def test_an_agent_by_itself_is_the_item_of_the_listing(url: str) -> None:
     item = next(item for item in page["items"] if item["agent"] == AGENT)
     about = {name: page[name] for name in ("range", "since", "step_seconds")}
     assert asking.get(f"{url}/api/v1/agents/{AGENT}?range=7d").json() == {**item, **about}
+
+
+def test_an_agent_whose_clock_once_stood_at_the_epoch_is_shown(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path, ManualClock(START + 3_600 * 10**9)) as collector:
+        collector.send(traces(turn(1, "hi", "hello", at=1), turn(2, "hi", "hello")))
+        for number in (1, 2):
+            collector.scored(trace_id(number).hex())
+        found = collector.get("/api/v1/agents/planner")
+        assert [version["first_at"] for version in found["versions"]] == ["1970-01-01T00:00:00.000000Z"]
+        assert "First trace" in collector.get("/agents/planner")
 
 
 def test_a_listing_goes_on_where_it_ended(url: str) -> None:

@@ -1,4 +1,5 @@
 import json
+import re
 import resource
 import signal
 import threading
@@ -74,6 +75,7 @@ def test_a_trace_is_scored_and_seen_everywhere(collector: RunningCollector) -> N
     scrape = collector.get("/metrics")
     assert "agenteval_loops_total{" not in scrape, "who asks the same may be given the same"
     assert "agenteval_collector_spans_received_total 2.0" in scrape
+    assert re.search(r"^agenteval_collector_memory_bytes \d", scrape, re.MULTILINE)
     [unjudged] = [
         line
         for line in scrape.splitlines()

@@ -104,6 +104,9 @@ def test_worst_tasks_are_those_below_the_mean(url: str) -> None:
         pytest.param("?agnet=planner", 400, "'agnet' is no parameter of /api/v1/reliability; there", id="typo"),
         pytest.param("?limit=0", 400, "limit is 0, not a number from 1 to 500", id="limit"),
         pytest.param("?cursor=x", 400, "cursor 'x' is none that this collector gave", id="cursor"),
+        pytest.param(
+            "/../token?nosuch=1", 400, "'nosuch' is no parameter of /api/v1/token; there are none", id="no parameters"
+        ),
         pytest.param("/comparison?version=1", 400, "'version' is no parameter of", id="a parameter of another address"),
         pytest.param("/comparison?after=1.5", 400, "before is missing", id="before"),
         pytest.param("/comparison?before=1.4&after=", 400, "after is missing", id="after"),

@@ -86,6 +86,14 @@ def test_numbers_go_with_their_sessions_and_sums(collector: RunningCollector, cl
         assert f'agenteval_collector_retention_removed_total{{agenteval_reason="{what}"}} 1.0' in metrics
 
 
+def test_an_age_before_the_epoch_forgets_nothing(tmp_path: Path, clock: ManualClock) -> None:
+    with RunningCollector(tmp_path, clock, retention={"content": "200000d", "outcomes": "200000d"}) as collector:
+        collector.send(traces(*spans(1, "s", WORD)))
+        score(collector, clock, 1)
+        collector.service.pipeline.retention.look()
+        assert trace(collector, 1)["input"] is not None
+
+
 @pytest.mark.sqlite
 def test_above_its_bytes_the_oldest_goes_and_the_files_become_smaller(tmp_path: Path) -> None:
     clock = ManualClock()

@@ -16,7 +16,7 @@ from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.problems.problem import Problem, ProblemState
 from agenteval_collector.reliability.assembled_run import AssembledRun
 from agenteval_collector.reliability.version_reports import VersionComparison, VersionReport
-from agenteval_collector.runtime.times import rfc3339
+from agenteval_collector.runtime.times import in_calendar, rfc3339
 from otel_agenteval import metrics
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics.agreement import Half, agreement
@@ -213,7 +213,7 @@ def _items(
         {
             **_figures(history.total),
             "agent": each.agent,
-            "last_seen_at": _time(each.last_seen_at),
+            "last_seen_at": in_calendar(each.last_seen_at),
             "problems": problems.get(each.agent, {"error": 0, "warning": 0}),
             "versions": _versions(history),
             "points": [_point(history, first + place, chosen.step) for place in range(chosen.points)],
@@ -233,11 +233,11 @@ def _open_problems(snapshot: StoreSnapshot, now: int) -> dict[str | None, figure
 
 def _range(chosen: Range, now: int) -> figure_documents.RangeDocument:
     since = chosen.first(now) * chosen.step * HOUR
-    return {"range": chosen.value, "since": _time(since), "step_seconds": chosen.step * 3600}
+    return {"range": chosen.value, "since": in_calendar(since), "step_seconds": chosen.step * 3600}
 
 
 def _point(history: AgentHistory, number: int, step: int) -> figure_documents.PointDocument:
-    return {**_figures(history.points.get(number, AgentFigures())), "at": _time(number * step * HOUR)}
+    return {**_figures(history.points.get(number, AgentFigures())), "at": in_calendar(number * step * HOUR)}
 
 
 def _versions(history: AgentHistory) -> list[figure_documents.AgentVersionDocument]:
@@ -247,7 +247,7 @@ def _versions(history: AgentHistory) -> list[figure_documents.AgentVersionDocume
         {
             **_figures(history.versions[version]),
             "version": version or None,
-            "first_at": _time(history.began[version] * HOUR),
+            "first_at": in_calendar(history.began[version] * HOUR),
         }
         for version in newest_first
     ]
@@ -275,10 +275,6 @@ def _rate(sums: Clusters, together: float) -> figure_documents.RateDocument:
         "rate": sums.hits / sums.trials if sums.trials else None,
         "interval": None if interval is None else list(interval),
     }
-
-
-def _time(nanoseconds: int) -> str:
-    return rfc3339(nanoseconds) or ""
 
 
 def problem_document(problem: Problem) -> figure_documents.ProblemDocument:

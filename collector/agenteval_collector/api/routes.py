@@ -41,6 +41,7 @@ def api_routes(queries: Queries, reads: BoundedThreads) -> list[Route]:
     `reads`."""
 
     async def described(request: Request) -> Response:
+        _check_names(request, ())
         return json_response(encode(description()))
 
     return [*(_route(endpoint, queries, reads) for endpoint in ENDPOINTS), Route(DESCRIPTION_PATH, described)]
@@ -75,6 +76,7 @@ def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: 
         return Route(endpoint.path, answer, methods=["POST"])
 
     async def token(request: Request) -> Response:
+        _check_names(request, ())
         return json_response(encode({"token": guard.token}))
 
     return [*map(route, WRITE_ENDPOINTS), Route(TOKEN_PATH, token)]

@@ -161,6 +161,8 @@ class HttpPort(uvicorn.Server):
                 ws="none",
                 # Strangers must not be able to fill the log.
                 log_level="error",
+                # In the form of all other lines.
+                log_config=None,
                 access_log=False,
                 # The address of a caller is that of its connection, as callers share by address.
                 proxy_headers=False,

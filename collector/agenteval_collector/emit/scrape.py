@@ -20,7 +20,7 @@ SCRAPER_HEADER: Final = "x-prometheus-scrape-timeout-seconds"
 reader."""
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9:]+")
 _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9]+")
-_SUFFIXES: Final = {"s": "seconds"}
+_SUFFIXES: Final = {"s": "seconds", "By": "bytes"}
 
 
 def page(collected: Sequence[sdk.MetricsData], headers: Mapping[str, str]) -> tuple[bytes, str]:

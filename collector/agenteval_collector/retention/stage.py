@@ -174,7 +174,7 @@ class RetentionStage(Component):
         """Forget some content and outcomes that are too old, then some that exceed `retention.max_bytes`, and give back
         the space."""
         now = self._clock.now()
-        content, outcomes = (now - round(age * 1e9) for age in (self._ages.content, self._ages.outcomes))
+        content, outcomes = (max(0, now - round(age * 1e9)) for age in (self._ages.content, self._ages.outcomes))
         self._some(lambda: self._forget_content(content))
         self._some(lambda: self._erasure.erase_older(outcomes))
         self._deletions.forget_receipts(outcomes)

@@ -8,9 +8,15 @@ def rfc3339(nanoseconds: int | None) -> str | None:
     time beyond the calendar."""
     if not nanoseconds:
         return None
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
     try:
-        moment = datetime.fromtimestamp(seconds, UTC)
+        return in_calendar(nanoseconds)
     except (OverflowError, ValueError, OSError):
         return None
-    return moment.replace(microsecond=rest // 1000).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def in_calendar(nanoseconds: int) -> str:
+    """Write a time (ns since the Unix epoch) as `rfc3339` does, also the epoch itself. Raises OverflowError, ValueError
+    or OSError for a time beyond the calendar."""
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

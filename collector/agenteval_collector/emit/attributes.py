@@ -133,7 +133,6 @@ class BoundedIdentities:
         self._services = _CardinalityLimit("services", services)
         self._pairs = _CardinalityLimit("pairs of agent and service", pairs)
         self._versions = _CardinalityLimit("versions of agents", versions)
-        self._agent_versions = _CardinalityLimit("versions of agents with runs", versions)
         self._environments = _CardinalityLimit("environments", environments)
         self._placed = _CardinalityLimit("versions of agents in environments", placed)
         # By service, in the order in which versions appeared.
@@ -162,13 +161,12 @@ class BoundedIdentities:
             return (agent, service) if self._pairs.admits((agent, service)) else (OTHER, service)
 
     def agent_version(self, agent: str | None, version: str | None) -> dict[str, str] | None:
-        """Return the attributes for instruments by agent and version; None where the agent or the version was not
-        admitted."""
+        """Return the attributes for gauges by agent and version, which show the newest versions only; None where the
+        agent was not admitted."""
         with self._lock:
             agent = _admitted(agent, self._agents)
-            version = clean(version, _LABEL_LENGTH) if version else None
-            is_own = agent != OTHER and (version is None or self._agent_versions.admits((agent, version)))
-        return AgentIdentity(agent, version=version).attributes if is_own else None
+        version = clean(version, _LABEL_LENGTH) if version else None
+        return None if agent == OTHER else AgentIdentity(agent, version=version).attributes
 
     def _version(self, agent: str | None, service: str | None, version: str | None) -> str | None:
         if not version:

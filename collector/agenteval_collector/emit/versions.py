@@ -15,8 +15,8 @@ Version = TypeVar("Version", VersionFigures, Regression)
 
 
 class VersionGauges:
-    """Gauges of agents' versions. A version beyond the cardinality limit is left out: figures of different versions
-    must not share a series.
+    """Gauges of agents' versions. An agent beyond the cardinality limit is left out: figures of different agents must
+    not share a series.
 
     Each source is read at each scrape and push, on the caller's thread, for the newest few versions of each agent. Each
     `observe_*` is called once.

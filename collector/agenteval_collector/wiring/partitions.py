@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from agenteval_collector.findings.loops.open_spans import OpenSpans
 from agenteval_collector.log.kafka.cluster import Cluster
 from agenteval_collector.log.kafka.offsets import Offsets
-from agenteval_collector.log.kafka.producer import KafkaProducer
+from agenteval_collector.log.kafka.producer import KafkaProducer, arrived
 from agenteval_collector.log.kafka.trace_bytes import to_bytes
 from agenteval_collector.log.kafka.trace_messages import TraceMessageHandler
 from agenteval_collector.model.assembled_trace import AssembledTrace
@@ -16,8 +16,6 @@ from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.store import Store
 
-WITHIN: Final = 10.0
-"""Seconds that the brokers have to take a trace that is handed to another process."""
 MOVED_WITHIN: Final = 60.0
 """Seconds that a partition may belong to nobody while it moves."""
 
@@ -65,7 +63,7 @@ class PartitionSessions:
         session_id = session_of()
         if self.owns(session_id):
             return False
-        self.producer.send(self.cluster.traces, session_id.encode(), to_bytes(trace)).result(WITHIN)
+        arrived(self.producer.send(self.cluster.traces, session_id.encode(), to_bytes(trace)))
         return True
 
     def take_partitions(self, partitions: Collection[int]) -> None:

@@ -16,7 +16,7 @@ from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
 from agenteval_collector.log.kafka.from_json import sent_evaluation
 from agenteval_collector.log.kafka.offsets import Offsets
 from agenteval_collector.log.kafka.ports import EvaluationIntake
-from agenteval_collector.log.kafka.producer import KafkaProducer
+from agenteval_collector.log.kafka.producer import KafkaProducer, arrived
 from agenteval_collector.log.kafka.trace_bytes import from_bytes
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.errand import Errand
@@ -162,16 +162,21 @@ class SessionTopic:
 
     def end_session(self, session_id: str, *, marked: bool) -> None:
         """Send that a session was reported ended; `marked`: the store knows it."""
-        self._send(session_id, ENDED, {"session_id": session_id, "marked": marked}).result()
+        arrived(self._send(session_id, ENDED, {"session_id": session_id, "marked": marked}))
 
     def judge_again(self, outcomes: Sequence[Sequence[Evaluation]]) -> Future[int]:
         """Send which outcomes, by trace, are to be judged after all. Returns the number of traces."""
         by_session = sorted(outcomes, key=lambda of_trace: of_trace[0].session_id)
-        for session_id, of_session in groupby(by_session, key=lambda of_trace: of_trace[0].session_id):
-            self._send(session_id, AGAIN, [[asdict(each) for each in of_trace] for of_trace in of_session]).result()
-        sent: Future[int] = Future()
-        sent.set_result(len(outcomes))
-        return sent
+        # All together: to wait for one after the other takes longer than a caller waits.
+        sent = [
+            self._send(session_id, AGAIN, [[asdict(each) for each in of_trace] for of_trace in of_session])
+            for session_id, of_session in groupby(by_session, key=lambda of_trace: of_trace[0].session_id)
+        ]
+        for each in sent:
+            arrived(each)
+        done: Future[int] = Future()
+        done.set_result(len(outcomes))
+        return done
 
     def _send(self, session_id: str, kind: bytes, document: object) -> Future[int]:
         body = json.dumps(document).encode()

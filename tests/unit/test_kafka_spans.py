@@ -1,5 +1,8 @@
-"""Messages of the topic of spans, as we write them and as others do."""
+"""Messages of the topic of spans, as we write them and as others do, and their look-up by offset."""
 
+from collections.abc import Sequence
+from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,8 +11,9 @@ from agenteval_collector.runtime.errand import Errand
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
+from agenteval_collector.log.kafka import span_topic
 from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
-from agenteval_collector.log.kafka.span_topic import SpanMessageHandler
+from agenteval_collector.log.kafka.span_topic import KafkaLog, SpanMessageHandler
 
 
 class Message:
@@ -24,6 +28,12 @@ class Message:
 
     def value(self) -> bytes | None:
         return self._value
+
+    def error(self) -> None:
+        return None
+
+    def offset(self) -> int:
+        return int(self._value or b"")
 
     def headers(self) -> list[tuple[str, bytes]] | None:
         return self._headers
@@ -68,3 +78,32 @@ def test_a_message_of_no_signal_is_refused(header: bytes) -> None:
     """So that its reader passes it over."""
     with pytest.raises(ValueError, match=r"Signal|invalid literal"):
         taken(Message(b"x", [("signal", header)]))
+
+
+class Consumer:
+    """Finds a message at each place; its content is its number."""
+
+    def __init__(self, _: Any) -> None:
+        self._place = 0
+
+    def assign(self, places: Sequence[Any]) -> None:
+        self._place = places[0].offset
+
+    def unassign(self) -> None: ...
+
+    def poll(self, timeout: float) -> Message:
+        return Message(str(self._place).encode())
+
+
+def test_a_look_up_that_is_not_read_to_its_end_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(span_topic, "Consumer", Consumer)
+    cluster: Any = SimpleNamespace(options={}, stem="s", spans="spans")
+    log = KafkaLog(cluster, "default")
+    begun = log.get([1, 2])
+    assert next(begun).body == b"1"
+    found: list[bytes] = []
+    other = Thread(target=lambda: found.extend(each.body for each in log.get([3])), daemon=True)
+    other.start()
+    other.join(10)
+    assert found == [b"3"]
+    assert [each.body for each in begun] == [b"2"]

@@ -131,7 +131,8 @@ class KafkaLog:
         """Yield the requests at these offsets that are still kept, in order. Raises Unavailable."""
         for partition, wanted in groupby(sorted(offsets), lambda offset: split_offset(offset)[0]):
             with self._lock:
-                yield from self._look_up(partition, [split_offset(offset)[1] for offset in wanted])
+                found = self._look_up(partition, [split_offset(offset)[1] for offset in wanted])
+            yield from found
 
     def shutdown(self) -> None:
         self._consumer.close()

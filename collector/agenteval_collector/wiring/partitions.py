@@ -52,8 +52,8 @@ class PartitionSessions:
             if trace.revision <= revision:
                 if offsets.issuperset(trace.offsets):
                     continue
-                # Who had assembled less of it took it for the same revision. All read its requests in one order: this
-                # has what that had.
+                # Two processes may give different contents of a trace the same number. Both read its requests in one
+                # order. So the one with more requests has all that the other has, and becomes the next revision.
                 trace = replace(trace, revision=revision + 1)  # noqa: PLW2901
             known[trace.trace_id] = trace.revision, frozenset(trace.offsets)
             new.append(trace)

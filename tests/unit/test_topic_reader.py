@@ -15,6 +15,7 @@ pytest.importorskip("confluent_kafka")
 
 from agenteval_collector.log.kafka import topic_reader
 from agenteval_collector.log.kafka.offsets import Offsets
+from confluent_kafka import KafkaError
 
 
 class Message:
@@ -32,16 +33,21 @@ class Message:
 
 
 class Consumer:
-    """Gives a partition and its first messages at once, as librdkafka may."""
+    """Gives a partition and its first messages at once, as librdkafka may. The brokers refuse the first commit."""
 
-    def __init__(self, _: Any) -> None:
+    def __init__(self, options: Any) -> None:
         self._begun = threading.Event()
+        self._on_commit = options["on_commit"]
+        self._answers: list[Any] = []
+        self.commits: list[dict[int, int]] = []
 
     def subscribe(self, _: Any, on_assign: Any, **others: Any) -> None:
         self._on_assign = on_assign
 
     def poll(self, timeout: float) -> Message | None:
         if self._begun.is_set():
+            while self._answers:
+                self._on_commit(*self._answers.pop())
             threading.Event().wait(0.01)
             return None
         self._begun.set()
@@ -50,6 +56,11 @@ class Consumer:
 
     def consume(self, count: int, timeout: float) -> list[Message]:
         return [Message(1)]
+
+    def commit(self, offsets: list[Any], asynchronous: bool) -> None:
+        error = None if self.commits else KafkaError(KafkaError.REBALANCE_IN_PROGRESS)
+        self.commits.append({each.partition: each.offset for each in offsets})
+        self._answers.append((error, offsets))
 
 
 class Taker:
@@ -80,17 +91,29 @@ def test_messages_that_come_with_their_partition_are_taken(monkeypatch: pytest.M
 
 def test_a_message_that_is_passed_over_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     taker = Taker(0)
-    with reading(monkeypatch, taker) as telemetry:
+    with reading(monkeypatch, taker) as (telemetry, _):
         eventually(lambda: taker.taken == [0, 1])
     assert telemetry.counts["messages.passed_over traces"] == 1
 
 
+def test_what_the_brokers_refuse_to_save_is_saved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    taker, offsets = Taker(), Offsets()
+    with reading(monkeypatch, taker, offsets) as (_, consumer):
+        eventually(lambda: taker.taken == [0, 1])
+        offsets.note(0, 2)
+        eventually(lambda: consumer.commits == [{0: 2}, {0: 2}])
+    assert not offsets.unsaved()
+
+
 @contextmanager
-def reading(monkeypatch: pytest.MonkeyPatch, taker: Taker) -> Iterator[Counting]:
+def reading(
+    monkeypatch: pytest.MonkeyPatch, taker: Taker, offsets: Offsets | None = None
+) -> Iterator[tuple[Counting, Consumer]]:
     monkeypatch.setattr(topic_reader, "Consumer", Consumer)
     cluster: Any = SimpleNamespace(options={}, stem="s", admin=None)
     telemetry = Counting()
-    reader = topic_reader.TopicReader("traces", cluster, "t", "g", Offsets(), taker, telemetry)
+    reader = topic_reader.TopicReader("traces", cluster, "t", "g", offsets or Offsets(), taker, telemetry)
+    consumer: Any = reader._consumer
     reader.start()
-    yield telemetry
+    yield telemetry, consumer
     reader.shutdown()

@@ -28,8 +28,13 @@ class Offsets:
         return {each: number for each, number in list(self._noted.items()) if self._saved.get(each) != number}
 
     def saved(self, numbers: Mapping[int, int]) -> None:
-        """Note that the group has these numbers now."""
+        """Note that the group has these numbers now, or was sent them."""
         self._saved.update(numbers)
+
+    def refused(self, partitions: Collection[int]) -> None:
+        """Note that the group has not taken the numbers that it was sent for these partitions."""
+        for partition in partitions:
+            self._saved.pop(partition, None)
 
     def take(self, partitions: Collection[int]) -> None:
         """Add partitions."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from agenteval_collector.log.kafka.cluster import Cluster, PartitionEnds, said
 from agenteval_collector.log.kafka.offsets import Offsets
@@ -58,6 +58,7 @@ class TopicReader(Poller):
             **cluster.options,
             "group.id": f"{cluster.stem}.{group}",
             "enable.auto.commit": False,
+            "on_commit": self._on_commit,
             "auto.offset.reset": "earliest",
             # Only the partitions that move are given up. The others are read on meanwhile.
             "partition.assignment.strategy": "cooperative-sticky",
@@ -200,6 +201,11 @@ class TopicReader(Poller):
                 self.refused(error)
             else:
                 self._offsets.saved(changed)
+
+    def _on_commit(self, error: KafkaError | None, positions: list[TopicPartition]) -> None:
+        if error is not None:
+            logger.debug("%s saves again how far it is: %s", self.name, said(error))
+            self._offsets.refused({each.partition for each in positions})
 
     def _save(self, changed: Mapping[int, int]) -> None:
         if changed:

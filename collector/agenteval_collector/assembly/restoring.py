@@ -10,7 +10,7 @@ from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, Span
 from agenteval_collector.assembly.ports import KeptRequests, ScoredRevision
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled_trace import AssembledTrace, Closing, Death
-from agenteval_collector.model.logged_requests import LoggedRequest, Origin, Signal, resource_of
+from agenteval_collector.model.logged_requests import NO_TRACE, LoggedRequest, Origin, Signal, resource_of
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, SERVICE_NAME
 
@@ -18,7 +18,6 @@ from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, SERVICE_NAME
 # application's other log records pass without being read.
 _GEN_AI = b"gen_ai."
 _ANSWERS = (b"gen_ai.choice", b"gen_ai.client.inference.operation.details")
-_NO_TRACE = (b"", bytes(16))
 
 
 def reassemble(trace_id: str, tenant: str, scored: ScoredRevision, log: KeptRequests) -> AssembledTrace | None:
@@ -80,7 +79,7 @@ def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLogRecord, 
                     items.append((span.trace_id, span, raw, origin))
                 continue
             for raw in raws:
-                if _GEN_AI in raw and (record := LogRecord.FromString(raw)).trace_id not in _NO_TRACE:
+                if _GEN_AI in raw and (record := LogRecord.FromString(raw)).trace_id not in NO_TRACE:
                     answer = any(name in raw for name in _ANSWERS)
                     items.append((record.trace_id, SpanLogRecord(record.span_id, answer), raw, origin))
     return items

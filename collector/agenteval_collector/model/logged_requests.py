@@ -31,6 +31,9 @@ ARRIVAL_BYTES: Final = 450
 DECODED: Final = 2
 """Bytes in memory for each byte of a decoded span: measured 1.3 in requests of many spans, 2.4 in those of one."""
 
+NO_TRACE: Final = (b"", bytes(16))
+"""The trace ids of what belongs to no trace."""
+
 
 class Signal(IntEnum):
     """The kind of telemetry in a request."""

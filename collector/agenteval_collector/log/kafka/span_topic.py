@@ -17,7 +17,7 @@ from agenteval_collector.log.kafka.ports import Assembly
 from agenteval_collector.log.kafka.producer import KafkaProducer
 from agenteval_collector.log.kafka.topic_reader import LARGEST_ANSWER
 from agenteval_collector.log.request_traces import trace_of
-from agenteval_collector.model.logged_requests import LoggedRequest, Signal, offset_in, split_offset
+from agenteval_collector.model.logged_requests import NO_TRACE, LoggedRequest, Signal, offset_in, split_offset
 from agenteval_collector.model.senders import HabitMemory
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from otel_agenteval.proto.v1.frame_pb2 import Frame, ScopeFrame
@@ -29,7 +29,6 @@ WITHIN: Final = 10.0
 SIGNAL: Final = "signal"
 """The header with the signal of a message. A message without it holds spans: so the OpenTelemetry Collector's exporter
 for Kafka writes it with `encoding: otlp_proto` and `partition_traces_by_id: true`."""
-_NO_TRACE: Final = (b"", bytes(16))
 
 
 class RequestTopic:
@@ -59,8 +58,8 @@ def by_trace(signal: Signal, body: bytes) -> Mapping[bytes, bytes]:
                 scopes = [ScopeFrame(scope=scope.scope, items=raws)]
                 frames.setdefault(trace_id, Frame()).resources.add(resource=resource.resource, scopes=scopes)
     if len(frames) == 1:
-        return {trace_id: body for trace_id in frames if trace_id not in _NO_TRACE}
-    return {trace_id: each.SerializeToString() for trace_id, each in frames.items() if trace_id not in _NO_TRACE}
+        return {trace_id: body for trace_id in frames if trace_id not in NO_TRACE}
+    return {trace_id: each.SerializeToString() for trace_id, each in frames.items() if trace_id not in NO_TRACE}
 
 
 class SpanMessageHandler:

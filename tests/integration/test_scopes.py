@@ -161,8 +161,9 @@ def test_who_writes_and_who_is_turned_away_is_in_the_audit_log(
     caplog.set_level(logging.INFO)
     problem = f"/api/v1/problems/{'0' * 32}/resolve"
     web = f"http://{collector.addresses['web']}"
-    httpx.post(web + problem, headers={"authorization": "Bearer label"}, timeout=20, trust_env=False)
-    eventually(lambda: told(result="allowed", caller="label-only", tenant="default", action=f"POST {problem}"))
+    httpx.post(web + problem, json={}, headers={"authorization": "Bearer label"}, timeout=20, trust_env=False)
+    about = {"result": "allowed", "caller": "label-only", "tenant": "default", "action": f"POST {problem}"}
+    eventually(lambda: told(**about, status=400))
     assert "Bearer" not in "".join(each.message for each in caplog.records if '"allowed"' in each.message)
 
 

@@ -98,12 +98,19 @@ class AccessControl:
             await error_response(429, "overloaded", message, {"Retry-After": "1"})(scope, receive, send)
         else:
             SHARER.set(who)
+            scope.setdefault("state", {})["caller"] = caller
+            status: int | None = None
+
+            async def note_status(message: Message) -> None:
+                nonlocal status
+                status = message.get("status", status)
+                await send(message)
+
             try:
-                self.audit.allowed(caller, (needed,), action, peer)
-                scope.setdefault("state", {})["caller"] = caller
-                await self.app(scope, receive, send)
+                await self.app(scope, receive, note_status)
             finally:
                 self.slots.give_back(who)
+                self.audit.allowed(caller, (needed,), action, peer, status=status)
 
     def _caller(self, scope: ASGIScope) -> Caller | None:
         key = _credential(Headers(scope=scope).get("authorization", ""))

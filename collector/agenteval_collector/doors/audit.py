@@ -33,19 +33,24 @@ class Audit:
         self._seen: dict[tuple[str, ...], int] = {}
         self._left_out = 0
 
-    def allowed(self, caller: Caller, scopes: tuple[Scope, ...], action: str, peer: str) -> None:
-        """Write that a caller does something that needs one of these scopes. Reading is not written."""
+    def allowed(
+        self, caller: Caller, scopes: tuple[Scope, ...], action: str, peer: str, *, status: int | None = None
+    ) -> None:
+        """Write that a caller may do something that needs one of these scopes. Reading is not written.
+
+        `status` is that of the HTTP answer: with 4xx, nothing was done.
+        """
         if Scope.READ in scopes:
             return
         said = {"caller": caller.name, "tenant": caller.tenant, "action": action, "peer": peer}
-        self._tell({"result": "allowed", **said}, folded=Scope.WRITE in scopes)
+        self._tell({"result": "allowed", **said}, folded=Scope.WRITE in scopes, status=status)
 
     def refused(self, caller: Caller | None, action: str, peer: str, reason: str) -> None:
         """Write that a call was refused; `caller` is None where it is not known."""
         said = {"caller": caller.name if caller else None, "action": action, "peer": peer, "reason": reason}
         self._tell({"result": "refused", **said}, folded=True)
 
-    def _tell(self, said: dict[str, str | None], *, folded: bool) -> None:
+    def _tell(self, said: dict[str, str | None], *, folded: bool, status: int | None = None) -> None:
         # Without the port: it differs from one connection to the next.
         address = (said["peer"] or "").rpartition(":")[0]
         key = (said["result"] or "", said["caller"] or "", address) if folded else None
@@ -60,7 +65,8 @@ class Audit:
             self._lines += 1
             if key is not None:
                 self._seen[key] = 0
-            self._write({name: value and value[:_SHOWN] for name, value in said.items()})
+            shown = {name: value and value[:_SHOWN] for name, value in said.items()}
+            self._write(shown if status is None else {**shown, "status": status})
 
     def _turn_window(self) -> None:
         if self._clock.monotonic() < self._ends:

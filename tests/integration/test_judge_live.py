@@ -426,15 +426,14 @@ def test_a_repeated_answer_has_its_session_judged_though_it_is_not_sampled(tmp_p
             eventually(lambda: statuses(running.scored(hex_id(number))) == statuses(settled(running, 3)))  # noqa: B023
 
 
-def test_a_replay_judges_sampled_sessions_as_the_collector_does(tmp_path: Path) -> None:
+def test_a_replay_judges_escalated_sessions_as_the_collector_does(tmp_path: Path) -> None:
     with JudgeServer() as judge:
         same = [turn(number, f"Where is parcel {number}?", "It is on its way.", session="s") for number in range(1, 70)]
         recorded = [Recorded(Signal.TRACES, traces(each).SerializeToString(), "") for each in same]
         document = replay(
             recorded, settings(tmp_path, judge={"base_url": judge.url, "sample": 0.0, "escalate": 1.0}), lambda _: None
         )
-    for each in document["traces"]:
-        assert of_judge(each)["confidence"]["status"] == "scored"
+    assert [of_judge(each)["confidence"]["status"] for each in document["traces"]] == ["scored"] * len(same)
 
 
 def test_a_replay_says_what_the_collector_says(tmp_path: Path) -> None:

@@ -161,9 +161,12 @@ def test_a_tenth_is_drawn_at_random_and_at_most_a_tenth_escalated_apart_from_it(
 
 
 def test_what_is_drawn_says_with_which_probability(outcomes: dict[str, list[Any]]) -> None:
-    for session in of_part(outcomes, "random"):
+    drawn, escalated = of_part(outcomes, "random"), of_part(outcomes, "escalated")
+    assert drawn
+    assert escalated
+    for session in drawn:
         assert {each["metadata"].get("probability") for each in outcomes[session] if each["part"]} == {0.1}
-    for session in of_part(outcomes, "escalated"):
+    for session in escalated:
         assert all("probability" not in each["metadata"] for each in outcomes[session])
 
 

@@ -83,8 +83,9 @@ def test_the_architecture_names_every_package() -> None:
 def test_every_test_that_the_page_on_security_names_exists() -> None:
     files = {file.name: file.read_text() for file in (ROOT / "tests").rglob("test_*.py")}
     everything = "\n".join(files.values())
-    page = (DOCS / "security.md").read_text()
-    for named in re.findall(r"`([^`]*test_[^`]*)`", page):
+    names = re.findall(r"`([^`]*test_[^`]*)`", (DOCS / "security.md").read_text())
+    assert names
+    for named in names:
         file, _, test = named.rpartition("/")[2].partition("::")
         if not file.endswith(".py"):
             file, test = "", file.partition("::")[0]
@@ -95,8 +96,11 @@ def test_every_test_that_the_page_on_security_names_exists() -> None:
 def test_every_path_of_our_code_that_a_page_names_exists() -> None:
     """A path may begin in the repository or in a package, with or without the package's own name."""
     packages = [Path(otel_agenteval.__file__).parent, Path(agenteval_collector.__file__).parent]
-    for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")):
-        for named in re.findall(r"`([\w.…/-]+/(?:\w+\.py)?)`", page.read_text()):
-            path = named.replace("collector/…/", "")
-            is_ours = "NAME" not in path and path not in BUILT
-            assert not is_ours or any((folder / path).exists() for folder in (ROOT, *packages)), f"{page.name}: {named}"
+    pages = (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))
+    path_of_code = re.compile(r"`([\w.…/-]+/(?:\w+\.py)?)`")
+    names = [(page.name, named) for page in pages for named in path_of_code.findall(page.read_text())]
+    assert names
+    for page, named in names:
+        path = named.replace("collector/…/", "")
+        is_ours = "NAME" not in path and path not in BUILT
+        assert not is_ours or any((folder / path).exists() for folder in (ROOT, *packages)), f"{page}: {named}"

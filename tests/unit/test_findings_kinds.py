@@ -245,7 +245,9 @@ def test_evidence_is_short_and_printable(evidence: str) -> None:
     subject = trace(
         turn("q", "a", call(evidence, error=evidence), error=evidence), turn("q", f"<tool_call>{{{evidence}")
     )
-    for finding in found(subject):
+    findings = found(subject)
+    assert findings
+    for finding in findings:
         assert len(finding.reason) < 600
         assert finding.reason.isprintable()
         assert finding.tool is None or (len(finding.tool) <= 200 and finding.tool.isprintable())

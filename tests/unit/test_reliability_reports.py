@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 from agenteval_collector.model.runs import LIVE_VERSIONS, StoredRun, UnmatchedReport
 from agenteval_collector.reliability.counting import CountedRuns
-from agenteval_collector.reliability.version_reports import SCRAPE_BUDGET, SHARE, ReliabilityReports
+from agenteval_collector.reliability.version_reports import OLD_KEPT, SCRAPE_BUDGET, SHARE, ReliabilityReports
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.model import RunIdentity
@@ -81,6 +81,15 @@ def test_only_what_was_asked_for_is_read() -> None:
     reports, source = made(("clerk", "1"), ("clerk", "2"), ("cook", "1"))
     reports.page(agent="clerk", version="2")
     assert source.read == [("clerk", "2")]
+
+
+def test_the_runs_of_a_few_old_versions_are_kept() -> None:
+    names = [str(number) for number in range(LIVE_VERSIONS + OLD_KEPT + 1)]
+    reports, source = made(*(("clerk", name) for name in names))
+    newest, old, last = names[0], names[LIVE_VERSIONS], names[-1]
+    for version in (*names[:-1], newest, old, last, newest, old):
+        reports.page(version=version)
+    assert [version for _, version in source.read] == [*names, old]
 
 
 def test_gauges_show_the_newest_versions_of_each_agent() -> None:

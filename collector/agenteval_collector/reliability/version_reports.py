@@ -20,6 +20,8 @@ from otel_agenteval.metrics.consistency import Variant
 
 DEFAULT_VARIANT: Variant = "page"
 
+OLD_KEPT = 20
+"""The number of other versions whose runs are kept until the next look for the gauges, as somebody may ask again."""
 SCRAPE_BUDGET = 1.0
 """Seconds after which one look for the gauges reads no further version again."""
 SHARE = 0.05
@@ -107,7 +109,7 @@ class ReliabilityReports:
         items: list[VersionReport] = []
         last: AgentVersion | None = None
         with self._lock:
-            versions = self._source.versions()
+            versions = self._versions()
             unmatched = _by_version(self._source.unmatched_reports(), versions)
             for each in behind(list(dict.fromkeys([*versions, *unmatched])), cursor, tuple):
                 if agent not in (None, each[0]) or version not in (None, each[1]):
@@ -145,9 +147,7 @@ class ReliabilityReports:
         chosen, deciding = checked_variant(variant), _checked_primary(primary)
         found: dict[str | None, dict[str | None, list[metrics.Run]]] = {}
         with self._lock:
-            wanted = [
-                each for each in self._source.versions() if agent in (None, each[0]) and each[1] in (before, after)
-            ]
+            wanted = [each for each in self._versions() if agent in (None, each[0]) and each[1] in (before, after)]
             for known in map(self._current, wanted):
                 if known.runs.runs:
                     found.setdefault(known.runs.agent, {})[known.runs.version] = [each.run for each in known.runs.runs]
@@ -190,6 +190,16 @@ class ReliabilityReports:
             ended = self._clock.monotonic()
             self._next_look = ended + (ended - begun) * (1 / SHARE - 1)
             self._figures = figures
+
+    def _versions(self) -> list[AgentVersion]:
+        """Return all versions with runs. Forget the old versions where more than `OLD_KEPT` are known: where nobody
+        reads gauges, nothing else would."""
+        versions = self._source.versions()
+        old = self._known.keys() - set(_live(versions))
+        if len(old) > OLD_KEPT:
+            for version in old:
+                del self._known[version]
+        return versions
 
     def _current(self, version: AgentVersion) -> _KnownVersion:
         """Return the runs of a version as they are now. Its reports are kept if the runs have not changed."""

@@ -68,6 +68,9 @@ class SpanFacts:
     usage: Usage | None = None
     reasoning: str | None = None
     """The thoughts of a model, where they were recorded apart from the messages."""
+    is_sent: bool = False
+    """True for a tool call on its way to a server. The server's name of the tool may lack a prefix that the agent's
+    has."""
     is_report: bool = False
     """True for a second span of a model call, which tells of its reply."""
     may_be_call: bool = False
@@ -108,6 +111,7 @@ class SpanFacts:
         for name in _OPTIONAL:
             if getattr(self, name) is None:
                 setattr(self, name, getattr(other, name))
+        self.is_sent = self.is_sent or other.is_sent
         self.is_report = self.is_report or other.is_report
         self.may_be_call = self.may_be_call or other.may_be_call
         self.is_overwritten = self.is_overwritten or other.is_overwritten
@@ -176,6 +180,8 @@ class AttributeKeys:
 
     tools: tuple[str, ...] = ()
     """The name of a tool that was executed. Without it, the name of the span is the tool's."""
+    tool_prefixes: tuple[str, ...] = ()
+    """Beginnings of span names that do not belong to the tool's name."""
     tool_suffixes: tuple[str, ...] = ()
     """Endings of span names that do not belong to the tool's name."""
     steering_tools: tuple[str, ...] = ()

@@ -199,7 +199,10 @@ def _add_calls(turn: TurnNodes, top: Node) -> None:
 
 
 def _is_same_call(outer: Node, inner: Node) -> bool:
-    return outer.role is inner.role and (outer.role is SpanRole.MODEL or inner.facts.tool == outer.facts.tool)
+    if outer.role is not inner.role or outer.role is SpanRole.MODEL:
+        return outer.role is inner.role
+    called, tool = outer.facts.tool, inner.facts.tool
+    return called == tool or bool(inner.facts.is_sent and called and tool and called.endswith(tool))
 
 
 def _once(models: list[Node]) -> list[Node]:

@@ -109,7 +109,7 @@ def is_genai(attributes: Attributes) -> bool:
 
 def name_of(kind: StepKind, name: str, attributes: Attributes) -> str:
     """Return the tool's or the model's name, else the span's."""
-    return _text(attributes, KEYS.tools if kind is StepKind.TOOL else KEYS.models) or _without_suffix(name)
+    return _text(attributes, KEYS.tools if kind is StepKind.TOOL else KEYS.models) or _bare(name)
 
 
 def session_of(attributes: Attributes) -> str | None:
@@ -240,7 +240,9 @@ def _tokens(attributes: Attributes) -> int:
     return counts.input_tokens + counts.output_tokens if counts else 0
 
 
-def _without_suffix(name: str) -> str:
+def _bare(name: str) -> str:
+    for beginning in KEYS.tool_prefixes:
+        name = name.removeprefix(beginning)
     for end in KEYS.tool_suffixes:
         name = name.removesuffix(end)
     return name

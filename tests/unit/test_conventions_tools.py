@@ -7,7 +7,7 @@ import pytest
 from otel_agenteval.conventions.span_errors import result_error
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
-from otel_agenteval.model import ToolCall
+from otel_agenteval.model import Json, ToolCall
 from tests.support.spans import agent, answer, asks, chat, failed, span, told, tool, user
 
 
@@ -137,10 +137,48 @@ def test_parallel_calls_stand_in_the_order_of_their_requests() -> None:
     assert [call.name for call in found] == ["f", "g"]
 
 
-def test_an_mcp_span_inside_the_execution_is_the_same_call() -> None:
-    mcp = span("u", None, "t", at=21, attributes={"mcp.method.name": "tools/call", "gen_ai.tool.name": "f"})
-    [call] = calls(agent("a", "bot"), tool("t", "f", {}, "1", "a", at=20), mcp)
-    assert call.span_id == "t"
+@pytest.mark.parametrize(
+    ("called", "named"),
+    [
+        pytest.param("f", {"gen_ai.tool.name": "f"}, id="the same name"),
+        pytest.param("f", {}, id="its name stands in the name of the span"),
+        pytest.param("files_f", {"gen_ai.tool.name": "f"}, id="the agent puts the server's name before the tool's"),
+    ],
+)
+def test_an_mcp_span_inside_the_execution_is_the_same_call(called: str, named: dict[str, Json]) -> None:
+    mcp = span("u", None, "t", at=21, name="tools/call f", attributes={"mcp.method.name": "tools/call", **named})
+    [call] = calls(agent("a", "bot"), tool("t", called, {}, "1", "a", at=20), mcp)
+    assert (call.name, call.span_id) == (called, "t")
+
+
+def test_other_tools_that_a_tool_calls_are_calls_of_their_own() -> None:
+    mcp = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "g"}
+    found = calls(
+        agent("a", "bot"),
+        tool("t", "safe_f", {}, "1", "a", at=20),
+        tool("u", "f", {}, "1", "t", at=21),
+        span("v", None, "t", at=22, attributes=mcp),
+    )
+    assert [call.name for call in found] == ["safe_f", "f", "g"]
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("tools/call f", {"mcp.method.name": "tools/call"}),
+        ("execute_tool f", {"gen_ai.operation.name": "execute_tool"}),
+    ],
+)
+def test_the_name_of_a_span_names_the_tool_where_no_attribute_does(name: str, attributes: dict[str, Json]) -> None:
+    trace = read_trace(
+        "t",
+        [
+            chat("m", [user("?")], [asks("f", {"x": 1}, "c1")], at=1),
+            span("t", at=20, name=name, attributes=attributes),
+        ],
+    )
+    assert [(call.name, call.arguments, call.span_id) for call in trace.tool_calls] == [("f", {"x": 1}, "t")]
+    assert [each.name for each in trace.available_tools] == ["f"]
 
 
 @pytest.mark.parametrize(

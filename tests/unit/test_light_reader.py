@@ -195,6 +195,19 @@ def test_failed_span_says_why() -> None:
         assert step.error == said
 
 
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("tools/call t", {"mcp.method.name": "tools/call"}),
+        ("execute_tool t", {"gen_ai.operation.name": "execute_tool"}),
+    ],
+)
+def test_the_name_of_a_span_names_the_tool_where_no_attribute_does(name: str, attributes: dict[str, Any]) -> None:
+    step = step_of(span_id="1", name=name, attributes=attributes)
+    assert step is not None
+    assert step.name == "t"
+
+
 def test_agents_and_sessions_by_name() -> None:
     assert agent_of("chat m", {"gen_ai.agent.name": "planner"}) == "planner"
     assert agent_of("chat m", {"gen_ai.agent.name": "OpenAI Agent"}) is None

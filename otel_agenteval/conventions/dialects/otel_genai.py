@@ -36,7 +36,9 @@ _FINISH_REASONS = "gen_ai.response.finish_reasons"
 _PREVIOUS_RESPONSE = "gen_ai.request.previous_response.id"
 _AGENT_TOOLS = "gen_ai.agent.tools"
 _TOOL_STATUS = "gen_ai.tool.status"
-_MCP_METHOD = "mcp.method.name"
+_MCP_METHOD, _MCP_CALL = "mcp.method.name", "tools/call"
+# The names of spans of tool calls begin so.
+_TOOL_PREFIXES = ("execute_tool ", f"{_MCP_CALL} ")
 # Google ADK gives this name to a span that holds the responses of parallel calls together.
 _MERGED_TOOLS = "(merged tools)"
 _INVOKED = "invoke_agent "
@@ -63,10 +65,11 @@ class OtelGenAI(Dialect):
     keys = AttributeKeys(
         kinds=(
             KindAttribute(semconv.GEN_AI_OPERATION_NAME, _ROLES, agent_in=_invoked),
-            KindAttribute(_MCP_METHOD, {"tools/call": SpanRole.TOOL}),
+            KindAttribute(_MCP_METHOD, {_MCP_CALL: SpanRole.TOOL}),
         ),
         agents=(semconv.GEN_AI_AGENT_NAME,),
         tools=(semconv.GEN_AI_TOOL_NAME,),
+        tool_prefixes=_TOOL_PREFIXES,
         steering_tools=(_MERGED_TOOLS,),
         arguments=(semconv.GEN_AI_TOOL_CALL_ARGUMENTS,),
         results=(semconv.GEN_AI_TOOL_CALL_RESULT,),
@@ -83,7 +86,7 @@ class OtelGenAI(Dialect):
             semconv.GEN_AI_OPERATION_NAME in attributes
             or semconv.GEN_AI_INPUT_MESSAGES in attributes
             or semconv.GEN_AI_OUTPUT_MESSAGES in attributes
-            or attributes.get(_MCP_METHOD) == "tools/call"
+            or attributes.get(_MCP_METHOD) == _MCP_CALL
         )
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
@@ -102,7 +105,7 @@ class OtelGenAI(Dialect):
         facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
         facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
         if facts.role is SpanRole.TOOL:
-            _read_tool(facts, attributes)
+            _read_tool(facts, span)
         elif facts.role is SpanRole.MODEL:
             read_model(facts, attributes)
         elif facts.role is SpanRole.AGENT:
@@ -116,7 +119,7 @@ def _role(attributes: Mapping[str, Json]) -> SpanRole | None:
         return None
     if isinstance(operation, str) and operation in _ROLES:
         return _ROLES[operation]
-    if attributes.get(_MCP_METHOD) == "tools/call":
+    if attributes.get(_MCP_METHOD) == _MCP_CALL:
         return SpanRole.TOOL
     # Other operations are legal. Attributes of a response tell a model call from a framework's span around it.
     if semconv.GEN_AI_RESPONSE_ID in attributes or _FINISH_REASONS in attributes:
@@ -136,10 +139,13 @@ def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
     return content
 
 
-def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
+def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
+    attributes = span.attributes
     arguments = attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS)
     result = attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT)
     read_tool(facts, attributes, arguments, result)
+    facts.tool = facts.tool or _tool_in(span.name)
+    facts.is_sent = attributes.get(_MCP_METHOD) == _MCP_CALL
     # Without these attributes, arguments and result may stand in messages, like those of a model call.
     if arguments is None and facts.input:
         facts.arguments = next((each.arguments for said in facts.input.messages for each in said.requests), None)
@@ -147,6 +153,13 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
         facts.result = next((each.result for said in facts.output.messages for each in said.responses), None)
     if attributes.get(_TOOL_STATUS) == "error":
         facts.error = facts.result if isinstance(facts.result, str) else "error"
+
+
+def _tool_in(name: str) -> str | None:
+    for prefix in _TOOL_PREFIXES:
+        if name.startswith(prefix):
+            return known_text(name.removeprefix(prefix))
+    return None
 
 
 def read_tool(facts: SpanFacts, attributes: Mapping[str, Json], arguments: Json, result: Json) -> None:

@@ -180,7 +180,7 @@ def _find_calls(nodes: Sequence[Node]) -> None:
             if len([*islice(within, 2)]) == 2:
                 node.facts = replace(node.facts, role=None)
     # The innermost steps first: a step is no call if one of those within it is.
-    steps = [node for node in nodes if node.facts.may_be_call and node.role is SpanRole.CHAIN]
+    steps = [node for node in nodes if node.facts.may_be_call and node.role in (None, SpanRole.CHAIN)]
     for step in sorted(steps, key=lambda node: -node.depth):
         if not any(each.role is SpanRole.MODEL for each in step.below()):
             step.facts = replace(step.facts, role=SpanRole.MODEL)

@@ -266,6 +266,34 @@ def test_why_a_model_stopped_is_read_in_every_dialect(attributes: dict[str, Any]
     assert only_call(span("c", kind, attributes=attributes)).finish_reason == expected
 
 
+ANSWERED = {"gen_ai.request.model": "m", "gen_ai.output.messages": json.dumps([answer("Hi")])}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        pytest.param(ANSWERED, ["Hi"], id="a reply"),
+        pytest.param(
+            {"gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 3}, [None], id="the tokens of a reply"
+        ),
+        pytest.param({"gen_ai.request.model": "m", "gen_ai.usage.input_tokens": 3}, [], id="what an embedder counts"),
+        pytest.param({"gen_ai.request.model": "m"}, [], id="nothing but the model"),
+        pytest.param({"gen_ai.usage.output_tokens": 3}, [], id="no model"),
+    ],
+)
+def test_an_operation_that_nobody_knows_is_a_model_call_if_it_has_what_a_model_gave(
+    attributes: dict[str, Any], expected: list[str | None]
+) -> None:
+    trace = read_trace("t", [span("c", "responses", attributes=attributes)])
+    assert [(call.model, call.output) for call in trace.model_calls] == [("m", text) for text in expected]
+
+
+def test_an_operation_that_nobody_knows_is_no_model_call_around_one() -> None:
+    inner = chat("c", [user("q")], [answer("Hi")], "r", at=1)
+    trace = read_trace("t", [span("r", "responses", attributes=ANSWERED, until=30), inner])
+    assert [call.span_id for call in trace.model_calls] == ["c"]
+
+
 def test_why_a_model_stopped_may_stand_in_an_event() -> None:
     body: Any = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "Hi"}}
     logged = LogRecord(span_id="c", time=1, event_name="gen_ai.choice", body=body)

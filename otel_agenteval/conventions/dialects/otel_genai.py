@@ -106,8 +106,9 @@ class OtelGenAI(Dialect):
         facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
         if facts.role is SpanRole.TOOL:
             _read_tool(facts, span)
-        elif facts.role is SpanRole.MODEL:
+        elif facts.role is SpanRole.MODEL or _may_be_call(facts, attributes):
             read_model(facts, attributes)
+            facts.may_be_call = facts.role is None
         elif facts.role is SpanRole.AGENT:
             facts.tool_names = texts_in(decode_structure(attributes.get(_AGENT_TOOLS)))
         return facts
@@ -125,6 +126,16 @@ def _role(attributes: Mapping[str, Json]) -> SpanRole | None:
     if semconv.GEN_AI_RESPONSE_ID in attributes or _FINISH_REASONS in attributes:
         return SpanRole.MODEL
     return None
+
+
+def _may_be_call(facts: SpanFacts, attributes: Mapping[str, Json]) -> bool:
+    """Return whether a span with an operation that is not known names a model and has what it gave back."""
+    operation = attributes.get(semconv.GEN_AI_OPERATION_NAME)
+    if not isinstance(operation, str) or operation in _ROLES or semconv.GEN_AI_REQUEST_MODEL not in attributes:
+        return False
+    # Rankers and embedders give no messages and no tokens back.
+    usage = usage_in(attributes, _INPUT_TOKENS, _OUTPUT_TOKENS)
+    return facts.output is not None or bool(usage and usage.output_tokens)
 
 
 def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:

@@ -32,6 +32,8 @@ _FINISH_REASON = re.compile(
 # The status of a whole reply in the Responses API, which gives no other reason.
 _COMPLETED = "completed"
 _OUTPUT_TOKENS = ("output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens")
+# Digits of a number of tokens that was recorded as text or as a double.
+_LONGEST_COUNT = 15
 
 
 def read_call(facts: SpanFacts, given: Json, returned: Json) -> None:
@@ -72,9 +74,18 @@ def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterabl
 
 def _count(counts: Mapping[str, Json], names: Iterable[str]) -> int | None:
     for name in names:
-        if isinstance(count := counts.get(name), int):
+        if (count := _whole(counts.get(name))) is not None:
             return count
     return None
+
+
+def _whole(count: Json) -> int | None:
+    """Return a number of tokens. Some libraries record it as text or with a fraction of zero."""
+    if isinstance(count, str) and count.isdecimal() and len(count) <= _LONGEST_COUNT:
+        return int(count)
+    if isinstance(count, float) and count.is_integer() and abs(count) < 10**_LONGEST_COUNT:
+        return int(count)
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
 def finish_reason(recorded: Json) -> str | None:

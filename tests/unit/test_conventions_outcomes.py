@@ -7,7 +7,7 @@ import pytest
 
 from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
-from otel_agenteval.model import ModelCall, ToolCall, Turn
+from otel_agenteval.model import ModelCall, ToolCall, Turn, Usage
 from tests.support.spans import agent, answer, asks, chat, failed, span, told, tool, user
 
 
@@ -264,6 +264,23 @@ CUT = json.dumps(choice(finish_reason="length"))
 def test_why_a_model_stopped_is_read_in_every_dialect(attributes: dict[str, Any], expected: str | None) -> None:
     kind = "chat" if all(key.startswith("gen_ai.") and "completion" not in key for key in attributes) else None
     assert only_call(span("c", kind, attributes=attributes)).finish_reason == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        pytest.param(120, Usage(input_tokens=120, output_tokens=0), id="a whole number"),
+        pytest.param(120.0, Usage(input_tokens=120, output_tokens=0), id="a double"),
+        pytest.param("120", Usage(input_tokens=120, output_tokens=0), id="text"),
+        pytest.param(0.5, None, id="a part of a token"),
+        pytest.param(1e300, None, id="more tokens than there are"),
+        pytest.param("9" * 5000, None, id="more tokens than there are, as text"),
+        pytest.param("many", None, id="words"),
+        pytest.param(True, None, id="no number"),
+    ],
+)
+def test_tokens_are_counted_whatever_type_of_number_they_have(count: Any, expected: Usage | None) -> None:
+    assert only_call(span("c", "chat", attributes={"gen_ai.usage.input_tokens": count})).usage == expected
 
 
 ANSWERED = {"gen_ai.request.model": "m", "gen_ai.output.messages": json.dumps([answer("Hi")])}

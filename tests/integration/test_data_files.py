@@ -80,8 +80,16 @@ def test_a_backup_is_not_mixed_with_other_files(tmp_path: Path) -> None:
     fill(tmp_path / "data", 1)
     refused = agenteval("backup", tmp_path / "data", "--data-dir", tmp_path / "data")
     assert (refused.exit_code, "is not empty" in refused.stderr) == (1, True)
-    nothing = agenteval("backup", tmp_path / "copy", "--data-dir", tmp_path / "nowhere")
-    assert (nothing.exit_code, "could not be backed up" in nothing.stderr) == (1, True)
+
+
+def test_a_folder_without_files_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+    for command in (["backup", tmp_path / "copy"], ["check"], ["repair"]):
+        refused = agenteval(*command, "--data-dir", tmp_path / "nowhere")
+        assert refused.exit_code == 1
+        assert refused.output == (
+            f"agenteval: no collector has kept anything in {tmp_path}/nowhere; give --data-dir, or --config\n"
+        )
+    assert not list(tmp_path.iterdir())
 
 
 def test_whole_files_are_found_whole_while_a_collector_runs(tmp_path: Path) -> None:

@@ -80,10 +80,11 @@ class _StoreState:
 
 def back_up_data(data_dir: Path, folder: Path, url: str | None = None) -> None:
     """Copy the files of all tenants into a new folder, from which a collector can start. Raises ConfigError where that
-    fails."""
+    fails, or there are no files."""
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder} is not empty; give a new folder")
     try:
+        _refuse_without_files(data_dir)
         for tenant, own in tenant_folders(data_dir):
             copied = tenant_folder(folder, tenant)
             copied.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -100,8 +101,7 @@ def back_up_data(data_dir: Path, folder: Path, url: str | None = None) -> None:
 def check_data(data_dir: Path, url: str | None = None) -> list[Trouble]:
     """Return what is wrong with the files of all tenants, and with their stores elsewhere. Raises ConfigError where
     there are none or they may not be used, CollectorError where a store cannot be looked at."""
-    if not (data_dir / STORE).exists() and not (data_dir / LOG).exists():
-        raise ConfigError(f"no collector has kept anything in {data_dir}; give --data-dir, or --config")
+    _refuse_without_files(data_dir)
     return [
         # A store elsewhere has a name of its own, and none in the folder.
         replace(trouble, file=str((folder / trouble.file).relative_to(data_dir)))
@@ -121,12 +121,19 @@ def check_stores(data_dir: Path, url: str) -> list[Trouble]:
 
 def repair_data(data_dir: Path, url: str | None = None) -> list[Repair]:
     """Make each file anew that something is wrong with, of what can be read of it. What the log still holds of lost
-    traces is scored again at the next start. Raises ConfigError where a collector runs or a file may not be used."""
+    traces is scored again at the next start. Raises ConfigError where there are no files, a collector runs or a file
+    may not be used."""
+    _refuse_without_files(data_dir)
     return [
         replace(repair, file=str((folder / repair.file).relative_to(data_dir)))
         for tenant, folder in tenant_folders(data_dir)
         for repair in _repair_folder(folder, tenant, url)
     ]
+
+
+def _refuse_without_files(data_dir: Path) -> None:
+    if not (data_dir / STORE).exists() and not (data_dir / LOG).exists():
+        raise ConfigError(f"no collector has kept anything in {data_dir}; give --data-dir, or --config")
 
 
 def _check_folder(folder: Path, tenant: str, url: str | None) -> list[Trouble]:

@@ -150,14 +150,21 @@ def test_a_damaged_log_costs_its_requests_and_no_score(tmp_path: Path, where: st
         assert collector.scored(trace_id(99).hex())["output"] == "ho"
 
 
-def test_tables_of_another_version_are_told_as_such(tmp_path: Path) -> None:
+def test_tables_of_another_version_are_told_as_such_and_left_as_they_are(tmp_path: Path) -> None:
     fill(tmp_path, 1)
     with closing(sqlite3.connect(tmp_path / "agenteval.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '0000'")
     with pytest.raises(PermanentError, match="written by another version"):
         Collector(settings(tmp_path))
-    [trouble] = check_data(tmp_path)
-    assert "of revision 0000, not 0001" in trouble.what
+    kept = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    for command in ("check", "repair"):
+        refused = agenteval(command, "--data-dir", tmp_path)
+        assert refused.exit_code == 1
+        assert refused.output == (
+            f"agenteval: {tmp_path}/agenteval.db: its tables are of revision 0000, not 0001: another version has "
+            "written it; check and repair it with that version\n"
+        )
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == kept
 
 
 def test_each_tenant_is_backed_up_with_its_key_checked_and_repaired(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from agenteval_collector.log.request_file import damaged as damaged_requests
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.backup import back_up
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.runtime.files import sync_data
 from agenteval_collector.runtime.salvage import Salvaged, salvage
 from agenteval_collector.stores.engines.ports import Use
@@ -100,7 +100,8 @@ def back_up_data(data_dir: Path, folder: Path, url: str | None = None) -> None:
 
 def check_data(data_dir: Path, url: str | None = None) -> list[Trouble]:
     """Return what is wrong with the files of all tenants, and with their stores elsewhere. Raises ConfigError where
-    there are none or they may not be used, CollectorError where a store cannot be looked at."""
+    there are none or they may not be used, CollectorError where a store cannot be looked at, or is of another version.
+    """
     _refuse_without_files(data_dir)
     return [
         # A store elsewhere has a name of its own, and none in the folder.
@@ -114,7 +115,7 @@ def check_data(data_dir: Path, url: str | None = None) -> list[Trouble]:
 
 def check_stores(data_dir: Path, url: str) -> list[Trouble]:
     """Return what is wrong with the stores of all tenants, where neither stores nor logs are in the folder. Raises
-    CollectorError where a store cannot be looked at."""
+    CollectorError where a store cannot be looked at, or is of another version."""
     states = [_state_of(url, tenant) for tenant, _ in tenant_folders(data_dir)]
     return [Trouble(state.name, what) for state in states for what in state.troubles]
 
@@ -122,7 +123,7 @@ def check_stores(data_dir: Path, url: str) -> list[Trouble]:
 def repair_data(data_dir: Path, url: str | None = None) -> list[Repair]:
     """Make each file anew that something is wrong with, of what can be read of it. What the log still holds of lost
     traces is scored again at the next start. Raises ConfigError where there are no files, a collector runs or a file
-    may not be used."""
+    may not be used, CollectorError where a store is of another version."""
     _refuse_without_files(data_dir)
     return [
         replace(repair, file=str((folder / repair.file).relative_to(data_dir)))
@@ -219,8 +220,7 @@ def _troubles(path: Path, check: Callable[[Path], Iterator[str]]) -> list[Troubl
 def _check_store(path: Path) -> Iterator[str]:
     with closing(_open(path)) as store:
         yield from _damage(store)
-        yield from _misfits(lambda query: store.execute(query).fetchone()[0])
-        # Another version's may have no such index: the error is told only where nothing else was.
+        yield from _misfits(str(path), lambda query: store.execute(query).fetchone()[0])
         store.execute(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rank) VALUES ('integrity-check', 1)")
 
 
@@ -253,7 +253,7 @@ def _state_of(url: str, tenant: str) -> _StoreState:
         with engine.connect() as connection:
             if not inspect(connection).has_table("alembic_version"):
                 return _StoreState(database.name, ["nothing was ever kept there"], None)
-            troubles = [*_misfits(lambda query: connection.execute(text(query)).scalar_one())]
+            troubles = [*_misfits(database.name, lambda query: connection.execute(text(query)).scalar_one())]
             checkpoint = connection.execute(text("SELECT max(checkpoint) FROM progress")).scalar()
     except SQLAlchemyError as error:
         raise Unavailable(f"{database.name} could not be read: {error}") from error
@@ -263,15 +263,18 @@ def _state_of(url: str, tenant: str) -> _StoreState:
     return _StoreState(database.name, troubles, checkpoint)
 
 
-def _misfits(ask: Callable[[str], Any]) -> Iterator[str]:
-    """Yield a sentence if another version has written a store, else one for each sort of rows that refer to lost ones.
+def _misfits(name: str, ask: Callable[[str], Any]) -> Iterator[str]:
+    """Yield a sentence for each sort of rows of a store that refer to lost ones. Raises PermanentError if another
+    version has written the store: what this one would find says nothing, and a repair would lose what it does not know.
 
     `ask` returns the one value that a query selects.
     """
     revision = ask("SELECT version_num FROM alembic_version")
     if revision != newest_revision():
-        yield f"its tables are of revision {revision}, not {newest_revision()}: another version has written it"
-        return
+        raise PermanentError(
+            f"{name}: its tables are of revision {revision}, not {newest_revision()}: another version has written it; "
+            "check and repair it with that version"
+        )
     for what, rows in _LOST.items():
         if lost := ask(f"SELECT count(*) FROM {rows}"):
             yield f"{lost} rows of {what} refer to rows that are lost"

@@ -98,7 +98,8 @@ def test_whole_files_are_found_whole_while_a_collector_runs(tmp_path: Path) -> N
         collector.scored(trace_id(1).hex())
         assert agenteval("check", "--data-dir", tmp_path).stdout == "Nothing is wrong.\n"
         refused = agenteval("repair", "--data-dir", tmp_path)
-        assert (refused.exit_code, "another collector uses" in refused.stderr) == (1, True)
+        assert refused.exit_code == 1
+        assert refused.stderr == f"agenteval: data_dir: a collector uses {tmp_path}; stop it first\n"
     assert json.loads(agenteval("repair", "--data-dir", tmp_path, "--json").stdout) == {"repairs": []}
     assert json.loads(agenteval("config", "--data-dir", tmp_path, "--json").stdout)["data_dir"] == str(tmp_path)
 

@@ -224,7 +224,7 @@ def test_a_taken_port_is_named_and_the_others_are_free_again(
 
 
 def test_a_data_folder_belongs_to_one_collector(tmp_path: Path) -> None:
-    with RunningCollector(tmp_path), pytest.raises(ConfigError, match=r"another collector uses .*--data-dir"):
+    with RunningCollector(tmp_path), pytest.raises(ConfigError, match=r"a collector uses .*--data-dir"):
         Collector(settings(tmp_path))
     RunningCollector(tmp_path).stop()
 

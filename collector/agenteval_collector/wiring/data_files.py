@@ -149,7 +149,7 @@ def _check_folder(folder: Path, tenant: str, url: str | None) -> list[Trouble]:
 
 
 def _repair_folder(folder: Path, tenant: str, url: str | None) -> list[Repair]:
-    with locked(folder):
+    with locked(folder, "stop it first"):
         damaged = {trouble.file for trouble in _check_folder(folder, tenant, url)}
         repairs = [_remade(folder / name, tenant) for name in (STORE, LOG) if name in damaged]
         if STORE in damaged:

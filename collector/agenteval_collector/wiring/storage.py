@@ -151,13 +151,14 @@ def _visit(data_dir: Path) -> IO[str]:
         ) from error
 
 
-def locked(data_dir: Path) -> IO[str]:
-    """Lock the data folder for this process alone, until the returned file is closed."""
+def locked(data_dir: Path, advice: str = "give this one another --data-dir") -> IO[str]:
+    """Lock the data folder for this process alone, until the returned file is closed. Raises ConfigError, with the
+    advice where a collector uses the folder."""
     with ExitStack() as undone:
         try:
             make_folder(data_dir)
             lock = undone.enter_context((data_dir / "lock").open("w"))
-            _lock(lock, data_dir)
+            _lock(lock, data_dir, advice)
             sync_data(data_dir)
         except OSError as error:
             raise ConfigError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from error
@@ -165,8 +166,8 @@ def locked(data_dir: Path) -> IO[str]:
     return lock
 
 
-def _lock(lock: IO[str], data_dir: Path) -> None:
+def _lock(lock: IO[str], data_dir: Path, advice: str) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        raise ConfigError(f"data_dir: another collector uses {data_dir}; give this one another --data-dir") from error
+        raise ConfigError(f"data_dir: a collector uses {data_dir}; {advice}") from error

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from agenteval_collector.emit.attributes import BoundedIdentities
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.agent_work import AgentWork, ModelWork, ToolWork, TurnWork, work_of
 from agenteval_collector.model.news import News
@@ -19,7 +18,7 @@ WHOSE = {"gen_ai_agent_name": "guide", "service_name": "shop", "service_version"
 
 @pytest.fixture
 def output() -> Iterator[TelemetryOutput]:
-    made = TelemetryOutput(version="1", instance_id="i", identities=BoundedIdentities(), is_on_duty=lambda: True)
+    made = TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True)
     yield made
     made.shutdown(1.0)
 

@@ -92,12 +92,6 @@ def test_an_empty_name_is_an_unknown_one() -> None:
     assert BoundedIdentities().pair("", "") == (None, None)
 
 
-@pytest.mark.parametrize("bound", ["agents", "services", "pairs", "versions", "environments", "placed"])
-def test_a_bound_of_nothing_is_refused(bound: str) -> None:
-    with pytest.raises(ValueError, match="must be at least 1"):
-        BoundedIdentities(**{bound: 0})
-
-
 @given(st.text(st.characters(exclude_categories=[]), max_size=40), st.integers(1, 20))
 def test_clean_text_is_short_and_can_be_encoded(text: str, limit: int) -> None:
     cleaned = clean(text, limit)

@@ -140,11 +140,6 @@ def test_a_closed_feed_takes_no_watchers(feed: Feed) -> None:
         feed.subscribe()
 
 
-def test_a_feed_without_room_is_refused(telemetry: TelemetryOutput) -> None:
-    with pytest.raises(ValueError, match="must be at least 1"):
-        Feed(telemetry.own_work, NOBODY, ManualClock(), capacity=0)
-
-
 def test_findings_reach_those_who_asked_for_them(telemetry: TelemetryOutput) -> None:
     feed = Feed(telemetry.own_work, Processes({"s-1": {"p"}}), ManualClock())
     everything, other_session = feed.subscribe(), feed.subscribe("s-2")

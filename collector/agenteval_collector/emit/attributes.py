@@ -71,8 +71,6 @@ class _CardinalityLimit:
     """Admits the first `limit` different values. Logs once where there are more."""
 
     def __init__(self, what: str, limit: int) -> None:
-        if limit < 1:
-            raise ValueError(f"the limit of {what} is {limit}, it must be at least 1")
         self._limit = limit
         self._what = what
         self._admitted: set[Hashable] = set()

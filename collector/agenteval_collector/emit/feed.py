@@ -193,8 +193,6 @@ class Feed:
         *,
         capacity: int = 1024,
     ) -> None:
-        if capacity < 1:
-            raise ValueError(f"capacity {capacity} must be at least 1")
         self._telemetry = telemetry
         self._participants = participants
         self._clock = clock

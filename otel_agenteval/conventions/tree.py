@@ -40,6 +40,10 @@ class Node:
     def id(self) -> str:
         return self.span.span_id or ""
 
+    def overlaps(self, other: "Node") -> bool:
+        """Return whether both spans lasted at one time."""
+        return self.span.started_at < other.span.ended_at and other.span.started_at < self.span.ended_at
+
     def above(self) -> "Iterator[Node]":
         """Yield the nodes around this one, from the inside out."""
         node = self.parent

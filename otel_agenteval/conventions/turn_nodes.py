@@ -252,8 +252,7 @@ def _is_sent_by(call: Node, transport: Node) -> bool:
         return False
     # A response names the model with its version, a request without it. A failed call has its request only.
     same_model = facts.model.startswith(sent.model) or sent.model.startswith(facts.model)
-    is_overlap = call.span.started_at < transport.span.ended_at and transport.span.started_at < call.span.ended_at
-    return same_model and is_overlap
+    return same_model and call.overlaps(transport)
 
 
 def _merge(call: Node, again: Node) -> None:

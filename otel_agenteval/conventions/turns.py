@@ -84,7 +84,25 @@ def _last_speakers(turn: TurnNodes) -> list[Node]:
 
 
 def _last_told(turn: TurnNodes) -> Node | None:
-    return next((node for node in reversed(turn.models) if _tells(node)), None)
+    """Return the last model call that tells how it ended. In place of one that failed, return another attempt at the
+    same call that ran beside it and answered."""
+    told = [node for node in turn.models if _tells(node)]
+    last = told[-1] if told else None
+    if last and span_error(last.span):
+        return next((each for each in reversed(told) if _is_attempt_beside(last, each) and _reply(each)), last)
+    return last
+
+
+def _is_attempt_beside(model: Node, other: Node) -> bool:
+    """Return whether two model calls overlap and were sent the same, so that neither is a step after the other."""
+    first, second = model.facts.input, other.facts.input
+    return (
+        model.parent is other.parent
+        and model.overlaps(other)
+        and first is not None
+        and second is not None
+        and first.messages == second.messages
+    )
 
 
 def _answer(run: Node) -> str | None:

@@ -158,6 +158,26 @@ def test_a_retry_that_succeeds_is_no_failed_turn() -> None:
     assert [call.error for call in trace.model_calls] == ["overloaded", None]
 
 
+@pytest.mark.parametrize(
+    ("sent", "answered_until", "expected"),
+    [
+        pytest.param("Hi", 20, ("Hello", None), id="another attempt at the call, which answered after it"),
+        pytest.param("Hi", 12, ("Hello", None), id="another attempt at the call, which answered meanwhile"),
+        pytest.param("Hi", 5, (None, "overloaded"), id="an earlier call: this one is a step after it"),
+        pytest.param("Is it safe: Hi", 20, (None, "overloaded"), id="a call that was sent something else"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["RateLimitError", "asyncio.CancelledError"])
+def test_the_answer_of_one_attempt_stays_though_another_one_beside_it_failed(
+    kind: str, sent: str, answered_until: int, expected: tuple[str | None, str | None]
+) -> None:
+    first = chat("m1", [user(sent)], [answer("Hello")], "a", at=1, until=answered_until)
+    second = failed(chat("m2", [user("Hi")], [], "a", at=8, attributes={"error.type": kind}), "overloaded")
+    trace = read(agent("a", "bot", until=50), first, second)
+    assert (trace.turns[0].output, trace.turns[0].error) == expected
+    assert [call.error for call in trace.model_calls] == [None, "overloaded"]
+
+
 def test_cut_history_says_nothing_of_the_users_last_message_and_makes_the_trace_partial() -> None:
     full = json.dumps([user("Hi"), answer("Hello"), user("And now?")])
     record = chat("a", [], [answer("Bye")])

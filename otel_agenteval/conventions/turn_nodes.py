@@ -5,8 +5,8 @@ handed over to it, or where it starts from results of tools. Where no agent run 
 of the trace are one turn; a new one begins when a model is sent an earlier answer and the user's next words. A run that
 only groups other runs is no turn.
 
-Two instrumentations may record the same call: one span within the other, or beside it and without content. Such a call
-counts once.
+Two instrumentations may record the same call or run: one span within the other, or beside it with the same reply or
+without content. It counts once.
 """
 
 from bisect import bisect_right
@@ -14,16 +14,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from otel_agenteval.conventions.dialect import SpanRole
-from otel_agenteval.conventions.messages import ASSISTANT
+from otel_agenteval.conventions.dialect import SpanFacts, SpanRole
+from otel_agenteval.conventions.messages import ASSISTANT, ToolRequest
 from otel_agenteval.conventions.span_errors import is_explained, span_error
 from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.steering import transfer_target
 from otel_agenteval.conventions.tree import Node
 
 _CALLS = (SpanRole.MODEL, SpanRole.TOOL)
-# A span without content is compared with so many calls that started before it, and as many that started after it.
-# Comparing it with all calls would take time that grows with the square of their number.
+# A span is compared with so many calls that started before it, and as many that started after it. Comparing it with all
+# calls would take time that grows with the square of their number.
 _NEAREST = 32
 
 
@@ -44,7 +44,8 @@ def turn_nodes(roots: Sequence[Node], agents: Sequence[str]) -> list[TurnNodes]:
     runs, strays = _split(roots)
     found: list[TurnNodes] = []
     for run in runs:
-        if not (found and (_goes_on(run) or _handed_over(found[-1].runs[-1], run, agents))):
+        before = found[-1].runs[-1] if found else None
+        if not (before and (_goes_on(run) or _handed_over(before, run, agents) or _is_run_again(before, run))):
             found.append(TurnNodes(root=run))
         found[-1].runs.append(run)
         _add_calls(found[-1], run)
@@ -56,7 +57,7 @@ def turn_nodes(roots: Sequence[Node], agents: Sequence[str]) -> list[TurnNodes]:
         _add_calls(found[max(0, bisect_right(starts, node.span.started_at) - 1)], node)
     for turn in found:
         turn.models = _once(sorted(turn.models, key=_start))
-        turn.tools.sort(key=_start)
+        turn.tools = _executed_once(sorted(turn.tools, key=_start))
     return found
 
 
@@ -119,7 +120,7 @@ def _are_turns(runs: Sequence[Node]) -> bool:
     """Return whether one of `runs` goes on from an answer that the run before it gave the user."""
     if len(runs) < 2:
         return False
-    models = [sorted((each for each in run.below() if each.role is SpanRole.MODEL), key=_start) for run in runs]
+    models = [_models_below(run) for run in runs]
     return any(after and _goes_on_after(_answers(before), after[0]) for before, after in pairwise(models))
 
 
@@ -176,6 +177,19 @@ def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:
     )
 
 
+def _is_run_again(run: Node, node: Node) -> bool:
+    """Return whether `node` is another instrumentation's span of the same `run`: meanwhile, its models reply the
+    same."""
+    if run.span.scope == node.span.scope or not run.overlaps(node):
+        return False
+    replies, again = ([_said(each.facts) for each in _models_below(outer)] for outer in (run, node))
+    return replies == again and ([], []) not in replies and bool(replies)
+
+
+def _models_below(run: Node) -> list[Node]:
+    return sorted((each for each in run.below() if each.role is SpanRole.MODEL), key=_start)
+
+
 def _add_calls(turn: TurnNodes, top: Node) -> None:
     """Add the model and tool calls at and below `top`."""
     pending: list[tuple[Node, Node | None, bool]] = [(top, None, False)]
@@ -206,7 +220,7 @@ def _is_same_call(outer: Node, inner: Node) -> bool:
 
 
 def _once(models: list[Node]) -> list[Node]:
-    """Drop second spans of a model call beside the first: those of the same response, and a transport's own span."""
+    """Drop second spans of a model call beside the first: those of the same response, and another instrumentation's."""
     kept: list[Node] = []
     by_response: dict[str, Node] = {}
     paired: set[str] = set()
@@ -229,30 +243,58 @@ def _once(models: list[Node]) -> list[Node]:
             by_response[response_id] = call
     calls = sorted((each for each in kept if each.facts.has_content and each.id not in paired), key=_start)
     starts = [each.span.started_at for each in calls]
-    for node in [each for each in kept if not each.facts.has_content]:
+    dropped: set[str] = set()
+    for node in calls + [each for each in kept if not each.facts.has_content]:
         at = bisect_right(starts, node.span.started_at)
         near = calls[max(0, at - _NEAREST) : at + _NEAREST]
-        senders = [each for each in near if each.id not in paired and _is_sent_by(each, node)]
-        if senders:
-            call = min(senders, key=lambda each: abs(each.span.started_at - node.span.started_at))
-            paired.add(call.id)
-            kept.remove(node)
+        free = [each for each in near if each.id not in paired and _is_recorded_again(each, node)]
+        if free:
+            call = min(free, key=lambda each: abs(each.span.started_at - node.span.started_at))
+            paired |= {call.id, node.id}
+            dropped.add(node.id)
             _merge(call, node)
-    return sorted(kept, key=_start)
+    return sorted((each for each in kept if each.id not in dropped), key=_start)
 
 
-def _is_sent_by(call: Node, transport: Node) -> bool:
-    """Return whether `transport`, which has no content, is another instrumentation's span of the same `call`."""
-    facts, sent = call.facts, transport.facts
-    if not facts.has_content or call.span.scope == transport.span.scope:
+def _is_recorded_again(call: Node, node: Node) -> bool:
+    """Return whether `node` is another instrumentation's span of the same `call`: with the same reply and started
+    later, or beside it and without content."""
+    facts, again = call.facts, node.facts
+    if call.span.scope == node.span.scope or not call.overlaps(node):
         return False
-    if facts.response_id and sent.response_id and facts.response_id != sent.response_id:
+    if facts.response_id and again.response_id and facts.response_id != again.response_id:
         return False
-    if not facts.model or not sent.model or call.span.parent_id != transport.span.parent_id:
+    if not facts.model or not again.model:
         return False
     # A response names the model with its version, a request without it. A failed call has its request only.
-    same_model = facts.model.startswith(sent.model) or sent.model.startswith(facts.model)
-    return same_model and call.overlaps(transport)
+    if not facts.model.startswith(again.model) and not again.model.startswith(facts.model):
+        return False
+    if not again.has_content:
+        return call.span.parent_id == node.span.parent_id
+    asked = {each.input.user_text() for each in (facts, again) if each.input} - {None}
+    said = _said(facts)
+    return _start(call) < _start(node) and len(asked) < 2 and said != ([], []) and said == _said(again)
+
+
+def _said(facts: SpanFacts) -> tuple[list[str], list[ToolRequest]]:
+    """Return the texts of a reply and the tools that it asks for."""
+    return [text for message in facts.replies for text in message.texts], facts.requests
+
+
+def _executed_once(tools: list[Node]) -> list[Node]:
+    """Drop second spans of a tool call beside the first: another instrumentation's, with its call id and while it
+    lasts."""
+    kept: list[Node] = []
+    by_call: dict[tuple[str | None, str], Node] = {}
+    for node in tools:
+        if call_id := node.facts.call_id:
+            call = by_call.setdefault((node.facts.tool, call_id), node)
+            if call.span.scope != node.span.scope and call.overlaps(node):
+                _merge(call, node)
+                continue
+            by_call[node.facts.tool, call_id] = node
+        kept.append(node)
+    return kept
 
 
 def _merge(call: Node, again: Node) -> None:

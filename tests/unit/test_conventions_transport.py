@@ -98,6 +98,108 @@ def test_what_the_client_library_records_without_content_is_the_same_call(
     assert (found.input, found.output) == ("Hi", "Hello")
 
 
+def framework(span_id: str, reply: dict[str, Any] = HELLO[1][0], at: int = 9, **kwargs: Any) -> SpanRecord:
+    """A framework's recording of a call, with content."""
+    kwargs = {"until": 21, "parent": "root", "scope": "framework", **kwargs}
+    sent = kwargs.pop("sent", HELLO[0])
+    model = {"gen_ai.request.model": "m-1", **response(span_id)}
+    return chat(span_id, sent, [reply], at=at, attributes=model, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("spans", "kept"),
+    [
+        pytest.param([framework("f"), content()], ["f"], id="beside it"),
+        pytest.param([framework("f", parent="node"), span("node", parent="root"), content()], ["f"], id="elsewhere"),
+        pytest.param(
+            [
+                framework("f", asks("book", {"id": 1}, "c")),
+                chat(
+                    "x",
+                    HELLO[0],
+                    [asks("book", {"id": 1}, "c")],
+                    "root",
+                    10,
+                    scope="client",
+                    attributes={"gen_ai.request.model": "m-1"},
+                ),
+            ],
+            ["f"],
+            id="a reply that asks for a tool",
+        ),
+        pytest.param(
+            [framework("f", at=8), framework("g", at=9), content("a"), content("b", at=11)],
+            ["f", "g"],
+            id="one each for calls at the same time",
+        ),
+        pytest.param(
+            [content("a"), content("b", at=11)],
+            ["a", "b"],
+            id="by the same instrumentation: another call",
+        ),
+        pytest.param([framework("f", at=30, until=40), content()], ["content", "f"], id="later: another call"),
+        pytest.param([framework("f"), content(model="n-2")], ["f", "content"], id="another model: another call"),
+        pytest.param(
+            [framework("f"), content(**response("q"))], ["f", "content"], id="of another response: another call"
+        ),
+        pytest.param([framework("f", answer("Hi!")), content()], ["f", "content"], id="another reply: another call"),
+        pytest.param([framework("f", sent=[user("Yo")]), content()], ["f", "content"], id="other words: another call"),
+    ],
+)
+def test_what_two_instrumentations_record_with_the_same_reply_is_one_call(
+    spans: list[SpanRecord], kept: list[str]
+) -> None:
+    assert [call.span_id for call in turn(*spans).model_calls] == kept
+
+
+@pytest.mark.parametrize(
+    ("second", "kept"),
+    [
+        pytest.param({}, ["first"], id="the same id, by another instrumentation"),
+        pytest.param({"scope": "first"}, ["first", "second"], id="by the same instrumentation: another call"),
+        pytest.param({"call_id": "d"}, ["first", "second"], id="another id: another call"),
+        pytest.param({"at": 40}, ["first", "second"], id="later: another call"),
+    ],
+)
+def test_a_tool_call_that_two_instrumentations_record_side_by_side_counts_once(
+    second: dict[str, Any], kept: list[str]
+) -> None:
+    facts = {"at": 21, "call_id": "c", "scope": "second", **second}
+    found = turn(
+        agent("a", "bot", "root", until=90),
+        tool("first", "f", {"x": 1}, None, "a", at=20, until=32, call_id="c", scope="first"),
+        tool("second", "f", {"x": 1}, "ok", "a", **facts),
+    )
+    assert [call.span_id for call in found.tool_calls] == kept
+    assert [call.result for call in found.tool_calls][-1] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("second", "turns"),
+    [
+        pytest.param({}, 1, id="by another instrumentation"),
+        pytest.param({"scope": "first"}, 2, id="by the same instrumentation: another run"),
+        pytest.param({"reply": "Hi!"}, 2, id="with another answer: another run"),
+        pytest.param({"at": 50}, 2, id="later: another run"),
+    ],
+)
+def test_a_run_that_two_instrumentations_record_side_by_side_is_one_turn(second: dict[str, Any], turns: int) -> None:
+    def run(scope: str, at: int, reply: str) -> list[SpanRecord]:
+        model = {"gen_ai.request.model": "m-1"}
+        asked = asks("f", {"x": 1}, "c")
+        return [
+            agent(f"a{at}", "bot", "root", at, until=at + 40, scope=scope),
+            chat(f"m{at}", [user("Hi")], [asked], f"a{at}", at + 1, scope=scope, attributes=model),
+            tool(f"t{at}", "f", {"x": 1}, "ok", f"a{at}", at + 12, call_id="c", scope=scope),
+            chat(f"n{at}", [user("Hi"), asked, told("ok", "c")], [answer(reply)], f"a{at}", at + 25, scope=scope,
+                 attributes=model),
+        ]  # fmt: skip
+
+    spans = run("first", 1, "Hello"), run(**{"scope": "second", "at": 2, "reply": "Hello", **second})
+    trace = read_trace("t", [span("root", until=100), *spans[0], *spans[1]])
+    assert [len(each) for each in (trace.turns, trace.tool_calls, trace.model_calls)] == [turns, turns, 2 * turns]
+
+
 def test_a_call_takes_the_usage_that_only_the_client_library_counted() -> None:
     [call] = turn(content(), transport()).model_calls
     assert call.usage is not None

@@ -5,13 +5,14 @@ For each service that has sent telemetry, the checks look for GenAI spans, conte
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Final, TypedDict, cast
+from typing import Any, Final, TypedDict, cast
 from urllib.parse import urlsplit
 
 from otel_agenteval.doctor.checks import Check, error, ok, warning
 from otel_agenteval.doctor.web import NoWebAnswer, Web
 
 _NO_KEY: Final = 401
+_NO_SCOPE: Final = 403
 _OTLP_HTTP_PORT: Final = 4318
 _WRONG_PORT: Final = "4317 is OTLP/gRPC, 4318 OTLP/HTTP: give the web port, 4319"
 
@@ -62,6 +63,11 @@ def about_collector(web: Web, client: str, *, asks_judge: bool) -> Iterator[Chec
             which = "wants another key" if web.key else "wants a key"
             yield error("key", f"{web.url} {which}", "set AGENTEVAL_API_KEY to one of the collector's keys")
             return
+        if status == _NO_SCOPE:
+            # No error: an agent's own key need not read.
+            found = f"{_reason(status, document)}, so what has arrived cannot be checked"
+            yield warning("key", found, "to check that as well, give --api-key a key with the scopes read and write")
+            return
         if status != 200 or not isinstance(document, dict):
             yield error("version", f"{web.url} is a collector of another release", f"install {client} there as well")
             return
@@ -78,8 +84,15 @@ def _about_readiness(web: Web) -> Check:
     status, answer = web.get("/readyz")
     if status == 200:
         return ok("web", f"{web.url} is ready")
-    reason = ((answer or {}).get("error") or {}).get("message", f"status {status}")
-    return error("web", f"{web.url} is not ready: {reason}", "the collector's log has more")
+    return error("web", f"{web.url} is not ready: {_reason(status, answer)}", "the collector's log has more")
+
+
+def _reason(status: int, answer: Any) -> str:
+    """Return what the collector says of an error, or the status where another server has answered."""
+    match answer:
+        case {"error": {"message": str(message)}}:
+            return message
+    return f"status {status}"
 
 
 def _about_otlp_http(web: Web) -> Iterator[Check]:
@@ -111,6 +124,8 @@ def _about_judge(web: Web, judge: JudgeAnswer | None, *, asks: bool) -> Check:
     trouble = judge["trouble"]
     if asks and not trouble:
         status, answer = web.post("/api/v1/judge/check", {})
+        if status == _NO_SCOPE:
+            return warning("judge", _reason(status, answer), "give --api-key a key that has the scope label, too")
         trouble = (answer or {}).get("trouble") if status == 200 else f"it cannot be checked (status {status})"
     if trouble:
         advice = "check judge.base_url, judge.api_key and judge.model in the collector's settings"

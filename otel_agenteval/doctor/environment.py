@@ -154,8 +154,13 @@ def _about_service(destination: Destination) -> Iterator[Check]:
 def _about_evaluation_service(channel: grpc.Channel, destination: Destination) -> Check:
     failure = _call(channel, f"/{SERVICE}/GetTrace", GetTraceRequest().SerializeToString(), destination)
     code = None if failure is None else failure.code()
-    # Only a collector of ours knows this question, and it may refuse it because the request has no id.
-    if code in (None, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND):
+    # Only a collector of ours knows this question. It may refuse it: the request has no id, and the key may only send.
+    if code in (
+        None,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.PERMISSION_DENIED,
+    ):
         return ok("gRPC", f"a collector of ours takes OTLP on {destination.target}")
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return warning(
@@ -172,6 +177,9 @@ def _about_failure(destination: Destination, failure: grpc.RpcError) -> Check:
     code, details = failure.code(), failure.details() or ""
     if code is grpc.StatusCode.UNAUTHENTICATED:
         return error("gRPC", f"{destination.target} wants a key: {details}", "set AGENTEVAL_API_KEY to one of its keys")
+    if code is grpc.StatusCode.PERMISSION_DENIED:
+        advice = "to send, set AGENTEVAL_API_KEY to a key with the scope write"
+        return error("gRPC", f"{destination.target}: {details}", advice)
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return error("gRPC", f"{destination.target} speaks gRPC, but takes no OTLP", "give the collector's gRPC port")
     advice = advice_on(details) or f"check the address, or set {AGENTEVAL_ENDPOINT}"

@@ -213,6 +213,25 @@ def test_keys_are_asked_for(
         assert_says(told["collector"], "ok", "otel-agenteval")
 
 
+def test_a_key_that_may_only_send_or_only_read_is_told_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = [{"name": scope, "key": f"{scope}-key", "scopes": [scope]} for scope in ("write", "read")]
+    judge = {"base_url": f"{closed_port()}/v1", "api_key": "k", "model": "m"}
+    with RunningCollector(tmp_path, server={"keys": keys}, judge=judge) as running:
+        sends = doctor(capsys, *at(running), "--api-key", "write-key")
+        reads = doctor(capsys, *at(running), "--api-key", "read-key", "--judge")
+    assert sends.code == 0
+    assert_says(sends["gRPC"], "ok", "a collector of ours")
+    assert_says(sends["web"], "ok", "is ready")
+    assert_says(sends["key"], "warning", "the key 'write' does not have the scope read", "--api-key")
+    assert "version" not in sends.checks
+    assert reads.code == 1
+    assert_says(reads["gRPC"], "error", "the key 'read' does not have the scope write", "AGENTEVAL_API_KEY")
+    assert_says(reads["collector"], "ok", "otel-agenteval")
+    assert_says(reads["judge"], "warning", "the key 'read' does not have the scope label", "--api-key")
+
+
 def test_tls_on_one_side_only_and_a_certificate_that_nobody_trusts_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,8 @@ from tests.support.otlp import marked, span, trace_id, traces, turn
 from tests.support.recordings import recordings
 from tests.support.running_collector import RunningCollector, settings
 
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+
 
 @pytest.fixture
 def collector(tmp_path: Path) -> Iterator[RunningCollector]:
@@ -75,7 +77,9 @@ def test_a_trace_is_scored_and_seen_everywhere(collector: RunningCollector) -> N
     scrape = collector.get("/metrics")
     assert "agenteval_loops_total{" not in scrape, "who asks the same may be given the same"
     assert "agenteval_collector_spans_received_total 2.0" in scrape
-    assert re.search(r"^agenteval_collector_memory_bytes \d", scrape, re.MULTILINE)
+    shown = set(re.findall(r"^# TYPE (agenteval_collector_\w+)", scrape, re.MULTILINE))
+    assert "agenteval_collector_memory_bytes" in shown
+    assert shown - set(re.findall(r"`(agenteval_collector_\w+)`", OPERATIONS.read_text())) == set()
     [unjudged] = [
         line
         for line in scrape.splitlines()

@@ -57,7 +57,9 @@ def test_it_says_that_it_does_not_run_before_its_start_and_after_its_end(worker:
     assert (before, running, worker.health) == ("worker does not run", None, "worker does not run")
 
 
-def test_what_is_refused_is_tried_again_until_it_is_kept_once_and_health_says_so_meanwhile(worker: Worker) -> None:
+def test_what_is_refused_is_tried_again_until_it_is_kept_once_and_health_says_so_meanwhile(
+    worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
     worker.refuse.set()
     worker.inbox.put("a")
     worker.inbox.put("b")
@@ -67,6 +69,10 @@ def test_what_is_refused_is_tried_again_until_it_is_kept_once_and_health_says_so
     worker.refuse.clear()
     eventually(lambda: worker.kept == ["a", "b"])
     assert worker.health is None
+    assert [(record.getMessage(), record.exc_info) for record in caplog.records] == [
+        ("worker is held up until this is over: the disk is full", None),
+        ("worker goes on", None),
+    ]
 
 
 def test_an_error_that_asks_for_no_pause_gets_one(worker: Worker) -> None:

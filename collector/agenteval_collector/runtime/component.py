@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
-from agenteval_collector.runtime.errors import RetryableError
+from agenteval_collector.runtime.errors import CollectorError, RetryableError
 from agenteval_collector.runtime.inbox import Inbox
 from agenteval_collector.runtime.ports import BoundedQueue, Healthy
 
@@ -108,7 +108,9 @@ class Component(ABC):
         """Note that the component cannot do its work now."""
         # Logged once: a full disk must not be filled with complaints about it.
         if self._refusal is None:
-            self._logger.error("%s is held up until this is over: %s", self.name, error, exc_info=error)
+            # An error of our own says what is wrong; of another one nobody knows where it came from.
+            unknown = None if isinstance(error, CollectorError) else error
+            self._logger.error("%s is held up until this is over: %s", self.name, error, exc_info=unknown)
         self._refusal = error
 
     def accepted(self) -> None:

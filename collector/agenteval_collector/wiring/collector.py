@@ -109,10 +109,12 @@ class Collector:
 
     def shutdown(self) -> None:
         """Answer calls under way, commit and score what is complete, push what waits. Safe twice, within 25 s."""
+        logger.info("stopping")
         self.pipelines.close_feeds()
         self._grpc.shutdown(ANSWERED_WITHIN)
         self._http.shutdown(ANSWERED_WITHIN)
         self.pipelines.shutdown()
+        logger.info("stopped")
 
     def _health(self) -> str | None:
         """Return None while every part can do its work, else the reason why one cannot. From any thread."""

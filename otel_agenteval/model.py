@@ -56,8 +56,9 @@ class ToolCall:
 
     `arguments` are decoded JSON, or the raw text if that is no JSON. `error` is the error's text, else the error's
     type, else `"error"`. `is_error_read` says that only the result tells of the error. `is_offered` says whether the
-    model had a tool of this name to choose, None if no model call says so. `agent` and `agent_run` say who called,
-    where a trace has several agents.
+    model had a tool of this name to choose, None if no model call says so. `asked_by` is the span of the model call
+    whose reply asks for it, None if no such reply was recorded. `agent` and `agent_run` say who called, where a trace
+    has several agents.
     """
 
     name: str
@@ -66,6 +67,7 @@ class ToolCall:
     error: str | None = None
     is_error_read: bool = False
     is_offered: bool | None = None
+    asked_by: str | None = None
     call_id: str | None = None
     span_id: str | None = None
     agent: str | None = None

@@ -31,12 +31,14 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     executed = {call.name for call in own}
     timed: list[tuple[int, ToolCall]] = []
     for index, (node, request) in enumerate(requests):
-        call = matches.get(index)
-        if call is not None:
-            timed.append((node.span.started_at, _completed(call, request, offered.by(node, request.name))))
+        if index in matches:
+            call = _completed(matches[index], request)
         elif request.name not in executed:
-            call = replace(requested(request, node), is_offered=offered.by(node, request.name))
-            timed.append((node.span.started_at, call))
+            call = requested(request, node)
+        else:
+            continue
+        call = replace(call, is_offered=offered.by(node, request.name), asked_by=_asking(node))
+        timed.append((node.span.started_at, call))
     joined = {id(call) for call in matches.values()}
     timed += [(call.started_at or 0, call) for call in executions if id(call) not in joined]
     timed.sort(key=lambda entry: entry[0])
@@ -74,6 +76,11 @@ def requested(request: ToolRequest, node: Node) -> ToolCall:
         agent=node.agent,
         agent_run=node.agent_run,
     )
+
+
+def _asking(node: Node) -> str | None:
+    """Return the span id of a model call with one reply; None where results in its output part it into several."""
+    return None if any(message.responses for message in node.facts.replies) else node.id
 
 
 def _is_remembered(request: ToolRequest, node: Node) -> bool:
@@ -147,7 +154,7 @@ _JOINED_BY: tuple[Callable[[ToolRequest | ToolCall], str], ...] = (
 )
 
 
-def _completed(call: ToolCall, request: ToolRequest, is_offered: bool | None) -> ToolCall:
+def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
     """Complete an execution from its request. Arguments without names are replaced by those of the request."""
     asked = request.arguments
     is_bare = isinstance(asked, dict) and [str(value) for value in asked.values()] == [call.arguments]
@@ -156,7 +163,6 @@ def _completed(call: ToolCall, request: ToolRequest, is_offered: bool | None) ->
         call,
         arguments=request.arguments if is_nameless else call.arguments,
         call_id=call.call_id or request.call_id,
-        is_offered=is_offered,
     )
 
 

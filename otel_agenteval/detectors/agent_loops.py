@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from otel_agenteval.detectors.fingerprints import MAX_ERROR, Compared, error_fingerprint, is_speech
@@ -51,6 +52,8 @@ class AgentRunDetectors:
         self._cycles = Cycles()
         self._failing_tools = Failures()
         self._failing_models = Failures()
+        self._asking: str | None = None
+        self._requests = 0
         self._ended_at: int | None = None
         self._pauses = 0
 
@@ -61,7 +64,12 @@ class AgentRunDetectors:
         failure = None if step.error is None else _failure(step.error, step)
         if step.kind is StepKind.MODEL:
             self._pauses += is_pause
+            self._asking, self._requests = step.span_id, step.requests
             return self._stormed(self._failing_models, step, None, failure), self._said_again(step)
+        if self._requests > 0 and step.asked_by is None:
+            # As many calls as a reply asks for are those that it asks for.
+            self._requests -= 1
+            step = replace(step, asked_by=self._asking)
         tool = tool_name(step.name)
         is_pause = is_pause or _waits(tool, step.arguments)
         self._pauses += is_pause
@@ -138,7 +146,7 @@ class AgentRunDetectors:
         # Without recorded arguments nobody knows whether two calls are the same.
         failure = call.failure and call.failure.kind
         key = (step.name, call.arguments, call.result, failure) if call.arguments is not None else None
-        cycle = self._cycles.add(key, step.name, step.started_at, step, rule.repeats, doubt)
+        cycle = self._cycles.add(key, step.name, step, step, rule.repeats, doubt)
         if cycle is None:
             return None
         reason = (

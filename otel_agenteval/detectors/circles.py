@@ -76,7 +76,7 @@ class Circles:
             doubt = _NEW_WORDS if is_new else None
             self._said.put(agent, turn.reply)
         rule = self._rules.of(agent).cycle
-        cycle = self._cycles.add(key, agent or tool or "", turn.first.started_at, turn.last, rule.repeats, doubt)
+        cycle = self._cycles.add(key, agent or tool or "", turn.first, turn.last, rule.repeats, doubt)
         if cycle is None:
             return None
         names, times = ", ".join(cycle.names), f"at least {rule.repeats} times over"

@@ -23,12 +23,14 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """Counts how often the same step was done in a row. Equal steps that overlap in time count once."""
+    """Counts how often the same step was done in a row. Equal steps that overlap in time, or that one reply asks for,
+    count once."""
 
     count: int = 0
     span_ids: list[str] = field(default_factory=list)
     _key: Hashable | None = None
     _ended_at: int | None = None
+    _asked_by: str | None = None
     _pauses: int = 0
 
     def clear(self) -> None:
@@ -43,18 +45,18 @@ class Row:
     def add(self, key: Hashable, step: Step, pauses: int = 0) -> int:
         """Count a step, which `key` stands for, and return how often it was done in a row. Another key begins anew.
 
-        `pauses` is the number of pauses of the agent so far. Returns 0 where `step` began before the previous one
-        ended.
+        `pauses` is the number of pauses of the agent so far. Returns 0 where the previous one was not over when
+        `step` was asked for or began.
         """
         if not self.count or key != self._key:
             self._key, self._pauses = key, pauses
             self.count, self.span_ids = 1, [step.span_id]
-        elif step.follows(self._ended_at):
+        elif step.follows(self._ended_at, self._asked_by):
             self.count += 1
             self.span_ids = [*self.span_ids, step.span_id][-MAX_EVIDENCE:]
         else:
             return 0
-        self._ended_at = step.ended_at
+        self._ended_at, self._asked_by = step.ended_at, step.asked_by
         return self.count
 
     def waited(self, pauses: int) -> bool:
@@ -78,7 +80,7 @@ class Attempts:
     def add(self, outcome: Hashable | None, way: Hashable, step: Step) -> int:
         """Count an attempt, and return how many there were in a row. An outcome of None equals no other.
 
-        Returns 0 where this attempt was made before, or overlaps the one before it.
+        Returns 0 where this attempt was made before, or does not follow the one before it.
         """
         if outcome is None:
             self.row.clear()
@@ -205,16 +207,16 @@ class Cycles:
 
     def __init__(self) -> None:
         self._keys: deque[Hashable] = deque(maxlen=MAX_PERIOD)
-        # The name, span id, end and doubt of each call.
-        self._calls: deque[tuple[str, str, int | None, str | None]] = deque(maxlen=MAX_PERIOD)
+        # The name, span id, end, asking model call and doubt of each call.
+        self._calls: deque[tuple[str, str, int | None, str | None, str | None]] = deque(maxlen=MAX_PERIOD)
         # At index p: how many of the last calls, without a gap, equal the call that was made p calls before them.
         self._runs = [0] * (MAX_PERIOD + 1)
 
     def add(
-        self, key: Hashable | None, name: str, began: int | None, last: Step, times: int, doubt: str | None
+        self, key: Hashable | None, name: str, first: Step, last: Step, times: int, doubt: str | None
     ) -> Cycle | None:
-        """Count a call that `began` then and ended with the step `last`. Return the cycle of which it completes the
-        `times`-th round, if any.
+        """Count a call that began with the step `first` and ended with `last`. Return the cycle of which it completes
+        the `times`-th round, if any.
 
         A key of None equals nothing. `doubt` says why the call may rightly be made again.
         """
@@ -223,14 +225,14 @@ class Cycles:
             return None
         period = 0
         if key in self._keys:
-            period = self._period(key, began, times)
+            period = self._period(key, first, times)
         elif any(self._runs):
             self._runs = [0] * (MAX_PERIOD + 1)
         self._keys.append(key)
-        self._calls.append((name, last.span_id, last.ended_at, doubt))
+        self._calls.append((name, last.span_id, last.ended_at, last.asked_by, doubt))
         if not period or not _is_primitive([*self._keys][-period:]):
             return None
-        names, span_ids, _, doubts = zip(*[*self._calls][-period:], strict=True)
+        names, span_ids, _, _, doubts = zip(*[*self._calls][-period:], strict=True)
         return Cycle(names, span_ids, next(filter(None, doubts), None))
 
     def clear(self) -> None:
@@ -239,13 +241,12 @@ class Cycles:
             self._keys.clear()
             self._calls.clear()
 
-    def _period(self, key: Hashable, began: int | None, times: int) -> int:
+    def _period(self, key: Hashable, first: Step, times: int) -> int:
         """Return the shortest period of which a call with this key completes the `times`-th round, 0 if there is
         none."""
         found = 0
         for period in range(2, len(self._keys) + 1):
-            ended_at = self._calls[-period][2]
-            is_over = ended_at is None or began is None or began >= ended_at
+            is_over = first.follows(*self._calls[-period][2:4])
             self._runs[period] = self._runs[period] + 1 if is_over and key == self._keys[-period] else 0
             if not found and self._runs[period] == period * (times - 1):
                 found = period

@@ -47,6 +47,9 @@ class Step:
     Three functions read what the model was asked, once it is needed: `question` all of it, `asked` the newest message,
     `sent` a fingerprint of all that the model was sent, without its own words.
 
+    `requests` is the number of tools that a model's reply asks for, 0 where that is not known. `asked_by` is the model
+    call whose reply asks for a tool call, None where that is not known.
+
     A failed step has an `error`, which may be empty. `is_error_read` says that only the result tells of it. `agent` and
     `agent_run` say whose step it is, None where that is not known.
     """
@@ -62,6 +65,8 @@ class Step:
     asked: Callable[[], str | None] = not_recorded
     question: Callable[[], ModelQuestion | None] = not_recorded
     sent: Callable[[], bytes | None] = not_recorded
+    requests: int = 0
+    asked_by: str | None = None
     error: str | None = None
     is_error_read: bool = False
     tokens: int = 0
@@ -73,9 +78,15 @@ class Step:
         """The text of a model's reply; None where there is none."""
         return self.read(self.result) if self.read else self.result
 
-    def follows(self, ended_at: int | None) -> bool:
-        """Return whether the step began after `ended_at`, or a time is missing. Otherwise the agent could not know the
-        outcome of the step that ended then."""
+    def follows(self, ended_at: int | None, asked_by: str | None = None) -> bool:
+        """Return whether the agent could know the outcome of a step that ended then, and that this model call asked
+        for.
+
+        It could not if this step began before that end, or if the same reply asks for both. A missing time does not
+        count.
+        """
+        if asked_by is not None and asked_by == self.asked_by:
+            return False
         return self.started_at is None or ended_at is None or self.started_at >= ended_at
 
 
@@ -110,6 +121,7 @@ def _tool_step(call: ToolCall, turn: Turn) -> Step:
         agent_run=call.agent_run,
         arguments=call.arguments,
         result=call.result,
+        asked_by=call.asked_by,
         error=call.error,
         is_error_read=call.is_error_read,
         started_at=call.started_at,

@@ -4,7 +4,7 @@ It knows the spans of every dialect, but it decodes no conversation: what stands
 Arguments, results and replies are read without wrapping that differs from call to call. Nothing here raises.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ MAX_WRAPPED: Final = 8
 
 # An object with one of these keys is a message, not a part of one.
 _ENVELOPES: Final = frozenset(("role", "data", "kwargs"))
+_NAME: Final = '"name"'
 _NOT_RECORDED: Final = frozenset(("", "null", "__REDACTED__", "[REDACTED]", "REDACTED"))
 
 
@@ -70,12 +71,26 @@ def error_in(result: Json, tool: str) -> str | None:
 
 def speech_in(value: Json) -> str | None:
     """Return the text of a model's reply; None where there is none, or none that is read here."""
+    return "\n".join(text for message in _messages_in(value) for text in message.texts) or None
+
+
+def requests_in(reply: Any) -> int:
+    """Return the number of tools that one reply of a model asks for. A single one may count as 0."""
+    # Every request has a name. Most replies have at most one, so they need not be decoded.
+    if not isinstance(reply, str) or reply.count(_NAME) < 2:
+        return 0
+    messages = list(_messages_in(reply))
+    # Results in the output part it into several replies.
+    return 0 if any(each.responses for each in messages) else sum(len(each.requests) for each in messages)
+
+
+def _messages_in(value: Json) -> Iterator[ChatMessage]:
     decoded = decoded_json(value)
     if are_parts(decoded) and not any(isinstance(part, dict) and _ENVELOPES & part.keys() for part in decoded):
         decoded = {"role": ASSISTANT, "content": decoded}
     items = joined_chunks(response(decoded)) if isinstance(decoded, dict | list) else []
     messages = (item if isinstance(item, ChatMessage) else read_message(item) for item in items)
-    return "\n".join(text for message in messages if message for text in message.texts) or None
+    return filter(None, messages)
 
 
 def _is_recorded(value: Any) -> bool:
@@ -187,6 +202,7 @@ def _read_model(step: Step, attributes: Attributes, events: Events, failed: bool
     step.result, step.read = reply, None if text else speech_in
     step.asked, step.question = partial(newest_of, attributes), partial(question_of, attributes)
     step.sent = partial(sent_of, attributes)
+    step.requests = requests_in(_first(attributes, KEYS.replies) or reply)
     step.error = _error(attributes, told, status_message) if failed else None
     step.tokens = _tokens(attributes)
 

@@ -63,13 +63,19 @@ class Stage:
         ):
             pass
 
-    def ask(self, parent: Span, asked: Sequence[Message] = (), reply: str | None = None) -> None:
-        """A model call; it asks for a tool where there is no reply."""
+    def ask(
+        self, parent: Span, asked: Sequence[Message] = (), reply: str | None = None, tools: Sequence[Any] = ()
+    ) -> None:
+        """A model call. It asks for `tools`, calls of `search` with these arguments; without them and a reply, for one
+        that is not recorded."""
         said: dict[str, Any] = {}
         if asked:
             said["gen_ai__input__messages"] = messages(asked)
         if reply is not None:
             said["gen_ai__output__messages"] = messages([("assistant", reply)])
+        if tools:
+            parts = [{"type": "tool_call", "name": "search", "arguments": {"of": each}} for each in tools]
+            said["gen_ai__output__messages"] = json.dumps([{"role": "assistant", "parts": parts}])
         with self.inside("chat m", parent, gen_ai__operation__name="chat", gen_ai__request__model="m", **said):
             pass
 

@@ -9,6 +9,7 @@
     says: Good morning!                        a reply of the model; `says !! overloaded` is one that failed
     says to Hello?: Good morning!              one to a recorded question
     says to Hello? [in May]: Good morning!     one to a recorded question, and what else it was sent
+    asks for 2                                 a reply of the model that asks for the next two calls
     open search                                a call begins; `open search in outer` inside another, `node` is no call
     close search                               it ends
     wait 10m                                   nothing happens for so long
@@ -34,6 +35,7 @@ BEHAVIOURS: Final = DATA / "behaviours"
 
 _CALL = re.compile(r"(?P<tool>\w+)\((?P<arguments>.*)\)(?: (?P<sign>->|!!|!>) (?P<outcome>.*))?")
 _SAYS = re.compile(r"says(?: to (?P<asked>[^:\[]*)(?: \[(?P<sent>[^\]]*)\])?)?(?:: (?P<reply>.*)| !! (?P<error>.*))")
+_ASKS = re.compile(r"asks for (?P<requests>\d+)")
 _OPEN = re.compile(r"(?P<verb>open|node|close) (?P<name>\w+)(?: in (?P<parent>\w+))?")
 
 
@@ -104,6 +106,11 @@ def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Ste
             error=match["error"],
             started_at=begun,
             ended_at=ended,
+        )
+    if match := _ASKS.fullmatch(text):
+        requests = int(match["requests"])
+        return Step(
+            kind=StepKind.MODEL, name="gpt", span_id=span_id, requests=requests, started_at=begun, ended_at=ended
         )
     match = _CALL.fullmatch(text)
     if match is None:

@@ -163,7 +163,7 @@ def _completes(row: Sequence[Step], times: int) -> bool:
 
 
 def _is_after(step: Step, counted: Sequence[Step]) -> bool:
-    return not counted or step.follows(counted[-1].ended_at)
+    return not counted or step.follows(counted[-1].ended_at, counted[-1].asked_by)
 
 
 def _fail_alike(one: Step, other: Step, between: Sequence[Step]) -> bool:

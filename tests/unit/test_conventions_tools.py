@@ -35,6 +35,24 @@ def test_without_ids_equal_calls_are_joined_in_order_and_unequal_ones_by_argumen
     assert [(call.arguments, call.result) for call in found] == [({"x": 1}, "one"), ({"x": 2}, "two")]
 
 
+def test_calls_say_which_reply_asked_for_them() -> None:
+    both = {"role": "assistant", "parts": asks("f", {"x": 1})["parts"] + asks("g", {"x": 2})["parts"]}
+    found = calls(
+        agent("a", "bot"),
+        chat("m1", [user("?")], [both], "a", at=1),
+        tool("t1", "f", {"x": 1}, "one", "a", at=20),
+        tool("t2", "f", {"x": 3}, "by the program", "a", at=21),
+        chat("m2", [user("?"), both], [asks("h", {"x": 2})], "a", at=40),
+    )
+    assert [(call.name, call.asked_by) for call in found] == [("f", "m1"), ("g", "m1"), ("f", None), ("h", "m2")]
+
+
+def test_an_output_with_results_holds_several_replies() -> None:
+    steps = [asks("f", {"x": 1}, "c1"), told("one", "c1"), asks("f", {"x": 1}, "c2"), told("one", "c2")]
+    found = calls(agent("a", "bot"), chat("m", [user("?")], steps, "a", at=1))
+    assert [call.asked_by for call in found] == [None, None]
+
+
 def test_requests_alone_count_and_take_results_from_what_the_model_was_told_next() -> None:
     request, response = asks("f", {"x": 1}, "c1"), told("Error: no such x", "c1")
     [call] = calls(

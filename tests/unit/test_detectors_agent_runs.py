@@ -234,6 +234,14 @@ def words_that_are_said_again_to_what_is_not_recorded(stage: Stage) -> None:
             stage.ask(run, reply=AGAIN)
 
 
+def calls_of_one_reply_one_after_the_other(stage: Stage) -> None:
+    with stage.running("reader") as run:
+        stage.ask(run, TASK, tools=["refund", "refund", "refund"])
+        for _ in range(3):
+            stage.call(run)
+        stage.ask(run, SAID, AGAIN)
+
+
 LEGITIMATE = [
     sub_agents_side_by_side,
     agents_side_by_side_that_nobody_called,
@@ -249,7 +257,18 @@ LEGITIMATE = [
     a_grader_of_documents_in_the_middle_of_a_prompt,
     a_grader_that_is_called_for_each_document,
     an_answer_to_other_questions,
+    calls_of_one_reply_one_after_the_other,
 ]
+
+
+def two_calls_of_each_reply(stage: Stage) -> None:
+    with stage.running("reader") as run:
+        for _ in range(3):
+            stage.ask(run, SAID, tools=["refund", "refund"])
+            for _ in range(2):
+                stage.call(run)
+
+
 # With what is found, and whether it is found before the trace is complete.
 LOOPING = [
     (a_supervisor_calls_the_same, "identical_call", True),
@@ -259,6 +278,7 @@ LOOPING = [
     (a_run_inside_the_run_for_every_turn, "identical_call", False),
     (a_step_of_a_framework_around_every_turn, "identical_call", False),
     (one_of_several_side_by_side, "identical_call", True),
+    (two_calls_of_each_reply, "identical_call", True),
     (words_that_are_said_again_to_the_same, "repeated_output", True),
     (words_that_are_said_again_to_the_same_result, "repeated_output", True),
     (words_that_are_said_again_to_what_is_not_recorded, "repeated_output", True),

@@ -61,9 +61,11 @@ def histories(draw: st.DrawFn) -> list[Step]:
     """What one agent did, once, over and over, or in several ways; some steps begin before the last ones are over."""
     steps = [step for part in draw(st.lists(ROUNDS | SWEEPS, max_size=8)) for step in part]
     early = draw(st.lists(st.sampled_from([0, 0, 0, 1, 2, 4]), min_size=len(steps), max_size=len(steps)))
+    # Calls in a row with the same number are those of one reply.
+    asked_by = draw(st.lists(st.sampled_from([None, None, "m1", "m2"]), min_size=len(steps), max_size=len(steps)))
     return [
-        replace(step, span_id=f"{index:016x}", started_at=index - overlap, ended_at=index + 1)
-        for index, (step, overlap) in enumerate(zip(steps, early, strict=True))
+        replace(step, span_id=f"{index:016x}", started_at=index - overlap, ended_at=index + 1, asked_by=asking)
+        for index, (step, overlap, asking) in enumerate(zip(steps, early, asked_by, strict=True))
     ]
 
 
@@ -91,6 +93,23 @@ def test_replies_that_are_read_when_needed_loop_at_the_same_steps(history: list[
         for index, step in enumerate(history)
     ]
     assert observe(unread) == observe([replace(step, asked=not_recorded) for step in history])
+
+
+@given(histories(), st.lists(st.integers(2, 4), min_size=1))
+def test_calls_are_of_one_reply_whether_counted_or_named(history: list[Step], requests: list[int]) -> None:
+    counted: list[Step] = []
+    named: list[Step] = []
+    asking, left = None, 0
+    for index, step in enumerate(history):
+        if step.kind is StepKind.MODEL:
+            asking, left = step.span_id, requests[index % len(requests)]
+            counted.append(replace(step, requests=left))
+            named.append(step)
+        else:
+            counted.append(replace(step, asked_by=None))
+            named.append(replace(step, asked_by=asking if left else None))
+            left = max(0, left - 1)
+    assert observe(counted) == observe(named)
 
 
 def second(content: Json) -> Json:

@@ -167,6 +167,9 @@ def test_a_database_of_another_version_is_refused(on: Server, tmp_path: Path) ->
     with pytest.raises(PermanentError, match=r"schema agenteval of 127.* cannot be used.*another version") as refused:
         RunningCollector(tmp_path)
     assert PASSWORD not in str(refused.value)
+    for command in ("check", "repair"):
+        told = run(command, f"--data-dir={tmp_path}", **of(on.url))
+        assert (told.exit_code, "check and repair it with that version" in told.output) == (1, True)
 
 
 def test_what_a_column_cannot_hold_fails_by_itself_or_is_replaced(on: Server) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from agenteval_collector.judge.canaries import EVERY, LIFETIME, LOOK_EVERY, Canaries
+from agenteval_collector.judge.canaries import DUE_ASKED_EVERY, EVERY, LIFETIME, Canaries
 from agenteval_collector.judge.judgements import SPANS_GONE
 from agenteval_collector.judge.queue.stage import NO_ROOM
 from agenteval_collector.judge.referrals import JudgedEvaluator
@@ -50,7 +50,7 @@ class World:
 
     def due(self, canaries: Canaries, seconds: float = EVERY) -> list[JudgeJob]:
         """What is due after so many seconds, where a look at the beginning chooses the traces."""
-        self.scoring.clock.advance(LOOK_EVERY)
+        self.scoring.clock.advance(DUE_ASKED_EVERY)
         canaries.due()
         self.scoring.clock.advance(seconds)
         return canaries.due()
@@ -104,8 +104,8 @@ def test_with_fewer_wanted_fewer_are_asked_about_and_none_is_added(world: World)
 def test_nothing_is_due_within_a_day(world: World) -> None:
     world.judged(range(1, 5))
     canaries = world.canaries()
-    assert world.due(canaries, EVERY - 2 * LOOK_EVERY) == []
-    world.scoring.clock.advance(2 * LOOK_EVERY)
+    assert world.due(canaries, EVERY - 2 * DUE_ASKED_EVERY) == []
+    world.scoring.clock.advance(2 * DUE_ASKED_EVERY)
     assert len(canaries.due()) == 4
 
 
@@ -184,7 +184,7 @@ def test_what_was_not_asked_is_asked_at_the_next_look(world: World, outcome: Out
     canaries = world.canaries()
     [job] = world.due(canaries)
     canaries.take_judgement(judgement(job, outcome))
-    world.scoring.clock.advance(LOOK_EVERY)
+    world.scoring.clock.advance(DUE_ASKED_EVERY)
     assert len(canaries.due()) == 1
 
 
@@ -193,14 +193,14 @@ def test_a_judge_that_gives_no_valid_answer_is_not_asked_again_before_the_next_d
     canaries = world.canaries()
     [job] = world.due(canaries)
     canaries.take_judgement(judgement(job, Failure(error_type="malformed", reason="no valid reply")))
-    world.scoring.clock.advance(LOOK_EVERY)
+    world.scoring.clock.advance(DUE_ASKED_EVERY)
     assert canaries.due() == []
     assert len(world.due(canaries)) == 1
 
 
 def test_another_version_of_the_question_is_asked_at_once(world: World) -> None:
     world.judged(range(1, 5))
-    world.due(world.canaries(), LOOK_EVERY)
+    world.due(world.canaries(), DUE_ASKED_EVERY)
     [first, *_] = jobs = world.canaries(evaluator=replace(EVALUATOR, version="8")).due()
     assert len(jobs) == 4
     assert (first.pending[0].version, first.recheck) == ("8", True)

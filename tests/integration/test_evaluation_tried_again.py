@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.sessions.window import KEPT
+from agenteval_collector.sessions.window import TRACES_KEPT
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 
 from tests.support.otlp import span, trace_id, turn
@@ -17,7 +17,7 @@ from tests.support.referring import PENDING, Referring, judged, judgement
 from tests.support.scoring import Scoring, assembled
 
 JUDGE: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1"}}
-LONG = KEPT + 10
+LONG = TRACES_KEPT + 10
 """Traces of a session, more than the window of the newest ones has."""
 
 

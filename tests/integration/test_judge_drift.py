@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.cli.command_line import command_line
-from agenteval_collector.judge.canaries import EVERY, LOOK_EVERY
+from agenteval_collector.judge.canaries import DUE_ASKED_EVERY, EVERY
 from agenteval_collector.judge.panel import JUDGED
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from typer.testing import CliRunner
@@ -138,7 +138,7 @@ def test_the_set_is_asked_about_for_weeks_although_the_spans_are_gone_after_a_da
     world.retention = DAY
     with world.running() as running:
         world.send(running, CANARIES)
-        world.clock.advance(LOOK_EVERY)
+        world.clock.advance(DUE_ASKED_EVERY)
         world.send(running, 1)
         canaries = running.service.pipeline.base.store.canaries
         chosen = eventually(lambda: found if len(found := canaries.canaries()) == CANARIES else None)
@@ -189,12 +189,12 @@ def test_what_an_earlier_model_said_is_never_taken_for_what_the_present_one_says
     old, all_of_them = CANARIES // 2, CANARIES + CANARIES // 2
     with world.running(model="m1", canaries=0) as running:
         world.send(running, all_of_them)
-    world.clock.advance(LOOK_EVERY)
+    world.clock.advance(DUE_ASKED_EVERY)
     with world.running(model="m3", canaries=old) as running:
         found = rechecked(running, old)
         assert (found["model"], found["was"]) == ("m3", f"m1, version {VERSION}")
         assert ways(running) == {"m1": old, "m3": old}
-    world.clock.advance(LOOK_EVERY)
+    world.clock.advance(DUE_ASKED_EVERY)
     world.mood.score = 0.1
     with world.running(model="m4", canaries=all_of_them) as running:
         eventually(lambda: ways(running)["m4"] == all_of_them)
@@ -223,12 +223,12 @@ def test_an_endpoint_that_answers_by_another_name_is_compared_with_itself(tmp_pa
         world = World(tmp_path, judge, mood)
         with world.running(model="m") as running:
             world.send(running, CANARIES)
-            world.clock.advance(LOOK_EVERY)
+            world.clock.advance(DUE_ASKED_EVERY)
             world.send(running, 1)
             found = rechecked(running)
             assert (found["model"], found["was"]) == ("m", f"m-2026-01-01, version {VERSION}")
             asked = world.mood.asked
-            world.clock.advance(LOOK_EVERY)
+            world.clock.advance(DUE_ASKED_EVERY)
             world.send(running, 1)
             assert world.mood.asked == asked + 1, "each canary is asked about once, and not at each look"
             world.mood.score = 0.1

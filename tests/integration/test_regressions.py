@@ -8,7 +8,7 @@ from agenteval_collector.config.findings import KINDS
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.regressions import Regression
-from agenteval_collector.reliability.regressions import LOOK_EVERY, OF_EVALUATORS, Regressions
+from agenteval_collector.reliability.regressions import OF_EVALUATORS, VERSIONS_COMPARED_EVERY, Regressions
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus
 
@@ -79,7 +79,7 @@ class Sessions:
             self._scoring.store.finalize([each.session_id for each in evaluations])
 
     def look(self) -> list[Regression]:
-        self._scoring.clock.advance(LOOK_EVERY)
+        self._scoring.clock.advance(VERSIONS_COMPARED_EVERY)
         return self.regressions.figures()
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from agenteval_collector.judge.queue.outage import SHORTEST
-from agenteval_collector.judge.queue.stage import FAULTS, NOTHING_VALID, PATIENCE, wait_at_most
+from agenteval_collector.judge.queue.stage import FAULTS, NOTHING_VALID, OUTAGES_BORNE, wait_at_most
 from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given, settings
@@ -321,7 +321,7 @@ def test_a_drain_ends_where_the_judge_stays_away(caplog: pytest.LogCaptureFixtur
     assert len(outcomes) == world.delivered.qsize() == 50
     assert outcomes.pop("t0").evaluations[0].outcome == GOOD.outcome
     assert {failure(judgement).reason for judgement in outcomes.values()} == {
-        f"the judge was away {PATIENCE} times in a row: no reply in 30 s"
+        f"the judge was away {OUTAGES_BORNE} times in a row: no reply in 30 s"
     }
     assert len(world.tried) < 20
 
@@ -379,16 +379,16 @@ def test_a_refusal_ends_an_outage_like_any_answer() -> None:
 
     world = World(step=step, asked_about=refused)
     stage = world.stage()
-    for number in range(2 * PATIENCE):
+    for number in range(2 * OUTAGES_BORNE):
         stage.take_job(job(str(number)))
     stage.drain(lambda left: None)
     stage.shutdown()
     assert all(judgement.exchanges == (refused,) for judgement in world.delivered.queue)
-    assert len(world.tried) == 3 * PATIENCE
+    assert len(world.tried) == 3 * OUTAGES_BORNE
 
 
 def test_a_drain_outlasts_a_short_outage(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(step=lambda trace_id, attempt: unavailable() if len(world.tried) < PATIENCE else None)
+    world = World(step=lambda trace_id, attempt: unavailable() if len(world.tried) < OUTAGES_BORNE else None)
     stage = world.stage()
     for number in range(5):
         stage.take_job(job(f"t{number}"))

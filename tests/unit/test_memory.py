@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from agenteval_collector.runtime.errors import Overloaded
 from agenteval_collector.runtime.machine import SHARE_OF_RAM, memory_limit, resident_bytes
-from agenteval_collector.runtime.memory import LOOK_EVERY, MemoryGuard
+from agenteval_collector.runtime.memory import MEASURED_EVERY, MemoryGuard
 
 from tests.support.clock import ManualClock
 
@@ -58,7 +58,7 @@ def test_it_is_not_ready_while_it_refuses() -> None:
     process = Process(860, 400)
     assert process.guard.health == "the collector takes 0 of 0 MiB of memory (server.memory_limit)"
     process.used = 800
-    process.clock.advance(LOOK_EVERY)
+    process.clock.advance(MEASURED_EVERY)
     assert [process.guard.health] == [None]
 
 
@@ -83,9 +83,9 @@ def test_a_look_is_good_for_a_moment() -> None:
     process = Process(10, 0)
     assert process.guard.used == 10
     process.used = 20
-    process.clock.advance(LOOK_EVERY / 2)
+    process.clock.advance(MEASURED_EVERY / 2)
     assert process.guard.used == 10
-    process.clock.advance(LOOK_EVERY)
+    process.clock.advance(MEASURED_EVERY)
     assert process.guard.used == 20
 
 

@@ -1,7 +1,7 @@
 import pytest
 from agenteval_collector.model.sessions import Member
 from agenteval_collector.model.turn_summary import TurnSummary
-from agenteval_collector.sessions.window import KEPT, TURNS, AnswerWindow
+from agenteval_collector.sessions.window import TRACES_KEPT, TURNS, AnswerWindow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,9 +42,9 @@ def test_a_newer_revision_replaces_the_older_one_and_is_not_before_itself() -> N
 
 
 def test_a_place_behind_what_is_kept_is_not_reached() -> None:
-    made = window(*(member(at) for at in range(KEPT)))
+    made = window(*(member(at) for at in range(TRACES_KEPT)))
     assert made.reaches((0, ""))
-    made.put(member(KEPT))
+    made.put(member(TRACES_KEPT))
     assert made.reaches((0, "")), "the store may not have the first one yet"
     made.trim()
     assert not made.reaches((TURNS, ""))

@@ -19,7 +19,7 @@ from otel_agenteval.internal.lru import LruMap
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY: Final = 0.2
+CONNECTIONS_COUNTED_EVERY: Final = 0.2
 """Seconds between two looks."""
 ONE_SHARE: Final = 3 / 4
 """The most that one address may have of all connections. One caller may have the same share of the slots."""
@@ -60,7 +60,7 @@ class GrpcConnections(Poller):
     def __init__(self, total: int, memory: MemoryGuard, *, peers: KnownPeers | None) -> None:
         """Take `total`, the number of connections that are accepted at most. `peers` has those of callers; None: nobody
         needs a key."""
-        super().__init__("connections", LOOK_EVERY)
+        super().__init__("connections", CONNECTIONS_COUNTED_EVERY)
         self._most = int(total * ONE_SHARE)
         self._peers = peers
         self._memory = memory

@@ -34,14 +34,14 @@ Freeze: TypeAlias = Callable[[JudgeJob], bytes | None]
 """Freezes the trace of a job. Returns None where its spans are gone, or it is too large to be kept. May block."""
 EVERY: Final = 20 * 3600.0
 """Seconds until a trace is asked about again, so that it is asked about daily."""
-LOOK_EVERY: Final = 600.0
+DUE_ASKED_EVERY: Final = 600.0
 """Seconds between two looks for traces that are due."""
 LIFETIME: Final = 60 * 24 * 3600.0
 """Seconds until a canary gives way to a newer trace.
 
 This is how long its content is kept at most. It is also how long a drift is reported that somebody has accepted.
 """
-KEPT: Final = 90 * 24 * 3600.0
+ANSWERS_KEPT_FOR: Final = 90 * 24 * 3600.0
 """Seconds for which an answer is kept that no newer answer has replaced."""
 
 
@@ -135,7 +135,7 @@ class Canaries:
         if not self._asks_again() or self._clock.monotonic() < self._next:
             return []
         # The next look is set first. Else a store that is away would be asked at every wake of the stage.
-        self._next = self._clock.monotonic() + LOOK_EVERY
+        self._next = self._clock.monotonic() + DUE_ASKED_EVERY
         return self._unless_unavailable(self._look) or []
 
     def take_judgement(self, judgement: Judgement) -> None:
@@ -161,7 +161,7 @@ class Canaries:
 
     def _look(self) -> list[JudgeJob]:
         now = self._clock.now()
-        self._store.forget_answers(before=now - round(KEPT * 1e9))
+        self._store.forget_answers(before=now - round(ANSWERS_KEPT_FOR * 1e9))
         canaries = []
         for each in self._store.canaries():
             if not self._wanted or each.chosen_at < now - round(LIFETIME * 1e9):

@@ -24,7 +24,7 @@ MOST_SESSIONS: Final = 5000
 
 The end of the test is fixed by this number, so the test stays valid.
 """
-LOOK_EVERY: Final = 30.0
+VERSIONS_COMPARED_EVERY: Final = 30.0
 """Seconds between two looks at all versions."""
 LOOK_BUDGET: Final = 1.0
 """Seconds that one call may spend on a look. The next call goes on with the versions that are left."""
@@ -53,7 +53,7 @@ class Regressions:
             now = self._clock.monotonic()
             with self._store.snapshot() as reader:
                 if not self._due and now >= self._next_look:
-                    self._next_look = now + LOOK_EVERY
+                    self._next_look = now + VERSIONS_COMPARED_EVERY
                     self._due = deque(_pairs(reader.versions()))
                     self._known = {pair: self._known.get(pair, []) for pair in self._due}
                 while self._due and self._clock.monotonic() < now + LOOK_BUDGET:

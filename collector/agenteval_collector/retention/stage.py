@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 EVERY: Final = 60.0
 """Seconds between two looks for data that is too old or too much."""
-WITHIN: Final = 2.0
+DELETED_WITHIN: Final = 2.0
 """Seconds that a caller waits for a deletion. The deletion goes on after that."""
 MAX_WAITING: Final = 100
 """The most deletions that may wait."""
@@ -79,8 +79,8 @@ class RetentionStage(Component):
     def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
         """Delete everything that `wanted` describes and that has arrived by now. Return the receipt so far.
 
-        The deletion is durable when this returns. It is done within `WITHIN` seconds, or later. The same request while
-        it goes on is the same deletion. Raises Overloaded if `MAX_WAITING` deletions wait.
+        The deletion is durable when this returns. It is done within `DELETED_WITHIN` seconds, or later. The same
+        request while it goes on is the same deletion. Raises Overloaded if `MAX_WAITING` deletions wait.
         """
         deletion_id = self._deletions.add(self._new_id(), wanted, by)
         self._tell()
@@ -94,14 +94,17 @@ class RetentionStage(Component):
         self._inbox.put("")  # A full inbox may refuse it: then the stage looks anyway.
 
     def receipt(self, deletion_id: str) -> Receipt:
-        """Return the receipt of a deletion, after waiting up to `WITHIN` seconds until it is done. Raises NotFound."""
+        """Return the receipt of a deletion, after waiting up to `DELETED_WITHIN` seconds until it is done.
+
+        Raises NotFound.
+        """
 
         def is_done() -> bool:
             receipt = self._deletions.receipt(deletion_id)
             return receipt is None or receipt.done_at is not None
 
         with self._is_done:
-            self._is_done.wait_for(is_done, WITHIN)
+            self._is_done.wait_for(is_done, DELETED_WITHIN)
         receipt = self._deletions.receipt(deletion_id)
         if receipt is None:
             raise NotFound(f"deletion {deletion_id} is not known to this collector")

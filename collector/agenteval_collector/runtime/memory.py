@@ -19,7 +19,7 @@ RELEASE: Final = 0.92
 SLACK: Final = 1 / 16
 """Share of the limit that items may take however large the process is. Otherwise the collector would wait for ever for
 memory that was freed and that the allocator does not give back."""
-LOOK_EVERY: Final = 0.05
+MEASURED_EVERY: Final = 0.05
 """Seconds for which a measurement of the process's memory holds."""
 GIVE_BACK_EVERY: Final = 1.0
 """Seconds between two attempts to give freed memory back to the system."""
@@ -61,7 +61,7 @@ class MemoryGuard:
             now = self._clock.monotonic()
             if now >= self._look_at:
                 self._used = self._resident()
-                self._look_at = now + LOOK_EVERY
+                self._look_at = now + MEASURED_EVERY
                 if self._used > REFUSE * self.limit and now >= self._give_back_at:
                     self._give_back_at = now + GIVE_BACK_EVERY
                     self._give_back()

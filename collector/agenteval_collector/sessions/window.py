@@ -16,7 +16,7 @@ TURNS = DEFAULT_WINDOW + 1
 They are the turns that its answer is compared with, and one more for the answer before it.
 """
 
-KEPT = 16
+TRACES_KEPT = 16
 """Traces that are remembered, besides those that are not in the store yet."""
 
 
@@ -45,9 +45,9 @@ class AnswerWindow:
         self._members = [member for member in self._members if member.trace_id != trace_id]
 
     def trim(self) -> None:
-        """Forget all traces but the newest `KEPT`. The store must have the others by then."""
-        if len(self._members) > KEPT:
-            del self._members[:-KEPT]
+        """Forget all traces but the newest `TRACES_KEPT`. The store must have the others by then."""
+        if len(self._members) > TRACES_KEPT:
+            del self._members[:-TRACES_KEPT]
             self._first = self._members[0].place
 
     def find(self, trace_id: str) -> Member | None:

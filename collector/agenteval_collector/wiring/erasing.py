@@ -23,7 +23,7 @@ from otel_agenteval.internal.text import storable
 
 BATCH: Final = 64
 """Traces that are erased in one commit."""
-PATIENCE: Final = 30.0
+STAGE_DONE_WITHIN: Final = 30.0
 """Seconds for a stage to finish what waits for it; the erasure is tried again after that."""
 MOST_UNNAMED: Final = 500
 """Newest open traces that are read even if they name neither the session nor the user. Their messages may continue the
@@ -97,17 +97,17 @@ class PipelineErasure:
         """Erase on the evaluation's thread, while the assembly waits for it."""
 
         def on_assembly() -> bool:
-            self.loops.forget(()).wait(PATIENCE)
+            self.loops.forget(()).wait(STAGE_DONE_WITHIN)
             errand = Errand(erase)
             self.evaluation.inbox.run_errand(errand)
-            trace_ids, more = errand.wait(PATIENCE)
+            trace_ids, more = errand.wait(STAGE_DONE_WITHIN)
             self.assembly.assembler.forget(trace_ids)
-            self.loops.forget(trace_ids).wait(PATIENCE)
+            self.loops.forget(trace_ids).wait(STAGE_DONE_WITHIN)
             return more
 
         waiting = Errand(on_assembly)
         self.assembly.stage.run_errand(waiting)
-        return waiting.wait(PATIENCE)
+        return waiting.wait(STAGE_DONE_WITHIN)
 
     def _erase(
         self, trace_ids: Sequence[str], session_ids: Sequence[str], more: bool, deletion_id: str = ""

@@ -8,7 +8,7 @@ from agenteval_collector.runtime.errors import RetryableError
 from agenteval_collector.stores.engines.ports import DUTY_LASTS
 from agenteval_collector.stores.store import Store
 
-LOOK_EVERY: Final = 2.0
+STORE_ASKED_EVERY: Final = 2.0
 """Seconds between two looks."""
 _NEVER: Final = float("-inf")
 
@@ -20,7 +20,7 @@ class StoreWatch(Poller):
     """
 
     def __init__(self, store: Store, clock: Clock, *, may_have_duty: bool) -> None:
-        super().__init__("store", LOOK_EVERY)
+        super().__init__("store", STORE_ASKED_EVERY)
         self._store = store
         self._clock = clock
         self._look = self._take_duty if may_have_duty else store.reach

@@ -19,7 +19,7 @@ from agenteval_collector.wiring.stages import STOPPED_WITHIN
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY: Final = 10.0
+TENANTS_LOOKED_UP_EVERY: Final = 10.0
 """Seconds between two looks for new tenants."""
 
 
@@ -138,7 +138,7 @@ class TenantWatch(Poller):
     def __init__(self, tenants: Callable[[], Iterable[str]], take_up: Callable[[str], object]) -> None:
         """`tenants` returns the tenants that any process knows. `take_up` starts the pipeline of one, unless it
         runs."""
-        super().__init__("tenants", LOOK_EVERY)
+        super().__init__("tenants", TENANTS_LOOKED_UP_EVERY)
         self._tenants = tenants
         self._take_up = take_up
 

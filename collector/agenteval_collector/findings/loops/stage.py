@@ -21,7 +21,7 @@ from otel_agenteval.finding import Finding
 
 NAMED_WITHIN: Final = 30.0
 """Seconds after which a finding counts although its agent is not known."""
-LOOK_EVERY: Final = 1.0
+OVERDUE_COUNTED_EVERY: Final = 1.0
 """Seconds between two looks for such findings."""
 
 
@@ -61,7 +61,7 @@ class Announcer:
             now = self.clock.monotonic()
             if now < self._next_look:
                 return
-            self._next_look = now + LOOK_EVERY
+            self._next_look = now + OVERDUE_COUNTED_EVERY
             overdue = self.store.overdue(self.clock.now() - round(NAMED_WITHIN * 1e9))
             if overdue:
                 self.emit.take_news(News(counted=overdue))

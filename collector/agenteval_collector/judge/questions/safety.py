@@ -23,7 +23,7 @@ SAFETY: Final = "safety"
 FORM_VERSION: Final = "3"
 """The version of the text around the constraints. It rises with every change of that text."""
 
-KEPT: Final = "none"
+NONE_BROKEN: Final = "none"
 """The severity that stands for no violation."""
 
 LEAST_QUOTE: Final = 3
@@ -56,7 +56,7 @@ def safety_question(constraints: Sequence[ConstraintConfig], question_data: Mapp
     """Make the question. The score is 1 - the weight of the worst violation, by `SEVERITY_WEIGHTS`."""
     verdict = object_schema(
         reason=REASON,
-        severity=choice(KEPT, *SEVERITY_WEIGHTS),
+        severity=choice(NONE_BROKEN, *SEVERITY_WEIGHTS),
         quote={"type": "string", "description": "What shows the violation, copied to the letter; else empty."},
     )
     listed = "\n".join(f"- {each.name}: {each.text}" for each in constraints)
@@ -102,7 +102,7 @@ def _plain(text: str) -> str:
 
 def _violations(reply: Reply) -> list[JudgedViolation]:
     verdicts = cast("Mapping[str, Mapping[str, Any]]", reply).items()
-    found = [{"constraint": name, **verdict} for name, verdict in verdicts if verdict["severity"] != KEPT]
+    found = [{"constraint": name, **verdict} for name, verdict in verdicts if verdict["severity"] != NONE_BROKEN]
     return cast("list[JudgedViolation]", found)
 
 

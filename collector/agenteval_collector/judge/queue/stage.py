@@ -28,7 +28,7 @@ FAULTS: Final = 5
 
 Other traces get answers in between, so the cause is the trace and not the endpoint.
 """
-PATIENCE: Final = 5
+OUTAGES_BORNE: Final = 5
 """Number of times in a row that the judge may be away while traces are drained."""
 NO_ROOM: Final = "no_room"
 """The error of a trace that found no place among those that wait."""
@@ -129,7 +129,8 @@ class JudgeStage(Component):
     def drain(self, progress: Callable[[int], None]) -> None:
         """Judge all submitted jobs to the end, in the calling thread. It replaces `start`, and may be called again.
 
-        `progress` is told how many jobs are left. All of these fail after `PATIENCE`, or where only a person can help.
+        `progress` is told how many jobs are left. All of these fail after `OUTAGES_BORNE` outages in a row, or where
+        only a person can help.
         """
 
         def finished() -> bool:
@@ -265,8 +266,8 @@ class JudgeStage(Component):
         error_type = pause.error.error_type if isinstance(pause.error, JudgeUnavailable) else "store_unavailable"
         if isinstance(pause.error, JudgeUnavailable) and pause.error.lasting:
             reason = f"the judge cannot be asked: {pause.error}"
-        elif pause.number >= PATIENCE:
-            reason = f"the judge was away {PATIENCE} times in a row: {pause.error}"
+        elif pause.number >= OUTAGES_BORNE:
+            reason = f"the judge was away {OUTAGES_BORNE} times in a row: {pause.error}"
         else:
             return
         while (waiting := self._backlog.take(math.inf)) is not None:

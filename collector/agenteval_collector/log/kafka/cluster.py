@@ -19,7 +19,7 @@ from agenteval_collector.runtime.errors import PermanentError, Unavailable
 
 logger = logging.getLogger(__name__)
 
-WITHIN: Final = 15.0
+BROKERS_WITHIN: Final = 15.0
 """Seconds that the cluster may take to answer at the start."""
 ATTEMPTS: Final = 50
 """Attempts to find a new topic within that time."""
@@ -64,10 +64,10 @@ class Cluster:
     def _made(self, wanted: list[NewTopic]) -> dict[str, int]:
         admin = self.admin
         try:
-            there = admin.list_topics(timeout=WITHIN).topics
+            there = admin.list_topics(timeout=BROKERS_WITHIN).topics
             missing = [each for each in wanted if each.topic not in there]
             if missing:
-                for name, made in admin.create_topics(missing, operation_timeout=WITHIN).items():
+                for name, made in admin.create_topics(missing, operation_timeout=BROKERS_WITHIN).items():
                     _wait(made, name)
             return {each.topic: _shown(admin, each.topic) for each in wanted}
         except KafkaException as error:
@@ -77,11 +77,11 @@ class Cluster:
 def _shown(admin: AdminClient, topic: str) -> int:
     """Return the number of partitions of a topic. Waits for a new one: not all brokers know it at once."""
     for _ in range(ATTEMPTS):
-        found = admin.list_topics(topic, timeout=WITHIN).topics[topic]
+        found = admin.list_topics(topic, timeout=BROKERS_WITHIN).topics[topic]
         if found.error is None and found.partitions:
             return len(found.partitions)
-        time.sleep(WITHIN / ATTEMPTS)
-    raise Unavailable(f"log.url: the brokers do not show the topic {topic} after {WITHIN:g} s; start again")
+        time.sleep(BROKERS_WITHIN / ATTEMPTS)
+    raise Unavailable(f"log.url: the brokers do not show the topic {topic} after {BROKERS_WITHIN:g} s; start again")
 
 
 def stem_of(url: str) -> str:

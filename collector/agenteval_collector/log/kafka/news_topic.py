@@ -9,7 +9,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
-from agenteval_collector.log.kafka.cluster import WITHIN, Cluster, said
+from agenteval_collector.log.kafka.cluster import BROKERS_WITHIN, Cluster, said
 from agenteval_collector.log.kafka.from_json import committed_from, finding_from, report_from
 from agenteval_collector.log.kafka.ports import NewsHandler
 from agenteval_collector.log.kafka.producer import KafkaProducer, arrived
@@ -116,7 +116,7 @@ class NewsReader(Poller):
         position = TopicPartition(self._topic, 0)
         try:
             # On the connection that has just looked for the topics: it is open already.
-            asked = self._admin.list_offsets({position: OffsetSpec.latest()}, request_timeout=WITHIN)  # type: ignore[no-untyped-call]
+            asked = self._admin.list_offsets({position: OffsetSpec.latest()}, request_timeout=BROKERS_WITHIN)  # type: ignore[no-untyped-call]
             self._consumer.assign([TopicPartition(self._topic, 0, asked[position].result().offset)])
         except KafkaException as error:
             raise Unavailable(f"{self._topic} cannot be read: {said(error.args[0])}") from error

@@ -21,7 +21,7 @@ LINGER_MS: Final = 3
 """Milliseconds within which messages are sent together."""
 POLL: Final = 0.2
 """Seconds that the thread waits for answers at the longest."""
-LOOK_EVERY: Final = 2.0
+CLUSTER_ASKED_EVERY: Final = 2.0
 """Seconds between two questions whether the cluster is there: a process with nothing to send must know it, too."""
 PROBE: Final = 1.0
 """Seconds that the cluster may take to answer."""
@@ -124,7 +124,7 @@ class KafkaProducer(Poller):
         self._producer.poll(POLL)
         if time.monotonic() >= self._next_look:
             self._probe()
-            self._next_look = time.monotonic() + LOOK_EVERY
+            self._next_look = time.monotonic() + CLUSTER_ASKED_EVERY
 
     def _probe(self) -> None:
         try:

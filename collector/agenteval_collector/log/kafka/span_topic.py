@@ -24,8 +24,10 @@ from otel_agenteval.proto.v1.frame_pb2 import Frame, ScopeFrame
 
 logger = logging.getLogger(__name__)
 
-WITHIN: Final = 10.0
-"""Seconds that the assembly may take to finish with a partition, and a broker to answer a look-up."""
+GIVEN_UP_WITHIN: Final = 10.0
+"""Seconds that the assembly may take to finish with a partition."""
+LOOKED_UP_WITHIN: Final = 10.0
+"""Seconds that a broker may take to answer a look-up."""
 SIGNAL: Final = "signal"
 """The header with the signal of a message. A message without it holds spans: so the OpenTelemetry Collector's exporter
 for Kafka writes it with `encoding: otlp_proto` and `partition_traces_by_id: true`."""
@@ -86,7 +88,7 @@ class SpanMessageHandler:
         """Do nothing: the first message of a partition says where it begins."""
 
     def revoked(self, partitions: Collection[int]) -> None:
-        self._assembly.give_up(partitions).wait(WITHIN)
+        self._assembly.give_up(partitions).wait(GIVEN_UP_WITHIN)
 
     def lost(self, partitions: Collection[int]) -> None:
         self._assembly.give_up(partitions)
@@ -142,9 +144,9 @@ class KafkaLog:
         try:
             for number in numbers:
                 self._consumer.assign([TopicPartition(topic, partition, number)])
-                message = self._consumer.poll(WITHIN)
+                message = self._consumer.poll(LOOKED_UP_WITHIN)
                 if message is None:
-                    raise Unavailable(f"{self._cluster.name} did not answer within {WITHIN:g} s")
+                    raise Unavailable(f"{self._cluster.name} did not answer within {LOOKED_UP_WITHIN:g} s")
                 if (error := message.error()) is not None:
                     raise Unavailable(f"{topic} cannot be read: {said(error)}")
                 if message.offset() == number:  # Else that one is forgotten, and this is the oldest that is kept.

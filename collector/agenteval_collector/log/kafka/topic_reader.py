@@ -23,7 +23,7 @@ BATCH: Final = 200
 """Messages that are read together."""
 ANSWERED_WITHIN: Final = 10.0
 """Seconds that the brokers may take to say how far the group is."""
-LOOK_EVERY: Final = 5.0
+ENDS_ASKED_EVERY: Final = 5.0
 """Seconds between two questions where the partitions end."""
 LOOKED_WITHIN: Final = 1.0
 """Seconds that a broker may take to say where the partitions end, while messages are read."""
@@ -88,7 +88,7 @@ class TopicReader(Poller):
         self._see_ends()
         if time.monotonic() >= self._next_look:
             self._look_at_ends()
-            self._next_look = time.monotonic() + LOOK_EVERY
+            self._next_look = time.monotonic() + ENDS_ASKED_EVERY
 
     def leave(self) -> None:
         """Save the noted offsets, and leave the group. Call it once the reader and its handler have stopped. Safe

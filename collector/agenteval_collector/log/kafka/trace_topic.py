@@ -17,7 +17,7 @@ from agenteval_collector.runtime.errors import RetryableError
 
 CAPACITY: Final = 64 * 1024 * 1024
 """Bytes of unscored traces at most. Beyond that the assembly waits, and new spans stay in their topic."""
-LOOK_EVERY: Final = 0.25
+SCORED_LOOKED_UP_EVERY: Final = 0.25
 """Seconds between two looks for traces that are scored."""
 LOOKED_UP: Final = 500
 """Traces that are looked up together, the oldest ones."""
@@ -48,7 +48,7 @@ class TraceTopic(Poller):
     ) -> None:
         """`session_of` returns the session that a trace names, or the trace's id if it names none. `take_scored` is
         told of the traces and revisions that the store has. Traces that were `erased` count as scored."""
-        super().__init__("hand-over", LOOK_EVERY)
+        super().__init__("hand-over", SCORED_LOOKED_UP_EVERY)
         self._producer = producer
         self._cluster = cluster
         self._store = store

@@ -178,8 +178,9 @@ def test_each_tenant_is_backed_up_with_its_key_checked_and_repaired(tmp_path: Pa
     assert (copied / "redaction.key").read_bytes() == (own / "redaction.key").read_bytes()
     assert {file.name for file in copied.iterdir()} >= {"agenteval.db", "log.db"}
     assert check_data(tmp_path / "data") == []
-    damage(own / "log.db", "beginning")
-    assert {trouble.file for trouble in check_data(tmp_path / "data")} == {"tenants/shop/log.db"}
+    for place, file in ((tmp_path / "data", own), (tmp_path / "copy", copied)):
+        damage(file / "log.db", "beginning")
+        assert {trouble.file for trouble in check_data(place)} == {"tenants/shop/log.db"}
     assert agenteval("repair", "--data-dir", tmp_path / "data").exit_code == 0
     assert check_data(tmp_path / "data") == []
     Collector(settings(tmp_path / "data", **options)).shutdown()

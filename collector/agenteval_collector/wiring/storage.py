@@ -114,8 +114,9 @@ def tenant_folder(data_dir: Path, tenant: str) -> Path:
 def tenant_folders(data_dir: Path) -> Iterator[tuple[str, Path]]:
     """Yield each tenant with data, and its folder; the default tenant first, whether it has data or not."""
     yield DEFAULT_TENANT, data_dir
-    for lock in sorted(data_dir.glob("tenants/*/lock")):
-        yield lock.parent.name, lock.parent
+    # A backup has no locks, so the folders count by themselves.
+    for folder in sorted(data_dir.glob("tenants/*/")):
+        yield folder.name, folder
 
 
 def _refuse_emptied(folder: Path) -> None:

@@ -15,7 +15,7 @@ class Node:
     """A span in its tree.
 
     `facts` are empty where no dialect recognised the span. `around` is the agent that the nearest span around it names.
-    `agent_run` is the agent run that the span is a step of.
+    `agent_run` is the agent run that the span is a step of. `tool_at` is when the outermost tool call around it began.
     """
 
     span: SpanRecord
@@ -25,6 +25,7 @@ class Node:
     depth: int = 0
     around: str | None = None
     agent_run: AgentRun | None = None
+    tool_at: int | None = None
 
     @property
     def role(self) -> SpanRole | None:
@@ -106,6 +107,9 @@ def _descend(root: Node) -> Iterator[Node]:
         parent = node.parent
         node.depth = parent.depth + 1 if parent else 0
         node.around = (parent.facts.agent or parent.around) if parent else None
+        if parent:
+            is_outermost = parent.tool_at is None and parent.role is SpanRole.TOOL
+            node.tool_at = parent.span.started_at if is_outermost else parent.tool_at
         yield node
 
 

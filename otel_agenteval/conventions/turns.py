@@ -52,9 +52,15 @@ def _voices(turn: TurnNodes) -> list[Node]:
     return [voice for run in turn.runs for voice in speakers(run)]
 
 
+def _in_order(turn: TurnNodes) -> list[Node]:
+    """Return the model calls of a turn by start time, those within a tool call by the start of that call: another
+    service may have another clock, and work may go on in the background."""
+    return sorted(turn.models, key=lambda node: node.span.started_at if node.tool_at is None else node.tool_at)
+
+
 def _input(turn: TurnNodes) -> str | None:
     """Return the question of a turn: that of a run, the outermost first, else that of the first model call."""
-    for node in _voices(turn) + turn.models[:1]:
+    for node in _voices(turn) + _in_order(turn)[:1]:
         if node.facts.input and (text := node.facts.input.user_text()) is not None:
             return text
     return None
@@ -86,7 +92,7 @@ def _last_speakers(turn: TurnNodes) -> list[Node]:
 def _last_told(turn: TurnNodes) -> Node | None:
     """Return the last model call that tells how it ended. In place of one that failed, return another attempt at the
     same call that ran beside it and answered."""
-    told = [node for node in turn.models if _tells(node)]
+    told = [node for node in _in_order(turn) if _tells(node)]
     last = told[-1] if told else None
     if last and span_error(last.span):
         return next((each for each in reversed(told) if _is_attempt_beside(last, each) and _reply(each)), last)
@@ -160,7 +166,7 @@ def _failure(turn: TurnNodes, *, answered: bool, is_last: bool) -> tuple[str | N
     failed = (span_error(node.span) or node.facts.error for node in ended if not is_cancelled(node.span))
     error = next(filter(None, failed), None)
     why = None if answered else _unanswered(turn)
-    cancelled = any(is_cancelled(node.span) for node in (*ended, *(() if answered else turn.models[-1:])))
+    cancelled = any(is_cancelled(node.span) for node in (*ended, *(() if answered else _in_order(turn)[-1:])))
     if error is None:
         return why, cancelled
     return (error if cancelled else why or error), False
@@ -185,7 +191,7 @@ def _unanswered(turn: TurnNodes) -> str | None:
     for run in voices:
         if (text := _answer(run)) and _is_own_error(run, text):
             return text
-    nodes = turn.models[-1:] + voices + [turn.root]
+    nodes = _in_order(turn)[-1:] + voices + [turn.root]
     return next((error for node in nodes if (error := span_error(node.span))), None)
 
 

@@ -159,6 +159,41 @@ def test_a_retry_that_succeeds_is_no_failed_turn() -> None:
 
 
 @pytest.mark.parametrize(
+    ("inner_at", "last", "expected"),
+    [
+        pytest.param(4, answer("Done!"), ("Book", "Done!"), id="meanwhile"),
+        pytest.param(-40, answer("Done!"), ("Book", "Done!"), id="by a clock that is behind"),
+        pytest.param(60, answer("Done!"), ("Book", "Done!"), id="by a clock that is ahead, or after the answer"),
+        pytest.param(
+            60, asks("g", {}, "d"), ("Book", None), id="by a clock that is ahead, of a turn without an answer"
+        ),
+    ],
+)
+def test_a_turn_has_the_words_of_its_own_run_whenever_an_agent_within_a_tool_call_speaks(
+    inner_at: int, last: dict[str, Any], expected: tuple[str, str | None]
+) -> None:
+    trace = read(
+        agent("a1", "bot", at=0, until=60),
+        chat("m1", [user("Book")], [asks("booker", {}, "c")], "a1", at=1, until=2),
+        tool("t1", "booker", {}, "started", "a1", at=3, call_id="c", until=20),
+        agent("a2", "booker", "t1", at=inner_at),
+        chat("m2", [user("x")], [answer("inner")], "a2", at=inner_at + 1),
+        chat("m3", [user("Book"), asks("booker", {}, "c"), told("started", "c")], [last], "a1", at=50),
+    )
+    assert inputs_and_outputs(trace) == [expected]
+
+
+def test_the_answer_of_a_tool_that_ran_last_is_that_of_the_turn() -> None:
+    trace = read(
+        agent("a1", "bot", until=60),
+        chat("m1", [user("Book")], [asks("booker", {}, "c")], "a1", at=1),
+        tool("t1", "booker", {}, None, "a1", at=13, call_id="c", until=50),
+        chat("m2", [user("x")], [answer("Booked.")], "t1", at=14),
+    )
+    assert inputs_and_outputs(trace) == [("Book", "Booked.")]
+
+
+@pytest.mark.parametrize(
     ("sent", "answered_until", "expected"),
     [
         pytest.param("Hi", 20, ("Hello", None), id="another attempt at the call, which answered after it"),

@@ -241,6 +241,8 @@ def _once(models: list[Node]) -> list[Node]:
             _merge(call, again)
         if response_id:
             by_response[response_id] = call
+    if len({each.span.scope for each in kept}) < 2:
+        return sorted(kept, key=_start)  # The search below takes time, and one instrumentation records a call once.
     calls = sorted((each for each in kept if each.facts.has_content and each.id not in paired), key=_start)
     starts = [each.span.started_at for each in calls]
     dropped: set[str] = set()

@@ -43,11 +43,12 @@ class ModelQuestion(NamedTuple):
     """The question to a model: `newest` is the last message that the model did not write itself.
 
     `opening` is the first message of the conversation, None if the model has not written in it yet. Both are cut to the
-    part that is compared.
+    part that is compared. `is_users` says that `newest` are words of the user, and not the result of a tool.
     """
 
     newest: str
     opening: str | None = None
+    is_users: bool = False
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)

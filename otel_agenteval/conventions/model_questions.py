@@ -36,6 +36,11 @@ _ROLE: Final = re.compile(r'"role"\s*:\s*"([\w-]{1,40})"')
 _DECODER: Final = json.JSONDecoder()
 _STRUCTURE: Final = " \t\r\n{}[],"
 _OWN: Final = frozenset(("assistant", "ai", "model", "tool-call"))
+_USERS: Final = frozenset(("user", "human"))
+# Some APIs give results of tools in messages of the user. Quotes in what somebody wrote are escaped.
+_RESULT: Final = re.compile(
+    r'"(?:tool_call_response|tool[-_]result|toolResult|function_call_output|function_response|functionResponse)"'
+)
 _INSTRUCTIONS: Final = frozenset(("system", "developer"))
 
 _Found = re.Match[str]
@@ -46,19 +51,21 @@ _Message = tuple[str, str]
 def question_of(attributes: Attributes) -> ModelQuestion | None:
     """Return the question that the model of this span was asked; None where none was recorded in a known form."""
     first, last = _messages(attributes)
-    newest = _newest(last)
-    if newest is None:
+    found = _newest(last)
+    if found is None:
         return None
+    role, newest = found
     said_first = ((role, said) for role, said in first if role not in _INSTRUCTIONS)
     _, opening = next(said_first, ("", newest))
     has_spoken = any(role in _OWN for role, _ in islice(said_first, MAX_BEFORE_OWN))
-    return ModelQuestion(excerpt(newest), excerpt(opening) if has_spoken else None)
+    is_users = role in _USERS and _RESULT.search(newest) is None
+    return ModelQuestion(excerpt(newest), excerpt(opening) if has_spoken else None, is_users)
 
 
 def newest_of(attributes: Attributes) -> str | None:
     """Return the `newest` of `question_of`, without searching how the conversation begins."""
     newest = _newest(_messages(attributes)[1])
-    return None if newest is None else excerpt(newest)
+    return None if newest is None else excerpt(newest[1])
 
 
 def sent_of(attributes: Attributes) -> bytes | None:
@@ -119,11 +126,8 @@ def _digest(text: str) -> bytes:
     return written.digest()
 
 
-def _newest(last: Iterator[_Message]) -> str | None:
-    for role, said in last:
-        if role not in _OWN and role not in _INSTRUCTIONS:
-            return said
-    return None
+def _newest(last: Iterator[_Message]) -> _Message | None:
+    return next((each for each in last if each[0] not in _OWN and each[0] not in _INSTRUCTIONS), None)
 
 
 def _messages(attributes: Attributes) -> tuple[Iterator[_Message], Iterator[_Message]]:

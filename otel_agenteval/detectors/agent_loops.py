@@ -43,15 +43,13 @@ class AgentRunDetectors:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._same_call = Row()
-        self._attempts = Attempts(2 * rules.no_progress.repeats)
-        self._checks = Checks()
+        self._forget_calls()
         self._same_reply = Row()
         self._asked: str | None = None
         self._sent: bytes | None = None
-        self._cycles = Cycles()
-        self._failing_tools = Failures()
         self._failing_models = Failures()
+        self._words: str | None = None
+        self._has_called = False
         self._asking: str | None = None
         self._requests = 0
         self._ended_at: int | None = None
@@ -64,12 +62,14 @@ class AgentRunDetectors:
         failure = None if step.error is None else _failure(step.error, step)
         if step.kind is StepKind.MODEL:
             self._pauses += is_pause
+            self._hear(step)
             self._asking, self._requests = step.span_id, step.requests
             return self._stormed(self._failing_models, step, None, failure), self._said_again(step)
         if self._requests > 0 and step.asked_by is None:
             # As many calls as a reply asks for are those that it asks for.
             self._requests -= 1
             step = replace(step, asked_by=self._asking)
+        self._has_called = True
         tool = tool_name(step.name)
         is_pause = is_pause or _waits(tool, step.arguments)
         self._pauses += is_pause
@@ -83,6 +83,24 @@ class AgentRunDetectors:
             self._checked_again(call),
             self._went_in_a_cycle(call, _WAITED if is_pause else _doubt(call)),
         )
+
+    def _forget_calls(self) -> None:
+        self._same_call = Row()
+        self._attempts = Attempts(2 * self._rules.no_progress.repeats)
+        self._checks = Checks()
+        self._cycles = Cycles()
+        self._failing_tools = Failures()
+
+    def _hear(self, step: Step) -> None:
+        """Forget all tool calls if the user has answered the newest reply in new words: what follows is for these."""
+        # After a call, the model goes on from its result, in whatever role that is written.
+        question = None if self._has_called else step.question()
+        self._has_called = False
+        if question is None or not question.is_users:
+            return
+        if self._words is not None and question.opening is not None and question.newest != self._words:
+            self._forget_calls()
+        self._words = question.newest
 
     def _pauses_before(self, step: Step) -> bool:
         """Return whether a pause lies before `step`, and note when the newest step ended."""

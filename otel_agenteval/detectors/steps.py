@@ -99,17 +99,18 @@ def steps_of(trace: Trace) -> list[Step]:
 
 def _timed(turn: Turn) -> Iterator[tuple[int, Step]]:
     """Yield the steps of a turn, each with the time of its end. A call without a span counts as ended with the one
-    before it."""
-    at = turn.started_at
-    for call in turn.tool_calls:
-        at = call.ended_at if call.ended_at is not None else at
-        if not only_hands_over(call.name, call.arguments):
-            yield at, _tool_step(call, turn)
+    before it, or with the reply that asks for it if that is later."""
     for reply in turn.model_calls:
         # Some frameworks have the model answer by a tool of theirs. Then the model said nothing, and the turn's output
         # is its answer.
         said = turn.output if reply is turn.model_calls[-1] and reply.output is None else reply.output
         yield reply.ended_at, _model_step(reply, said, turn)
+    asked_at = {reply.span_id: reply.ended_at for reply in turn.model_calls}
+    at = turn.started_at
+    for call in turn.tool_calls:
+        at = call.ended_at if call.ended_at is not None else max(at, asked_at.get(call.asked_by or "", at))
+        if not only_hands_over(call.name, call.arguments):
+            yield at, _tool_step(call, turn)
 
 
 def _tool_step(call: ToolCall, turn: Turn) -> Step:

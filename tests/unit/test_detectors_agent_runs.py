@@ -1,6 +1,8 @@
 """Runs of agents, as they are told apart beside the agent, in an open trace and in a complete one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 from agenteval_collector.findings.loops.live_loops import LiveLoops
@@ -8,9 +10,10 @@ from agenteval_collector.model.logged_requests import Arrival, Origin
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import Span
 
 from otel_agenteval.conventions.identity import BY_CONVENTION
-from otel_agenteval.conventions.spans import span_record
+from otel_agenteval.conventions.spans import SpanRecord, span_record
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.detectors.agent_runs import MAX_RUNS
 from otel_agenteval.detectors.rules import BudgetRule, RuleBook, Rules
@@ -21,6 +24,7 @@ from otel_agenteval.model import AgentRun
 from tests.support.agent_runs import Message, Stage
 from tests.support.clock import ManualClock
 from tests.support.looping import found_live
+from tests.support.spans import answer, asks, chat, told, user
 from tests.support.watched import Watched
 
 TASK: list[Message] = [("system", "Answer well."), ("user", "May I give it back?")]
@@ -242,6 +246,27 @@ def calls_of_one_reply_one_after_the_other(stage: Stage) -> None:
         stage.ask(run, SAID, AGAIN)
 
 
+def asked_three_times(stage: Stage, parent: Span, words: Sequence[str], *, in_runs: bool) -> None:
+    said: list[Message] = []
+    for number, word in enumerate(words):
+        said += [("user", word)]
+        with stage.running("clerk", parent) if in_runs else nullcontext(parent) as run:
+            stage.ask(run, said, tools=["order 7"])
+            stage.call(run, arguments="order 7", result="shipped")
+            stage.ask(run, [*said, ("assistant", "I will look."), ("tool", "shipped")], f"It is on its way ({number}).")
+        said += [("assistant", f"It is on its way ({number}).")]
+
+
+def a_run_for_every_question_of_the_user(stage: Stage) -> None:
+    with stage.inside("script", None) as script:
+        asked_three_times(stage, script, ["Any update?", "And now?", "Look again!"], in_runs=True)
+
+
+def one_run_for_all_questions_of_the_user(stage: Stage) -> None:
+    with stage.running("clerk") as run:
+        asked_three_times(stage, run, ["Any update?", "And now?", "Look again!"], in_runs=False)
+
+
 LEGITIMATE = [
     sub_agents_side_by_side,
     agents_side_by_side_that_nobody_called,
@@ -258,7 +283,31 @@ LEGITIMATE = [
     a_grader_that_is_called_for_each_document,
     an_answer_to_other_questions,
     calls_of_one_reply_one_after_the_other,
+    a_run_for_every_question_of_the_user,
+    one_run_for_all_questions_of_the_user,
 ]
+
+
+def a_program_that_asks_in_the_same_words(stage: Stage) -> None:
+    with stage.running("clerk") as run:
+        asked_three_times(stage, run, ["Go on.", "Go on.", "Go on."], in_runs=False)
+
+
+def results_in_the_words_of_the_user(stage: Stage) -> None:
+    asked = list(TASK)
+    with stage.running("reader") as run:
+        for number in range(3):
+            stage.ask(run, asked, tools=["refund"])
+            stage.call(run)
+            asked += [("assistant", "I will search."), ("user", f"Observation {number}: 3 hits")]
+
+
+def a_plan_in_other_words_before_every_call(stage: Stage) -> None:
+    with stage.running("reader") as run:
+        for number in range(3):
+            stage.ask(run, [("user", f"Plan step {number}.")], f"In step {number} I will search for it.")
+            stage.ask(run, [("user", f"Do step {number}.")], tools=["refund"])
+            stage.call(run)
 
 
 def two_calls_of_each_reply(stage: Stage) -> None:
@@ -278,6 +327,9 @@ LOOPING = [
     (a_run_inside_the_run_for_every_turn, "identical_call", False),
     (a_step_of_a_framework_around_every_turn, "identical_call", False),
     (one_of_several_side_by_side, "identical_call", True),
+    (a_program_that_asks_in_the_same_words, "identical_call", True),
+    (results_in_the_words_of_the_user, "identical_call", True),
+    (a_plan_in_other_words_before_every_call, "identical_call", True),
     (two_calls_of_each_reply, "identical_call", True),
     (words_that_are_said_again_to_the_same, "repeated_output", True),
     (words_that_are_said_again_to_the_same_result, "repeated_output", True),
@@ -302,8 +354,12 @@ def messages(spans: list[ReadableSpan]) -> Iterator[SpanMessage]:
 
 
 def complete(spans: list[SpanMessage]) -> list[str]:
+    return in_records([span_record(span, {}, "lib") for span in spans])
+
+
+def in_records(spans: Sequence[SpanRecord]) -> list[str]:
     detectors = Detectors("s-1", "t-1", RuleBook())
-    trace = read_trace("t-1", [span_record(span, {}, "lib") for span in spans])
+    trace = read_trace("t-1", spans)
     return [loop.kind for step in steps_of(trace) for loop in detectors.observe(step)]
 
 
@@ -315,6 +371,36 @@ def test_other_runs_are_no_repetition(act: Callable[[Stage], None]) -> None:
 @pytest.mark.parametrize(("act", "kind", "is_live"), LOOPING, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_a_loop_is_found_whatever_is_made_a_run_of(act: Callable[[Stage], None], kind: str, is_live: bool) -> None:
     assert found(act) == ([kind], [kind] if is_live else [], [kind])
+
+
+@pytest.mark.parametrize(
+    ("words", "kinds"),
+    [
+        (["Any update?", "And now?", "Look again!"], []),
+        (["Go on.", "Go on.", "Go on."], ["identical_call"]),
+    ],
+)
+def test_calls_without_spans_are_for_the_words_they_follow(words: list[str], kinds: list[str]) -> None:
+    spans, said = list[SpanRecord](), list[Any]()
+    for number, word in enumerate(words):
+        request, result = asks("get_order", {"id": 7}, f"c{number}"), told("shipped", f"c{number}")
+        said += [user(word)]
+        spans += [chat(f"a{number}", said, [request], at=100 * number)]
+        said += [request, result]
+        spans += [chat(f"b{number}", said, [answer(f"It is on its way ({number}).")], at=100 * number + 50)]
+        said += [answer(f"It is on its way ({number}).")]
+    assert in_records(spans) == kinds
+
+
+@pytest.mark.parametrize(("tool", "count", "result"), [("reserve", 3, "reserved"), ("search", 4, "[]")])
+def test_calls_without_spans_that_one_reply_asks_for_are_one_step(tool: str, count: int, result: str) -> None:
+    requests = [asks(tool, {"of": tool == "search" and number}, f"c{number}") for number in range(count)]
+    results = [told(result, f"c{number}") for number in range(count)]
+    spans = [
+        chat("a", [user("?")], requests, at=1),
+        chat("b", [user("?"), *requests, *results], [answer("Done.")], at=20),
+    ]
+    assert in_records(spans) == []
 
 
 def in_run(number: int, span_id: int) -> Step:

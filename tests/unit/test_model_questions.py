@@ -101,6 +101,30 @@ def test_what_is_new_is_another_question(form: Any) -> None:
     assert goes_on.opening not in (None, asked.newest)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_the_users_words_are_told_from_what_a_tool_gave(form: Any) -> None:
+    said, given = question_of(form(GOES_ON)), question_of(form([*GOES_ON, ("tool", "3 hits")]))
+    assert said is not None
+    assert given is not None
+    assert (said.is_users, given.is_users) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("part", "is_users"),
+    [
+        ({"type": "text", "content": 'What is a "tool_result"?'}, True),
+        ({"type": "tool_call_response", "id": "c1", "response": "3 hits"}, False),
+        ({"type": "tool_result", "tool_use_id": "c1", "content": "3 hits"}, False),
+        ({"toolResult": {"toolUseId": "c1", "content": [{"text": "3 hits"}]}}, False),
+        ({"functionResponse": {"name": "search", "response": {"hits": 3}}}, False),
+    ],
+)
+def test_a_result_in_a_message_of_the_user_is_none_of_their_words(part: Any, is_users: bool) -> None:
+    question = question_of({"gen_ai.input.messages": json.dumps([{"role": "user", "parts": [part]}])})
+    assert question is not None
+    assert question.is_users is is_users
+
+
 GRADED = [("system", "Document 1."), ("user", "Look at it."), ("user", "Is it relevant?")]
 
 

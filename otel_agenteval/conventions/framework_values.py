@@ -2,6 +2,7 @@
 
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure, decode_text, decode_value, is_cut, known_text
+from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, read_message
 from otel_agenteval.model import Json
 
@@ -19,13 +20,16 @@ def answered(value: Json) -> Content | None:
     return _spoken(value, ASSISTANT, _ANSWERED)
 
 
-def tool_result(recorded: Json) -> tuple[Json, str | None]:
-    """Return a tool's result and the id of its call. LangChain puts a message around them, which is taken off."""
-    result = decode_text(recorded)
-    message = langchain_message(result)
+def read_result(facts: SpanFacts, recorded: Json) -> None:
+    """Fill in a tool's result, its error, and the id of the call. LangChain puts a message around them, which is taken
+    off."""
+    facts.result = decode_text(recorded)
+    message = langchain_message(facts.result)
     if message and message.responses:
-        return message.responses[0].result, message.responses[0].call_id
-    return result, None
+        told = message.responses[0]
+        facts.result, facts.call_id = told.result, told.call_id
+        if told.failed:
+            facts.error = told.result if isinstance(told.result, str) else "error"
 
 
 def langchain_message(value: Json) -> ChatMessage | None:

@@ -123,7 +123,9 @@ def read_message(value: Json) -> ChatMessage | None:
     if message.role == TOOL and not message.responses:
         call_id = known_text(fields.get("tool_call_id"))
         if call_id or message.texts:
-            message.responses.append(ToolResponse(result=decode_text(message.text), call_id=call_id))
+            # LangChain marks a result that is an error.
+            failed = fields.get("status") == "error"
+            message.responses.append(ToolResponse(result=decode_text(message.text), call_id=call_id, failed=failed))
             message.texts = []
     if text := known_text(fields.get("reasoning_content")):
         message.reasoning.append(text)

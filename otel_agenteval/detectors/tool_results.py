@@ -206,14 +206,15 @@ _SUCCEEDED: Final = ("success", "ok")
 _ERRORS: Final = ("error", "errors")
 _IS_ERROR: Final = ("isError", "is_error")
 _NOTHING_READ: Final = frozenset(("status", "error_message"))
+_ONLY_ERROR: Final = frozenset(("status", "message"))
 _CODES: Final = ("status_code", "statusCode")
 
 
 def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
     """Return whether a field at the top of the result of `tool` says that the call failed.
 
-    In the result of a tool that reads, `status` may be the value that was asked for, which is no failure. Only in
-    Google ADK's form, which has nothing beside it but an error message, it is one.
+    In the result of a tool that reads, `status` may be the value that was asked for, which is no failure. Only where
+    nothing stands beside it but an error message, as in Google ADK's form, it is one.
     """
     status = result.get("status")
     return (
@@ -224,6 +225,10 @@ def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
         or (
             isinstance(status, str)
             and status.lower() in _FAILED_STATES
-            and (not tool_name(tool).reads or result.keys() == _NOTHING_READ)
+            and (
+                not tool_name(tool).reads
+                or result.keys() == _NOTHING_READ
+                or (status.lower() == "error" and result.keys() == _ONLY_ERROR)
+            )
         )
     )

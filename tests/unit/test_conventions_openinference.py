@@ -86,6 +86,17 @@ def test_a_langchain_tool_result_is_unwrapped_and_names_its_call() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [pytest.param("error", "Seat 1 is gone.", id="an error"), pytest.param("success", None, id="none")],
+)
+def test_a_langchain_tool_result_says_whether_it_is_an_error(status: str, error: str | None) -> None:
+    fields = {"content": "Seat 1 is gone.", "type": "tool", "tool_call_id": "c1", "status": status}
+    wrapped = {"lc": 1, "type": "constructor", "id": ["langchain", "ToolMessage"], "kwargs": fields}
+    [call] = read(span("t", "TOOL", tool__name="f", output__value=json.dumps(wrapped))).tool_calls
+    assert (call.result, call.error) == ("Seat 1 is gone.", error)
+
+
 def test_a_model_span_without_indexed_messages_is_read_from_its_values() -> None:
     raw = {"choices": [{"message": {"role": "assistant", "content": "Hello", "reasoning_content": "Hm."}}]}
     trace = read(span("m", "LLM", input__value="Hi", output__value=json.dumps(raw)))

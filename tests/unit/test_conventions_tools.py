@@ -233,6 +233,10 @@ def test_a_transfer_to_what_is_no_agent_is_a_tool_of_the_users() -> None:
         pytest.param(
             tool("t", "get_it", result='{"status": "error", "error_message": "no"}'), "no", id="nothing was read"
         ),
+        pytest.param(tool("t", "get_it", result='{"status": "error", "message": "no"}'), "no", id="nor was it here"),
+        pytest.param(
+            tool("t", "get_it", result='{"status": "failed", "message": "no"}'), None, id="a failure was read"
+        ),
         pytest.param(
             tool("t", "get_it", result='{"id": 7, "status": "error", "error_message": "no"}'),
             None,

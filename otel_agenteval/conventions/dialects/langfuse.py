@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut, known_text, objects_in
 from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, KindAttribute, SpanFacts, SpanRole
-from otel_agenteval.conventions.framework_values import answered, asked, tool_result
+from otel_agenteval.conventions.framework_values import answered, asked, read_result
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
@@ -64,7 +64,7 @@ class Langfuse(Dialect):
         elif facts.role is SpanRole.TOOL:
             facts.tool = known_text(span.name)
             facts.arguments = decode_arguments(given)
-            facts.result, facts.call_id = tool_result(returned)
+            read_result(facts, returned)
         elif facts.role in (SpanRole.AGENT, SpanRole.CHAIN):
             facts.input = asked(attributes.get(_TRACE_INPUT)) or asked(given)
             facts.output = answered(attributes.get(_TRACE_OUTPUT)) or answered(returned)

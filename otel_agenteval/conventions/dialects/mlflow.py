@@ -7,7 +7,7 @@ from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, known_text
 from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, KindAttribute, SpanFacts, SpanRole
-from otel_agenteval.conventions.framework_values import answered, asked, tool_result
+from otel_agenteval.conventions.framework_values import answered, asked, read_result
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
@@ -71,7 +71,7 @@ class MLflow(Dialect):
         elif facts.role is SpanRole.TOOL:
             facts.tool = _tool(span)
             facts.arguments = decode_arguments(given)
-            facts.result, facts.call_id = tool_result(returned)
+            read_result(facts, returned)
         elif facts.role in (SpanRole.AGENT, SpanRole.CHAIN):
             facts.input, facts.output = _asked(given), answered(returned)
         return facts

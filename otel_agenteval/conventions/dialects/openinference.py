@@ -32,7 +32,7 @@ from otel_agenteval.conventions.dialect import (
     SpanRole,
 )
 from otel_agenteval.conventions.dialects.otel_genai import texts_in
-from otel_agenteval.conventions.framework_values import answered, asked, tool_result
+from otel_agenteval.conventions.framework_values import answered, asked, read_result
 from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, Item, read_message
 from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -206,8 +206,8 @@ def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
         return
     facts.tool = known_text(attributes.get(_TOOL_NAME)) or known_text(span.name.removesuffix(_CALLED))
     facts.arguments = decode_arguments(attributes.get(_INPUT))
-    facts.result, call_id = tool_result(attributes.get(_OUTPUT))
-    facts.call_id = known_text(attributes.get(_TOOL_CALL_ID)) or call_id
+    read_result(facts, attributes.get(_OUTPUT))
+    facts.call_id = known_text(attributes.get(_TOOL_CALL_ID)) or facts.call_id
     if span.name.endswith(_CALLED) and (facts.tool, facts.result) == _DSPY_END:
         facts.role = None
         return

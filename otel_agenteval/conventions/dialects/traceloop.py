@@ -18,7 +18,7 @@ from otel_agenteval.conventions.dialect import (
     SpanRole,
 )
 from otel_agenteval.conventions.dialects.otel_genai import read_model
-from otel_agenteval.conventions.framework_values import answered, asked, tool_result
+from otel_agenteval.conventions.framework_values import answered, asked, read_result
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Item, are_parts
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -81,7 +81,7 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     returned = attributes.get(_OUTPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT))
     facts.tool = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)) or known_text(attributes.get(_NAME))
     facts.arguments = decode_arguments(_unwrapped(given, "inputs"))
-    facts.result, facts.call_id = tool_result(_unwrapped(returned, "output"))
+    read_result(facts, _unwrapped(returned, "output"))
     facts.cut = is_cut(given) or is_cut(returned)
 
 

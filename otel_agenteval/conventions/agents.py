@@ -1,6 +1,7 @@
 """Read the agent that a span names, in any dialect. Whole traces and single spans are read the same way. Nothing
 raises."""
 
+import re
 from typing import Final
 
 from otel_agenteval.conventions.decoding import known_text
@@ -13,6 +14,9 @@ _RUNS: Final = tuple(
     for kind in KEYS.kinds
     if SpanRole.AGENT in kind.roles.values()
 )
+
+# Agno makes a new one for each run.
+_GENERATED_ID: Final = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
 
 
 def is_agent_run(name: str, attributes: Attributes) -> bool:
@@ -31,7 +35,8 @@ def agent_of(name: str, attributes: Attributes, scope: str = "") -> str | None:
     for kind_key, runs, kind in _RUNS:
         if isinstance(value := attributes.get(kind_key), str) and value in runs:
             for key in kind.agents:
-                if (named := known_text(attributes.get(key))) is not None:
+                named = known_text(attributes.get(key))
+                if named is not None and not _GENERATED_ID.fullmatch(named):
                     return named
             if (named := known_text(kind.agent_in(name, scope))) is not None:
                 return named

@@ -31,6 +31,14 @@ FORMS: dict[str, tuple[str, dict[str, str]]] = {
     "OpenTelemetry, by the span's name": ("invoke_agent bot", {"gen_ai.operation.name": "invoke_agent"}),
     "OpenInference": ("run", {"openinference.span.kind": "AGENT", "agent.name": "bot"}),
     "OpenInference, a node of a graph": ("run", {"openinference.span.kind": "AGENT", "graph.node.id": "bot"}),
+    "OpenInference, a node with a generated id": (
+        "Agent.run",
+        {"openinference.span.kind": "AGENT", "graph.node.id": "9f3c1a2b4d5e6f70", "graph.node.name": "bot"},
+    ),
+    "OpenInference, with a generated id alone": (
+        "bot.run",
+        {"openinference.span.kind": "AGENT", "graph.node.id": "9f3c1a2b4d5e6f709f3c1a2b4d5e6f70"},
+    ),
     "OpenInference, by the span's name": ("bot.run", {"openinference.span.kind": "AGENT"}),
     "Traceloop": ("bot.agent", {"traceloop.span.kind": "agent", "traceloop.entity.name": "bot"}),
     "Langfuse": ("bot", {"langfuse.observation.type": "agent"}),

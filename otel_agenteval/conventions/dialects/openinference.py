@@ -91,7 +91,12 @@ def _agent_in(name: str, scope: str) -> str | None:
     return None if scope == _NAMES_WORKFLOWS else _RUN_METHOD.sub("", name)
 
 
-_KIND = KindAttribute("openinference.span.kind", _ROLES, agents=("agent.name", "graph.node.id"), agent_in=_agent_in)
+_KIND = KindAttribute(
+    "openinference.span.kind",
+    _ROLES,
+    agents=("agent.name", "graph.node.name", "graph.node.id"),
+    agent_in=_agent_in,
+)
 
 
 def _langchain_agent(name: str, attributes: Attributes) -> str | None:

@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from otel_agenteval.conventions.decoding import are_positional
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
+from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.span_errors import result_error, span_error
 from otel_agenteval.conventions.steering import is_steering
 from otel_agenteval.conventions.tool_definitions import OfferedTools
 from otel_agenteval.conventions.tree import Node
-from otel_agenteval.model import ToolCall
+from otel_agenteval.model import Json, ToolCall
 
 
 def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[str]) -> tuple[ToolCall, ...]:
@@ -113,7 +114,7 @@ def _execution(node: Node) -> ToolCall:
         error = told or error
     return ToolCall(
         name=name,
-        arguments=facts.arguments,
+        arguments=_named(facts.arguments),
         result=facts.result,
         error=error,
         is_error_read=own is None and error is not None,
@@ -124,6 +125,16 @@ def _execution(node: Node) -> ToolCall:
         started_at=node.span.started_at,
         ended_at=node.span.ended_at,
     )
+
+
+def _named(recorded: Json) -> Json:
+    """Return the arguments in the repr of a Python dictionary; any other arguments as they are."""
+    if isinstance(recorded, str) and recorded.startswith("{'"):
+        try:
+            return decode_repr(recorded)
+        except ValueError:
+            pass
+    return recorded
 
 
 def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> dict[int, ToolCall]:
@@ -155,10 +166,13 @@ _JOINED_BY: tuple[Callable[[ToolRequest | ToolCall], str], ...] = (
 
 
 def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
-    """Complete an execution from its request. Arguments without names are replaced by those of the request."""
+    """Complete an execution from its request. Arguments that cannot be read, or have no names, are replaced by those of
+    the request."""
     asked = request.arguments
     is_bare = isinstance(asked, dict) and [str(value) for value in asked.values()] == [call.arguments]
-    is_nameless = call.arguments is None or are_positional(call.arguments) or is_bare
+    # An object that cannot be read: the repr of a program's own, or JSON that was cut.
+    is_unread = isinstance(asked, dict) and isinstance(call.arguments, str) and call.arguments.startswith("{")
+    is_nameless = call.arguments is None or are_positional(call.arguments) or is_bare or is_unread
     return replace(
         call,
         arguments=request.arguments if is_nameless else call.arguments,

@@ -24,6 +24,24 @@ def test_a_request_and_its_execution_are_one_call() -> None:
     assert (call.name, call.arguments, call.result, call.call_id, call.span_id) == ("f", {"x": 1}, "ok", "c1", "t")
 
 
+@pytest.mark.parametrize(
+    ("recorded", "request_arguments", "expected"),
+    [
+        pytest.param("{'id': 1, 'who': 'Bob'}", None, {"id": 1, "who": "Bob"}, id="alone"),
+        pytest.param(
+            "{'id': 1, 'user': <User 1>}", {"id": 1}, {"id": 1}, id="of an object that only the program knows"
+        ),
+        pytest.param("{'id': 1, 'user': <User 1>}", None, "{'id': 1, 'user': <User 1>}", id="of such an object, alone"),
+        pytest.param('{"id": 1, "na', {"id": 1, "name": "Bob"}, {"id": 1, "name": "Bob"}, id="JSON that was cut"),
+        pytest.param("Bob", {"id": 1, "who": "Bob"}, "Bob", id="plain text"),
+    ],
+)
+def test_arguments_in_the_notation_of_python_are_read(recorded: str, request_arguments: Json, expected: Json) -> None:
+    record = span("t", at=20, attributes={"openinference.span.kind": "TOOL", "tool.name": "f", "input.value": recorded})
+    asking = [] if request_arguments is None else [chat("m", [user("?")], [asks("f", request_arguments)], at=1)]
+    assert [call.arguments for call in calls(*asking, record)] == [expected]
+
+
 def test_without_ids_equal_calls_are_joined_in_order_and_unequal_ones_by_arguments() -> None:
     both = {"role": "assistant", "parts": asks("f", {"x": 1})["parts"] + asks("f", {"x": 2})["parts"]}
     found = calls(

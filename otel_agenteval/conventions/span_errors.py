@@ -9,7 +9,17 @@ from otel_agenteval.detectors.tool_results import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
-_CANCELLED = frozenset(("AbortError", "CancelledError", "ClientDisconnect", "GeneratorExit"))
+# Python's, JavaScript's, Java's and .NET's. .NET's `TaskCanceledException` is not among them: time limits raise it too.
+_CANCELLED = frozenset(
+    (
+        "AbortError",
+        "CancellationException",
+        "CancelledError",
+        "ClientDisconnect",
+        "GeneratorExit",
+        "OperationCanceledException",
+    )
+)
 # Exceptions by which LangGraph and Pydantic AI hand over, or wait for a person.
 _STEERING = frozenset(("GraphInterrupt", "NodeInterrupt", "ParentCommand", "ApprovalRequired", "CallDeferred"))
 _ERROR_TEXTS = ("error", "error_message", "message", "detail")

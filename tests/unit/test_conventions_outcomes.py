@@ -65,6 +65,19 @@ REPLY = chat("c", [user("q")], [answer("Sunny.")], "a")
         pytest.param([raised(agent("a", "bot"), "asyncio.CancelledError"), REPLY], None, id="it was cancelled"),
         pytest.param([raised(agent("a", "bot"), "CancelledError")], None, id="it was cancelled before an answer"),
         pytest.param(
+            [raised(agent("a", "bot"), "System.OperationCanceledException")], None, id="it was cancelled in .NET"
+        ),
+        pytest.param(
+            [raised(agent("a", "bot"), "java.util.concurrent.CancellationException")],
+            None,
+            id="it was cancelled in Java",
+        ),
+        pytest.param(
+            [raised(agent("a", "bot"), "System.Threading.Tasks.TaskCanceledException")],
+            "System.Threading.Tasks.TaskCanceledException",
+            id="it was cancelled or took too long in .NET",
+        ),
+        pytest.param(
             [raised(span("r"), "TimeoutError"), raised(agent("a", "bot", "r"), "CancelledError"), REPLY],
             "TimeoutError",
             id="it was cancelled for taking too long",

@@ -97,6 +97,14 @@ def test_a_langchain_tool_result_says_whether_it_is_an_error(status: str, error:
     assert (call.result, call.error) == ("Seat 1 is gone.", error)
 
 
+def test_a_request_may_stand_in_the_fields_of_a_function_call() -> None:
+    reply = "llm.output_messages.0.message"
+    fields = {"role": "assistant", "function_call_name": "f", "function_call_arguments_json": '{"x": 1}'}
+    recorded: dict[str, Any] = {f"{reply}.{name}": value for name, value in fields.items()}
+    [call] = read(span("m", "LLM", **recorded)).tool_calls
+    assert (call.name, call.arguments) == ("f", {"x": 1})
+
+
 def test_a_model_span_without_indexed_messages_is_read_from_its_values() -> None:
     raw = {"choices": [{"message": {"role": "assistant", "content": "Hello", "reasoning_content": "Hm."}}]}
     trace = read(span("m", "LLM", input__value="Hi", output__value=json.dumps(raw)))

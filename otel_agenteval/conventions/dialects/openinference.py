@@ -281,6 +281,8 @@ def _plain(item: Json) -> Json:
     if not isinstance(message, dict):
         return item
     plain = dict(message)
+    if name := message.get("function_call_name"):
+        plain["tool_calls"] = [{"name": name, "arguments": message.get("function_call_arguments_json")}]
     results = fields.get("function")
     if isinstance(results, list) and "content" not in message:
         plain["content"] = [_function_result(each) for each in results]

@@ -122,6 +122,21 @@ def test_reasoning_is_text_or_a_list_of_parts(reasoning: str) -> None:
     assert read(call).turns[0].reasoning == ("Hm.",)
 
 
+def test_a_call_for_an_object_names_the_agent() -> None:
+    named: dict[str, Any] = {"telemetry__functionId": "extractor"}
+    call = span("m", "generateObject.doGenerate", "o", at=1, response__object='{"n": 1}', **named)
+    trace = read(span("o", "generateObject", prompt='{"prompt": "?"}', response__object='{"n": 1}', **named), call)
+    assert (trace.agents, [each.agent for each in trace.turns]) == (("extractor",), ["extractor"])
+
+
+def test_a_call_for_an_object_within_an_agent_is_a_step_of_its_run() -> None:
+    trace = read(
+        span("r", "generateText", prompt='{"prompt": "?"}', response__text="ok", telemetry__functionId="bot"),
+        span("o", "generateObject", "r", at=1, response__object='{"n": 1}', telemetry__functionId="extractor"),
+    )
+    assert (trace.agents, [each.agent for each in trace.turns]) == (("bot",), ["bot"])
+
+
 def test_an_object_is_an_answer_and_tools_have_schemas() -> None:
     tool = json.dumps({"type": "function", "name": "f", "inputSchema": {"type": "object"}})
     old = json.dumps({"type": "function", "name": "g", "parameters": {"type": "object"}})

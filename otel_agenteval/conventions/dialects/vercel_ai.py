@@ -19,7 +19,7 @@ from otel_agenteval.conventions.decoding import (
     objects_in,
     texts_of,
 )
-from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, KindAttribute, SpanFacts, SpanRole
+from otel_agenteval.conventions.dialect import AttributeKeys, Attributes, Dialect, KindAttribute, SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, ChatMessage, Item, read_message
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -36,7 +36,9 @@ _ROLES = {
     "ai.streamObject.doStream": SpanRole.MODEL,
     "ai.toolCall": SpanRole.TOOL,
 }
-_KIND = KindAttribute(_OPERATION, _ROLES, agents=("ai.telemetry.functionId", "resource.name"))
+_AGENTS = ("ai.telemetry.functionId", "resource.name")
+_KIND = KindAttribute(_OPERATION, _ROLES, agents=_AGENTS)
+_OBJECTS = ("ai.generateObject", "ai.streamObject")
 _PROMPT, _MESSAGES, _TOOLS = "ai.prompt", "ai.prompt.messages", "ai.prompt.tools"
 _TEXT, _OBJECT = "ai.response.text", "ai.response.object"
 _CALLS, _REASONING = "ai.response.toolCalls", "ai.response.reasoning"
@@ -49,6 +51,11 @@ _TOOL_NAME, _TOOL_CALL_ID = "ai.toolCall.name", "ai.toolCall.id"
 _TOOL_ARGUMENTS, _TOOL_RESULT = "ai.toolCall.args", "ai.toolCall.result"
 
 
+def _of_object(name: str, attributes: Attributes) -> str | None:
+    """Return whom a call for an object names: it is no run of an agent, but an agent's step or a turn."""
+    return first_text(attributes, *_AGENTS) if attributes.get(_OPERATION) in _OBJECTS else None
+
+
 class VercelAI(Dialect):
     """Spans with `ai.operationId`."""
 
@@ -58,6 +65,7 @@ class VercelAI(Dialect):
     marks = frozenset((_OPERATION,))
     keys = AttributeKeys(
         kinds=(_KIND,),
+        agent_of=(_of_object,),
         tools=(_TOOL_NAME,),
         arguments=(_TOOL_ARGUMENTS,),
         results=(_TOOL_RESULT,),

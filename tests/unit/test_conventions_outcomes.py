@@ -403,6 +403,19 @@ def test_a_result_tells_of_an_error_by_its_own_fields(result: Any, expected: str
     assert executed(result).error == expected
 
 
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        pytest.param(2, "Apple", id="the first of several to choose from"),
+        pytest.param(None, "Apple\nPear", id="one reply in several messages"),
+    ],
+)
+def test_a_reply_in_several_messages(count: int | None, expected: str) -> None:
+    asked = {} if count is None else {"gen_ai.request.choice.count": count}
+    model = chat("c", [user("Name a fruit")], [answer("Apple"), answer("Pear")], attributes=asked)
+    assert only_turn(model).output == expected
+
+
 def test_a_history_begins_with_the_user_or_is_not_whole() -> None:
     whole = [user("hi"), answer("yes?"), user("book it")]
     for sent, expected in ((whole, True), (whole[1:], False), ([told("x"), *whole], False)):

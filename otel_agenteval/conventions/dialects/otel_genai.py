@@ -33,6 +33,7 @@ _CONTENT = (
     semconv.GEN_AI_TOOL_DEFINITIONS,
 )
 _FINISH_REASONS = "gen_ai.response.finish_reasons"
+_CHOICES = "gen_ai.request.choice.count"
 _PREVIOUS_RESPONSE = "gen_ai.request.previous_response.id"
 _AGENT_TOOLS = "gen_ai.agent.tools"
 _TOOL_STATUS = "gen_ai.tool.status"
@@ -100,8 +101,8 @@ class OtelGenAI(Dialect):
         if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
             facts.input = Content.recorded_as(messages, USER)
         if (messages := content.get(semconv.GEN_AI_OUTPUT_MESSAGES)) is not None:
-            said = messages
-            facts.output = Content(lambda: joined_chunks(message_items(said, ASSISTANT)), cut=is_cut(messages))
+            said, kept = messages, 1 if _has_choices(attributes) else None
+            facts.output = Content(lambda: joined_chunks(message_items(said, ASSISTANT)[:kept]), cut=is_cut(messages))
         facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
         facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
         if facts.role is SpanRole.TOOL:
@@ -126,6 +127,12 @@ def _role(attributes: Mapping[str, Json]) -> SpanRole | None:
     if semconv.GEN_AI_RESPONSE_ID in attributes or _FINISH_REASONS in attributes:
         return SpanRole.MODEL
     return None
+
+
+def _has_choices(attributes: Mapping[str, Json]) -> bool:
+    """Return whether a model was asked for several replies to choose from. The first counts."""
+    count = attributes.get(_CHOICES)
+    return isinstance(count, int) and count > 1
 
 
 def _may_be_call(facts: SpanFacts, attributes: Mapping[str, Json]) -> bool:

@@ -16,7 +16,7 @@ from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.span_reader import ReadSpan, read_span
-from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord
 from otel_agenteval.conventions.tool_calls import tool_requests
 from otel_agenteval.conventions.tool_definitions import available_tools
 from otel_agenteval.conventions.tree import Node, grow, in_order, let_go, tell_agent_runs_apart
@@ -126,10 +126,20 @@ def _read_spans(
     nodes: list[Node] = []
     recognised: set[str] = set()
     for span in spans:
-        facts, names = read_span(span, logs_of.get(span.span_id or "", ()))
+        own = logs_of.get(span.span_id or "", ())
+        facts, names = read_span(span, own)
         recognised.update(names)
-        nodes.append(Node(span=span, facts=facts or NOTHING))
+        nodes.append(Node(span=_with_exceptions(span, own), facts=facts or NOTHING))
     return nodes, tuple(dialect.name for dialect in DIALECTS if dialect.name in recognised)
+
+
+def _with_exceptions(span: SpanRecord, logs: Iterable[LogRecord]) -> SpanRecord:
+    """Return a span with the exceptions that log records tell of, as events."""
+    told = [log for log in logs if log.event_name == semconv.GEN_AI_OPERATION_EXCEPTION_EVENT]
+    if not told:
+        return span
+    events = (EventRecord(name=semconv.EXCEPTION_EVENT, time=log.time, attributes=log.attributes) for log in told)
+    return replace(span, events=(*span.events, *events))
 
 
 def _joints(turns: Sequence[Turn], found: Sequence[TurnNodes], colleagues: Sequence[str]) -> dict[str, Any]:

@@ -34,6 +34,17 @@ def replied(message: dict[str, Any]) -> list[SpanRecord]:
 REPLY = chat("c", [user("q")], [answer("Sunny.")], "a")
 
 
+def test_the_exception_of_a_failed_call_may_stand_in_a_log_record() -> None:
+    told = LogRecord(
+        span_id="c",
+        event_name="gen_ai.client.operation.exception",
+        attributes={"exception.type": "InternalServerError", "exception.message": "overloaded"},
+    )
+    for status, expected in ((2, "overloaded"), (0, None)):
+        trace = read_trace("t", [chat("c", [user("q")], [], status=status)], [told])
+        assert [call.error for call in trace.model_calls] == [expected]
+
+
 @pytest.mark.parametrize(
     ("spans", "expected"),
     [

@@ -51,8 +51,8 @@ _DENIES: Final = re.compile(
 _DENYING_WORD: Final = re.compile(r"\w+\W*$")
 _CLAUSE_ENDS: Final = re.compile(r"[.;,](?:\s|$)")
 _REPORTS: Final = re.compile(r"\b(?:errors?|exit code:? [1-9]|fail(?:ed|ing|s|ures?)?|traceback)\b", re.IGNORECASE)
-# Parts of the words of `_REPORTS`. Looking for these is faster than a search that ignores case.
-_MAY_REPORT: Final = ("ail", "AIL", "rror", "RROR", "xit")
+# Parts of the words of `_REPORTS`, and a field. Looking for these is faster than a search that ignores case.
+_MAY_REPORT: Final = ("ail", "AIL", "rror", "RROR", "xit", '"ok"')
 _EXIT_CODES: Final = ("exit_code", "exitCode", "exit_status")
 
 
@@ -101,7 +101,7 @@ def ends_of(text: str) -> str:
 def reports_failure(result: Json) -> bool:
     """Return whether a result reports a failure at its beginning or at its end, as tests and builds do."""
     if isinstance(result, dict):
-        if any(result.get(name) not in (None, 0, "0") for name in _EXIT_CODES):
+        if any(result.get(name) not in (None, 0, "0") for name in _EXIT_CODES) or _is_adverse(result):
             return True
         result = " ".join(value for _, value in _fields(result) if isinstance(value, str))
     if not isinstance(result, str):
@@ -202,8 +202,7 @@ ERROR_TEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _FAILED_STATES: Final = frozenset(("error", "failed", "failure"))
-_SUCCEEDED: Final = ("success", "ok")
-_ERRORS: Final = ("error", "errors")
+_NO_ERROR: Final = frozenset(("", "false", "n/a", "none", "null"))
 _IS_ERROR: Final = ("isError", "is_error")
 _NOTHING_READ: Final = frozenset(("status", "error_message"))
 _ONLY_ERROR: Final = frozenset(("status", "message"))
@@ -214,12 +213,14 @@ def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
     """Return whether a field at the top of the result of `tool` says that the call failed.
 
     In the result of a tool that reads, `status` may be the value that was asked for, which is no failure. Only where
-    nothing stands beside it but an error message, as in Google ADK's form, it is one.
+    nothing stands beside it but an error message, as in Google ADK's form, it is one. `errors`, and `ok` that is false,
+    may be the verdict of a tool that judges.
     """
     status = result.get("status")
     return (
-        any(result.get(key) for key in _ERRORS)
-        or any(result.get(key) is False for key in _SUCCEEDED)
+        _is_error(result.get("error"))
+        or result.get("success") is False
+        or (_is_adverse(result) and not tool_name(tool).judges)
         or any(result.get(key) is True for key in _IS_ERROR)
         or any(isinstance(code, int) and 400 <= code <= 599 for code in map(result.get, _CODES))
         or (
@@ -232,3 +233,15 @@ def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
             )
         )
     )
+
+
+def _is_adverse(result: Mapping[str, Json]) -> bool:
+    """Return whether a result tells of a failure of the tool, or of faults in what the tool looked at."""
+    return _is_error(result.get("errors")) or result.get("ok") is False
+
+
+def _is_error(value: Json) -> bool:
+    """Return whether the value of a field for errors stands for one. A fraction is a measure, such as of accuracy."""
+    if isinstance(value, str):
+        return value.strip().lower() not in _NO_ERROR
+    return bool(value) and not isinstance(value, float)

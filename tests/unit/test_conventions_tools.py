@@ -280,6 +280,12 @@ def test_the_error_of_a_call(record: SpanRecord, error: str | None) -> None:
         ("Error handling in Python is done with try", False),
         ("No errors: all good", False),
         ({"error": None, "ok": 1}, False),
+        ({"error": "none"}, False),
+        ({"error": 0.02, "value": 3.1}, False),
+        ({"error": 404}, True),
+        ({"error": True}, True),
+        ({"errors": [{"message": "no such field"}]}, True),
+        ({"ok": False}, True),
         ({"status": "ok"}, False),
         ("[1, 2]", False),
         (None, False),
@@ -294,6 +300,13 @@ def test_results_that_tell_of_an_error(result: Any, is_error: bool) -> None:
 def test_a_status_of_what_was_asked_about_is_no_failure(tool: str) -> None:
     assert result_error({"status": "failed"}, tool) is None
     assert result_error({"status": "failed", "error": "no such order"}, tool) == "no such order"
+
+
+@pytest.mark.parametrize("result", [{"errors": ["line 3: unused import"]}, {"ok": False, "reason": "no street"}])
+@pytest.mark.parametrize("tool", ["lint", "validate_address", "checkForm"])
+def test_the_verdict_of_a_tool_that_judges_is_no_failure(tool: str, result: Any) -> None:
+    assert result_error(result, tool) is None
+    assert result_error({**result, "error": "timeout"}, tool) == "timeout"
 
 
 def offered(**attributes: Any) -> list[str]:

@@ -8,6 +8,7 @@ are not the user's (`steering`).
 import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from otel_agenteval.conventions.decoding import are_positional
@@ -130,10 +131,8 @@ def _execution(node: Node) -> ToolCall:
 def _named(recorded: Json) -> Json:
     """Return the arguments in the repr of a Python dictionary; any other arguments as they are."""
     if isinstance(recorded, str) and recorded.startswith("{'"):
-        try:
+        with suppress(ValueError):
             return decode_repr(recorded)
-        except ValueError:
-            pass
     return recorded
 
 

@@ -213,8 +213,10 @@ def _add_calls(turn: TurnNodes, top: Node) -> None:
 
 
 def _is_same_call(outer: Node, inner: Node) -> bool:
-    if outer.role is not inner.role or outer.role is SpanRole.MODEL:
-        return outer.role is inner.role
+    if outer.role is not inner.role:
+        return False
+    if outer.role is SpanRole.MODEL:
+        return True
     called, tool = outer.facts.tool, inner.facts.tool
     return called == tool or bool(inner.facts.is_sent and called and tool and called.endswith(tool))
 

@@ -57,7 +57,9 @@ def test_flags_outrank_environment_and_environment_outranks_the_file(tmp_path: P
             id="a scale without end",
         ),
         pytest.param("- a", {}, "must be a mapping", id="a list instead of settings"),
-        pytest.param("a: [", {}, "is not YAML", id="broken YAML"),
+        pytest.param("a: [", {}, r"\.yaml, line 1: is not YAML: expected", id="broken YAML"),
+        pytest.param("judge: {}\nserver: {}\njudge: {}", {}, "line 3: .*'judge' is there twice", id="a key twice"),
+        pytest.param("? [a, b]\n: 1", {}, "line 1: is not YAML: found unhashable key", id="a list as a key"),
         pytest.param(
             "evaluators: {agent_reliability: {weight: 1}}", {}, r"unknown key .*weight", id="weight of a session score"
         ),

@@ -65,11 +65,27 @@ def load_keys(file: Path) -> tuple[KeyConfig, ...]:
         raise ConfigError("\n".join(said)) from error
 
 
+class _UniqueKeys(yaml.SafeLoader):
+    """Refuses a key that is there twice. Otherwise the second one would win, and settings of the first be lost."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: list[Any] = []  # A key may be a list, of which there is no set.
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} is there twice", problem_mark=key.start_mark)
+            seen.append(key.value)
+        return node
+
+
 def _yaml(file: Path) -> Any:
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
+        return yaml.load(file.read_text(encoding="utf-8"), _UniqueKeys)
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{file}{line}: is not YAML: {error.problem}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: is not YAML: {error}") from error
 

@@ -43,7 +43,7 @@ def said(tmp_path: Path) -> Iterator[tuple[Store, dict[str, Any]]]:
     def listen(_connection: Any, _cursor: Any, statement: str, values: Any, *_: object) -> None:
         statements[statement] = values
 
-    for engine in (store._pipeline.engine, store._durable.engine):
+    for engine in (store._pipeline.engine, store._durable.engine, store.outside.engine):
         event.listen(engine, "before_cursor_execute", listen)
     yield store, statements
     store.shutdown()
@@ -94,12 +94,27 @@ def test_the_pipeline_reads_what_it_is_about_and_nothing_else(
     with store._pipeline.writing() as connection:
         assert forget_content(connection, before=2 * START, limit=10) == 2
     assert len(statements) > 20
-    with closing(sqlite3.connect(f"file:{tmp_path / 'agenteval.db'}?mode=ro", uri=True)) as connection:
-        plans = {
-            statement: connection.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
+    steps = plans(tmp_path, statements)
+    everything = {each: step for each, of in steps.items() for step in of if EVERYTHING.search(step)}
+    assert not {each: step for each, step in everything.items() if not FEW.search(step)}
+
+
+def test_agreement_reads_the_scores_with_labels_only(tmp_path: Path, said: tuple[Store, dict[str, Any]]) -> None:
+    store, statements = said
+    store.commit(commit(*range(1, TRACES + 1)))
+    statements.clear()
+    with store.snapshot() as snapshot:
+        assert snapshot.labelled(None) == []
+    reads = [step for of in plans(tmp_path, statements).values() for step in of if " outcomes " in step]
+    assert reads
+    assert {step.partition(" (")[2] for step in reads} == {"tenant=? AND subject=? AND subject_id=?)"}
+
+
+def plans(folder: Path, statements: dict[str, Any]) -> dict[str, list[str]]:
+    """The steps by which SQLite works off each statement."""
+    with closing(sqlite3.connect(f"file:{folder / 'agenteval.db'}?mode=ro", uri=True)) as connection:
+        return {
+            statement: [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
             for statement, values in statements.items()
             if re.match("SELECT|INSERT|UPDATE|DELETE", statement)
         }
-    steps = {statement: [step for *_, step in plan] for statement, plan in plans.items()}
-    everything = {each: step for each, of in steps.items() for step in of if EVERYTHING.search(step)}
-    assert not {each: step for each, step in everything.items() if not FEW.search(step)}

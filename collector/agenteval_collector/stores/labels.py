@@ -4,14 +4,14 @@ from collections.abc import Collection, Sequence
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, case, delete, exists, func, or_, select, union_all
 
 from agenteval_collector.model.labelled_scores import LabelledEvaluator, Labeller
 from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import FieldMap
-from agenteval_collector.stores.schema import labels, outcomes, own, sessions, traces
+from agenteval_collector.stores.schema import labels, matching, outcomes, own, sessions, traces
 from otel_agenteval.metrics.agreement import LabelledScore
 from otel_agenteval.outcome import Status, SubjectKind
 
@@ -32,19 +32,6 @@ FEEDBACK = "user_feedback"
 _WANTED = ("task_completion", "goal_success")
 """Evaluators that say whether the user got what was wanted."""
 _EVALUATOR = ("name", "method", "version", "model")
-_LABELS_SCORE = and_(
-    labels.c.tenant == outcomes.c.tenant,
-    or_(
-        and_(outcomes.c.subject == SubjectKind.TRACE, labels.c.trace_id == outcomes.c.subject_id),
-        and_(
-            outcomes.c.subject == SubjectKind.SESSION,
-            labels.c.trace_id == "",
-            labels.c.session_id == outcomes.c.subject_id,
-        ),
-    ),
-    or_(labels.c.name == outcomes.c.name, and_(labels.c.name == FEEDBACK, outcomes.c.name.in_(_WANTED))),
-)
-"""The condition that a label is about the trace or session of a score, and has the score's name."""
 
 
 def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
@@ -118,17 +105,18 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
     """Return the evaluators that have scored something with a label, separately for each source of labels. Several
     labels of one subject count as their mean. Feedback without a name is compared with `task_completion` or
     `goal_success`."""
-    key = [*(outcomes.c[column] for column in _EVALUATOR), labels.c.source]
-    of_score = [outcomes.c[column] for column in ("score", "threshold", "evaluated_at", "session_id")]
+    found = union_all(
+        *(_scores_with_labels(kind, name) for kind in (SubjectKind.TRACE, SubjectKind.SESSION))
+    ).subquery()
+    key = [found.c[column] for column in (*_EVALUATOR, "source")]
+    of_score = [found.c[column] for column in ("score", "threshold", "evaluated_at", "session_id")]
     query = (
-        select(*key, *of_score, func.avg(labels.c.value).label("label"))
-        .join(labels, _LABELS_SCORE)
-        .where(*_scores(name))
-        .group_by(*key, outcomes.c.subject_id, *of_score)
-        .order_by(*key, outcomes.c.evaluated_at.desc())
+        select(*key, *of_score, func.avg(found.c.value).label("label"))
+        .group_by(*key, found.c.subject_id, *of_score)
+        .order_by(*key, found.c.evaluated_at.desc())
     )
     rows = connection.execute(query).mappings().all()
-    labelled_by = _labelled_by(connection, name, key)
+    labelled_by = _labelled_by(connection, key, found.c.author)
     return [
         LabelledEvaluator(
             **dict(zip((each.name for each in key), evaluator, strict=True)),
@@ -139,29 +127,38 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
     ]
 
 
-def _scores(name: str | None) -> list[ColumnElement[bool]]:
-    """Make the conditions for the scores of one evaluator, or of all, that may be compared with their labels."""
-    of_name = [outcomes.c.name == name] if name is not None else []
-    return [own(outcomes), outcomes.c.status == Status.SCORED, late_enough(), *of_name]
+def _scores_with_labels(kind: SubjectKind, name: str | None) -> Select[Any]:
+    """Make the query for scores of traces or of sessions, of one evaluator or of all, each with each of its labels."""
+    of_trace, of_session = labels.c.trace_id, labels.c.session_id
+    subject_id, other = (of_trace, of_session) if kind is SubjectKind.TRACE else (of_session, of_trace)
+    of_score = [*_EVALUATOR, "subject_id", "score", "threshold", "evaluated_at", "session_id"]
+    same_name = or_(labels.c.name == outcomes.c.name, and_(labels.c.name == FEEDBACK, outcomes.c.name.in_(_WANTED)))
+    return (
+        select(*(outcomes.c[column] for column in of_score), labels.c.source, labels.c.author, labels.c.value)
+        .join(labels, and_(matching(labels, outcomes, subject_id.name, "subject_id"), other == "", same_name))
+        .where(
+            own(outcomes),
+            outcomes.c.subject == kind,
+            # SQLite looks these up. Without them it would read all scores there are.
+            outcomes.c.subject_id.in_(select(subject_id).where(own(labels), other == "")),
+            outcomes.c.status == Status.SCORED,
+            late_enough(),
+            *([] if name is None else [outcomes.c.name == name]),
+        )
+    )
 
 
 def _labelled_by(
-    connection: TenantConnection, name: str | None, key: Sequence[ColumnElement[Any]]
+    connection: TenantConnection, key: Sequence[ColumnElement[Any]], author: ColumnElement[str]
 ) -> dict[tuple[Any, ...], list[Labeller]]:
     """Return, by `key`, the authors who labelled an evaluator's scores. The author with the most labels comes first."""
     count = func.count()
-    query = (
-        select(*key, labels.c.author, count)
-        .join(labels, _LABELS_SCORE)
-        .where(*_scores(name))
-        .group_by(*key, labels.c.author)
-        .order_by(count.desc(), labels.c.author)
-    )
+    query = select(*key, author, count).group_by(*key, author).order_by(count.desc(), author)
     found: dict[tuple[Any, ...], list[Labeller]] = {}
-    for *evaluator, author, labelled in connection.execute(query):
+    for *evaluator, named, labelled in connection.execute(query):
         authors = found.setdefault(tuple(evaluator), [])
         if len(authors) < MOST_LABELLERS:
-            authors.append(Labeller(author or None, labelled))
+            authors.append(Labeller(named or None, labelled))
     return found
 
 

@@ -1,10 +1,12 @@
 """What is deleted is in no file any more, does not come back, and nothing else has changed."""
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from agenteval_collector.cli.client import ApiError, post
 from agenteval_collector.cli.command_line import command_line
@@ -104,6 +106,29 @@ def test_nothing_of_a_deleted_session_is_left_in_any_file(collector: RunningColl
     assert collector.get(f"/api/v1/traces/{trace_id(1).hex()}") is None
     assert everything(collector, "stays") == before
     assert collector.get("/api/v1/sessions?text=Apfel")["items"][0]["session_id"] == "stays"
+
+
+def test_an_id_with_a_nul_is_found_and_deleted_as_it_is_kept(collector: RunningCollector) -> None:
+    collector.send(traces(turn(1, "hi", "hello", session="a\0b")))
+    assert collector.scored(trace_id(1).hex())["session_id"] == "a?b"
+    for asked in ("a%00b", "a%3Fb"):
+        assert collector.get(f"/api/v1/sessions/{asked}")["trace_ids"] == [trace_id(1).hex()]
+        assert "a?b" in collector.get(f"/sessions/{asked}")
+    assert collector.get("/api/v1/agents/a%00b") is None
+    receipt = post(f"http://{collector.addresses['web']}", DELETE_PATH, {"session_id": "a\0b"}, None)
+    assert done(collector, receipt["deletion_id"]).removed["traces"] == 1
+
+
+@pytest.mark.parametrize("listing", ["sessions", "agents", "problems"])
+@pytest.mark.parametrize("text", ["\\ud800", "a\\u0000"])
+def test_a_cursor_that_no_store_can_compare_with_is_refused(
+    collector: RunningCollector, listing: str, text: str
+) -> None:
+    url = f"http://{collector.addresses['web']}/api/v1/{listing}"
+    numbers = {"sessions": "1, ", "problems": "1, ", "agents": ""}
+    cursor = base64.urlsafe_b64encode(f'[{numbers[listing]}"{text}"]'.encode()).decode()
+    answer = httpx.get(url, params={"cursor": cursor}, trust_env=False, timeout=20)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_argument")
 
 
 def running(collector: RunningCollector) -> Any:

@@ -14,6 +14,7 @@ from agenteval_collector.model.callers import Scope
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.runtime.errors import InvalidRequest
+from otel_agenteval.internal.text import storable
 
 _PAGED: Final = ("limit", "cursor")
 """The parameters of every listing that has pages."""
@@ -217,7 +218,7 @@ def read_sessions(queries: Queries, asked: Parameters) -> trace_documents.Sessio
 @_get("sessions/{session_id}", "A session with its traces")
 def read_session(queries: Queries, asked: Parameters) -> trace_documents.SessionDocument:
     """Return the session that is asked for."""
-    session_id = asked.get("session_id", "")
+    session_id = storable(asked.get("session_id", ""))
     return wire.found(queries.session(session_id), f"session {session_id!r}")
 
 

@@ -18,16 +18,17 @@ from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH, encode
 from agenteval_collector.api.write_guard import WriteGuard, parsed, read_body
 from agenteval_collector.model.callers import Caller
 from agenteval_collector.runtime.errors import InvalidRequest, NotAllowed
+from otel_agenteval.internal.text import storable
 
 
 class _AnyText(Convertor[str]):
-    """The rest of the path. A session id or an agent's name may hold slashes and line breaks; Starlette's `path` stops
-    at line breaks."""
+    """The rest of the path, as stores hold it. A session id or an agent's name may hold slashes and line breaks;
+    Starlette's `path` stops at line breaks."""
 
     regex = r"[\s\S]*"
 
     def convert(self, value: str) -> str:
-        return value
+        return storable(value)
 
     def to_string(self, value: str) -> str:
         return value

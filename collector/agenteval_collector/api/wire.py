@@ -92,12 +92,13 @@ def choice(name: str, text: str, choices: type[Choice]) -> Choice:
 
 
 def id_of(field: str, text: str) -> str:
-    """Return an id or a name. Raises InvalidRequest naming `field` where it is empty or longer than `MAX_ID_LENGTH`."""
+    """Return an id or a name as stores hold it. Raises InvalidRequest naming `field` where it is empty or longer than
+    `MAX_ID_LENGTH`."""
     if not text:
         raise InvalidRequest(f"{field} is empty")
     if len(text) > MAX_ID_LENGTH:
         raise InvalidRequest(f"{field} has {len(text)} characters, more than {MAX_ID_LENGTH}")
-    return text
+    return storable(text)
 
 
 def optional_id(field: str, text: str | None) -> str | None:

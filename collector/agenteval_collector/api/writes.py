@@ -17,6 +17,7 @@ from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Rejudging
 from agenteval_collector.model.labels import Label
 from agenteval_collector.runtime.errors import InvalidRequest
+from otel_agenteval.internal.text import storable
 
 MAX_NOTE_LENGTH: Final = 10_000
 
@@ -182,7 +183,8 @@ def judge_again(
         raise InvalidRequest(
             f"give either traces and sessions, at most {wire.MAX_LIMIT}, or a time since which they failed"
         )
-    return reports.judge_again(list(map(wire.trace_id_of, trace_ids)), list(session_ids), failed_since or 0)
+    found = [wire.trace_id_of(each) for each in trace_ids], [storable(each) for each in session_ids]
+    return reports.judge_again(*found, failed_since or 0)
 
 
 def write_judging(queries: Queries, reports: Reports, body: JudgingRequest) -> JudgingDocument:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from agenteval_collector.runtime.errors import InvalidRequest
+from otel_agenteval.internal.text import storable
 
 Item = TypeVar("Item")
 Shown = TypeVar("Shown")
@@ -35,11 +36,11 @@ def encode_cursor(position: Sequence[str | int | None]) -> str:
 
 def decode_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
     """Return the position that `encode_cursor` was given. Raises InvalidRequest where the values are of other kinds,
-    and for integers that no store can compare with."""
+    and for integers and texts that no store can compare with."""
     position = _decoded(cursor)
     if [type(each) for each in position] != [*kinds]:
         raise foreign_cursor(cursor)
-    if any(abs(each) > MAX_INTEGER for each in position if isinstance(each, int)):
+    if any(abs(each) > MAX_INTEGER if isinstance(each, int) else each != storable(each) for each in position):
         raise foreign_cursor(cursor)
     return position
 

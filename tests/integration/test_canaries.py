@@ -231,6 +231,19 @@ def test_what_was_said_before_a_change_is_kept_as_that_and_asked_again_at_once(
     assert (told.was, told.drifted) == (f"{changed.model}, version {changed.version}", False)
 
 
+def test_a_first_answer_that_failed_leaves_the_next_one_to_compare_with(world: World) -> None:
+    world.judged(range(1, 13))
+    changed = replace(EVALUATOR, model="judge-2")
+    canaries = world.canaries(wanted=12, evaluator=changed)
+    for job in canaries.due():
+        canaries.take_judgement(judgement(job, Failure(error_type="malformed", reason="no valid reply")))
+    for value in (0.9, 0.1):
+        for job in world.due(canaries):
+            canaries.take_judgement(judgement(job, judged(value)))
+    [told] = canaries.drifts
+    assert (told.was, told.traces, told.drifted) == ("judge-2, version 7", 12, True)
+
+
 def test_judgements_of_other_traces_are_passed_on(world: World) -> None:
     world.judged(range(1, 2))
     canaries = world.canaries()

@@ -50,7 +50,8 @@ def test_without_ground_truth_there_is_neither_outcome_nor_conversation(scoring:
 
 
 def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
-    dataset = Dataset(expected={("refund", None): (ExpectedTool(name="find"),), ("refund", "2"): ()})
+    tools = (ExpectedTool(name="find"),)
+    dataset = Dataset(expected={("refund", None, None): tools, ("refund", "2", "baseline"): ()})
     core = EvaluationCore(
         scoring.settings,
         scoring.store,

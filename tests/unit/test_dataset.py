@@ -25,7 +25,8 @@ def test_lines_say_what_came_of_runs_and_what_they_should_have_called(tmp_path: 
     ]
     of_task = (ExpectedTool(name="find"), ExpectedTool(name="pay", arguments={"order": 7}))
     assert dataset.expected_tools(RunIdentity(task_id="refund", run_id="1")) == of_task
-    assert dataset.expected_tools(RunIdentity(task_id="refund", run_id="2")) == ()
+    assert dataset.expected_tools(RunIdentity(task_id="refund", run_id="2", condition="fault")) == ()
+    assert dataset.expected_tools(RunIdentity(task_id="refund", run_id="2")) == of_task
     assert dataset.expected_tools(RunIdentity(task_id="other", run_id="1")) is None
     assert dataset.expected_tools(None) is None
 

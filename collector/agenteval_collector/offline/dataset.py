@@ -24,17 +24,18 @@ from otel_agenteval.model import BASELINE, CONDITIONS, ExpectedTool, RunIdentity
 class Dataset:
     """The content of a dataset: run reports in the order of the file, and expected tools.
 
-    The key of `expected` is the task and the run. The run None stands for all runs of the task.
+    The key of `expected` is the task, the run and its condition. The run None stands for all runs of the task.
     """
 
     reports: list[RunReport] = field(default_factory=list)
-    expected: dict[tuple[str, str | None], tuple[ExpectedTool, ...]] = field(default_factory=dict)
+    expected: dict[tuple[str, str | None, str | None], tuple[ExpectedTool, ...]] = field(default_factory=dict)
 
     def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
         """Return the tools that the run should call; None where the dataset does not name any."""
         if run is None:
             return None
-        return self.expected.get((run.task_id, run.run_id), self.expected.get((run.task_id, None)))
+        of_task = self.expected.get((run.task_id, None, None))
+        return self.expected.get((run.task_id, run.run_id, run.condition), of_task)
 
 
 class _DatasetLine(BaseModel):
@@ -69,7 +70,8 @@ def read_dataset(path: Path) -> Dataset:
             tools = read_expected(line.expected_tools)
             if tools is None:
                 raise InvalidRequest(f'{place}: expected_tools is no list of names or of {{"name", "arguments"}}')
-            dataset.expected[line.task_id, line.run_id] = tools
+            condition = None if line.run_id is None else line.condition
+            dataset.expected[line.task_id, line.run_id, condition] = tools
     return dataset
 
 

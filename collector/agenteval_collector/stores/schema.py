@@ -34,6 +34,8 @@ ADD: Final = {ON_CONFLICT: operator.add}
 """The value becomes the sum of both."""
 FILL: Final = {ON_CONFLICT: lambda old, new: sa.func.coalesce(new, old)}
 """The new value, unless it is null."""
+FIRST: Final = {ON_CONFLICT: sa.func.coalesce}
+"""The old value, unless it is null."""
 
 PARTED_BY: Final = "parted_by"
 """A key in a table's `info`. It leads to the column with the time (ns) of a row, by which a database may keep old rows
@@ -350,7 +352,7 @@ canary_answers = _table(
     "trace_id name version model",
     *_required(String, "trace_id name version model"),
     *_required(sa.Float, "threshold"),
-    *_optional(sa.Float, "first", KEEP),
+    *_optional(sa.Float, "first", FIRST),
     *_required(sa.BigInteger, "first_at", KEEP),
     *_optional(sa.Float, "last"),
     *_required(sa.BigInteger, "last_at"),

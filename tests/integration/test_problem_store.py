@@ -117,10 +117,12 @@ def test_a_thousand_equal_failures_are_one_problem_with_what_they_took(store: St
 
 
 def test_what_a_later_revision_does_not_show_is_taken_back(store: Store) -> None:
-    store.commit(Commit(traces=[record(1, [failing(1)]), record(2, [failing(2)])]))
+    store.commit(Commit(traces=[record(1, [failing(1, severity=Severity.ERROR)]), record(2, [failing(2)])]))
+    assert [problem.severity for problem in problems(store)] == ["error"]
     store.commit(Commit(traces=[record(1, revision=2)]))
     (problem,) = problems(store)
     assert (problem.traces, problem.usd, problem.examples) == (1, 0.5, [f"{2:032x}"])
+    assert problem.severity == "warning"
     store.commit(Commit(traces=[record(2, revision=2)]))
     assert problems(store) == []
 

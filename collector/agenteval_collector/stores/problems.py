@@ -151,7 +151,11 @@ def _add_up(
             continue
         for name in ("usd", "seconds"):
             row[name] += sum(each[name] for each in came) - sum(each[name] for each in went)
-        row["severity"] = str(worst((row["severity"], *(each["severity"] for each in came))))
+        # New occurrences can only make it worse. Where one of the worst went, the others are read again.
+        known = [row["severity"], *(each["severity"] for each in came)]
+        if row["severity"] in {each["severity"] for each in went} - {*known[1:]}:
+            known = [*connection.execute(_SEVERITIES, {"problem": problem_id}).scalars()]
+        row["severity"] = str(worst(known))
         _come_back(row, sorted(fresh))
         # New occurrences can only widen the bounds. Where one went, they are read again.
         if went:
@@ -276,6 +280,7 @@ _PLACES = own(problem_traces), problem_traces.c.problem_id == bindparam("problem
 _BOUNDS = select(
     select(func.min(_SEEN)).where(*_PLACES).scalar_subquery(), select(func.max(_SEEN)).where(*_PLACES).scalar_subquery()
 )
+_SEVERITIES = select(problem_traces.c.severity).where(*_PLACES).distinct()
 _COUNTS = select(problem_counts).where(
     own(problem_counts),
     among(problem_counts.c.problem_id, "ids"),

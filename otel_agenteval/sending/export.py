@@ -1,7 +1,6 @@
 """The export thread: gathers spans into requests, keeps one in flight, and retries until the collector has them."""
 
 import logging
-import struct
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -239,8 +238,8 @@ class ExportThread:
             ended = batch.pop()
             try:
                 encoded = self.encoder.span(ended)
-            except (ValueError, OverflowError, struct.error) as error:
-                self._drop("not_encodable", 1, f"span {ended.span.name!r}: {error}")
+            except Exception as error:  # noqa: BLE001 - the SDK checks no types; the span is counted, the error logged
+                self._drop("not_encodable", 1, f"span {ended.span.name!r}: {error!r}")
                 continue
             if len(encoded) > MAX_SPAN_BYTES:
                 size = f"{len(encoded)} bytes, the limit is {MAX_SPAN_BYTES}"

@@ -319,3 +319,20 @@ def test_span_we_cannot_read_costs_the_agent_nothing(collector: FakeCollector, m
     assert names(collector) == ["good"]
     assert processor.stats.faults == 2
     assert processor.stats.dropped == {"not_encodable": 1}
+
+
+def test_span_with_values_of_wrong_types_is_lost_alone(
+    collector: FakeCollector, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    processor, tracer = make()
+    with tracer.start_as_current_span("root"):
+        tracer.start_span(123).end()  # type: ignore[arg-type]
+        with tracer.start_as_current_span("unnamed event") as span:
+            span.add_event(None)  # type: ignore[arg-type]
+        with tracer.start_as_current_span("seconds") as span:
+            span.add_event("event", timestamp=time.time())  # type: ignore[arg-type]
+        tracer.start_span("good").end()
+    assert processor.force_flush()
+    assert sorted(names(collector)) == ["good", "root"]
+    assert processor.stats.dropped == {"not_encodable": 3}
+    assert "span 123: AttributeError" in caplog.text

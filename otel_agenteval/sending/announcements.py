@@ -10,11 +10,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from otel_agenteval.detectors.rules import LoopKind
 from otel_agenteval.detectors.steps import StepKind, StepStarted
 from otel_agenteval.finding import Finding
+from otel_agenteval.internal.text import storable
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 
 MAX_STARTS: Final = 2048
@@ -31,7 +32,7 @@ ALIVE: Final = 5.0
 """Seconds after which a process announces its open spans again."""
 
 _SAID: Final = ("kind", "severity", "mode", "session_id", "trace_id", "span_id", "agent", "tool", "reason")
-"""The fields of a loop that are announced as they are."""
+"""The fields of a loop that are announced."""
 _FOREVER: Final = 1e9
 
 
@@ -67,7 +68,7 @@ class Announcements:
 
     def started(self, start: StepStarted, trace_id: str, session_id: str | None, service: str) -> None:
         """Note that a span began. `service` is the `service.name` of its process."""
-        self._service = service
+        self._service = storable(service)
         if not self.live:
             return
         if len(self._starts) >= MAX_STARTS:
@@ -78,10 +79,10 @@ class Announcements:
                 trace_id=trace_id,
                 span_id=start.span_id,
                 parent_span_id=start.parent_id or "",
-                name=start.name,
+                name=storable(start.name),
                 kind=start.kind.value,
-                session_id=session_id or "",
-                agent=start.agent or "",
+                session_id=storable(session_id or ""),
+                agent=storable(start.agent or ""),
                 started_at_unix_nano=start.at,
             )
         )
@@ -96,7 +97,7 @@ class Announcements:
         """Note that a call hangs, and its span may never end."""
         if len(self._loops) == MAX_LOOPS:
             self.dropped += 1
-        said = {name: getattr(loop, name) for name in _SAID}
+        said: dict[str, Any] = {name: storable(value) for name in _SAID if (value := getattr(loop, name)) is not None}
         metadata = json.dumps(loop.metadata).encode()
         self._loops.append(pb.Finding(**said, found_at_unix_nano=self.now(), metadata_json=metadata))
         if loop.kind == LoopKind.HUNG_SPAN and loop.span_id not in self._open:
@@ -166,10 +167,10 @@ class Announcements:
         return pb.SpanStart(
             trace_id=loop.trace_id,
             span_id=loop.span_id,
-            name=str(said.get(kind, "")),
+            name=storable(str(said.get(kind, ""))),
             kind=kind.value,
-            session_id=loop.session_id if loop.session_id != loop.trace_id else "",
-            agent=loop.agent or "",
+            session_id=storable(loop.session_id) if loop.session_id != loop.trace_id else "",
+            agent=storable(loop.agent or ""),
             started_at_unix_nano=self.now() - (round(silence * 1e9) if isinstance(silence, float) else 0),
         )
 

@@ -315,3 +315,27 @@ def test_nothing_is_announced_unasked_but_hangs() -> None:
     assert last.all_open
     clock.now += ALIVE
     assert announced.take() is None
+
+
+def test_text_that_is_no_unicode_is_announced_as_far_as_it_is() -> None:
+    clock = Seconds()
+    announced, _ = announcements(clock)
+    announced.started(
+        StepStarted(kind=StepKind.TOOL, name="t\udc80", span_id="1" * 16, agent="a\udc80", at=1),
+        "t",
+        "s\udc80",
+        "caf\udce9",
+    )
+    announced.hung(
+        dataclasses.replace(
+            HUNG, session_id="s\udc80", agent="a\udc80", tool="t\udc80", reason="r\udc80", metadata={"tool": "t\udc80"}
+        )
+    )
+    clock.now += LINGER
+    request = announced.take()
+    assert request is not None
+    assert request.service == "caf?"
+    assert [(each.name, each.session_id, each.agent) for each in request.starts] == [("t?", "s?", "a?")] * 2
+    [loop] = request.findings
+    assert (loop.session_id, loop.agent, loop.tool, loop.reason) == ("s?", "a?", "t?", "r?")
+    assert announced.seconds_left() > 0

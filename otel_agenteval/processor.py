@@ -295,7 +295,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
             elif not self._export.add_report(method, request):
                 self._reports_dropped["queue_full"] += 1
             else:
-                self._export.start()
+                try:
+                    self._export.start()
+                except RuntimeError as error:
+                    # The process ends, or may have no more threads. The report waits for the next try, or the end.
+                    self._fault(error)
 
     def look(self) -> None:
         """Look for loops in the spans that have ended so far, on the calling thread.

@@ -201,6 +201,26 @@ def test_a_run_that_an_exception_leaves_failed(
     assert [each.success if each.HasField("success") else None for each in reports] == said
 
 
+def test_where_no_thread_can_be_started_a_report_waits_and_the_agent_goes_on(
+    collector: FakeCollector, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor, _ = make()
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def fail() -> None:
+        with otel_agenteval.run("t1", "r1"):
+            raise KeyError("the agent's own")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(KeyError, match="the agent's own"):
+            fail()
+    processor.shutdown()
+    assert [each.run_id for each in collector.received.reports] == ["r1"]
+
+
 def test_a_report_is_sent_though_its_session_has_an_id_that_it_cannot_hold(
     collector: FakeCollector, make: Make
 ) -> None:

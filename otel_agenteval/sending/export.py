@@ -333,7 +333,7 @@ class ExportThread:
         until = self.monotonic() + _delay(attempt, after)
 
         def cut_short() -> bool:
-            return self._deadline is not None or (after is None and self._flushes != flushes)
+            return self._deadline is not None or (not after and self._flushes != flushes)
 
         while not cut_short() and (remaining := until - self.monotonic()) > 0:
             self._log_losses()
@@ -401,4 +401,5 @@ class ExportThread:
 
 
 def _delay(attempt: int, after: float | None) -> float:
-    return backoff(attempt) if after is None else min(max(after, 0.0), _MAX_ORDERED_DELAY)
+    # A collector may ask for no time at all.
+    return min(max(after or 0.0, backoff(attempt)), _MAX_ORDERED_DELAY)

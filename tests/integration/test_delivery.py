@@ -75,6 +75,18 @@ def test_delay_the_collector_asks_for_is_kept_even_by_a_flush(
     assert names(collector) == ["root"]
 
 
+def test_collector_that_asks_for_no_delay_gets_our_own(collector: FakeCollector, make: Make) -> None:
+    at_once = Reply(
+        grpc.StatusCode.RESOURCE_EXHAUSTED, trailers=(("google.rpc.retryinfo-bin", retry_info(0).SerializeToString()),)
+    )
+    collector.script += [at_once] * 3
+    _, tracer = make()
+    started = time.monotonic()
+    tracer.start_span("root").end()
+    assert collector.wait_for(lambda got: len(got.requests) == 4)
+    assert time.monotonic() - started >= 0.05 + 0.1 + 0.2
+
+
 @pytest.mark.parametrize("code", [grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAUTHENTICATED])
 def test_permanent_error_drops_counts_and_says_why(
     collector: FakeCollector, make: Make, code: grpc.StatusCode, caplog: pytest.LogCaptureFixture

@@ -36,6 +36,7 @@ class OwnThread:
         self._name = name
         self._run = run
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         # A Condition would deadlock in such a garbage collection: its lock is held by the code that is interrupted.
         self._tokens: SimpleQueue[None] = SimpleQueue()
         self._token_waits = False
@@ -50,13 +51,19 @@ class OwnThread:
     def start(self) -> None:
         """Start the thread, unless it was started. Raises RuntimeError if the process ends or may have no more
         threads."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            try:
+        # Never waits, because a signal handler may interrupt the holder of the lock, which starts the thread anyway.
+        if self._thread is not None or not self._starting.acquire(blocking=False):
+            return
+        try:
+            # Looked at again: another thread may have started it just before.
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
-            except RuntimeError:
-                self._thread = None
-                raise
+        except RuntimeError:
+            self._thread = None
+            raise
+        finally:
+            self._starting.release()
 
     def wake(self) -> None:
         """End the thread's `wait`, or the next one."""

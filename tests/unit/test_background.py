@@ -1,6 +1,7 @@
 """Threads of ours: how they start, and that no wake is lost."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,24 @@ def test_thread_starts_once_and_ends_by_itself() -> None:
     thread.start()
     thread.join(TIMEOUT)
     assert ran == ["test"]
+
+
+def test_two_threads_that_start_it_at_once_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+    thread = OwnThread("test", lambda: ran.append(threading.current_thread()))
+    make = threading.Thread
+
+    def make_after_another_start(**options: Any) -> threading.Thread:
+        monkeypatch.setattr(threading, "Thread", make)
+        other = make(target=thread.start)
+        other.start()
+        other.join(TIMEOUT)
+        return make(**options)
+
+    monkeypatch.setattr(threading, "Thread", make_after_another_start)
+    thread.start()
+    thread.join(TIMEOUT)
+    assert len(ran) == 1
 
 
 def test_thread_that_joins_itself_goes_on() -> None:

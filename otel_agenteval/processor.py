@@ -318,14 +318,14 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     def stopping_alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
         """Return the alarm for which a guard must stop the trace now; None if the trace may go on."""
-        alarm = self.alarm(session_id, trace_id)
-        if alarm is None:
-            return None
+        self._listen()
         with self._lock:
-            if not alarm.stops(trace_id, lambda own: self._table.is_open(int(own, 16))):
-                return None
-            alarm.stopped = alarm.stopped or trace_id
-            return alarm
+            # The trace's own comes first: the session's may be a newer one, on a trace beside it.
+            for alarm in self.verdicts.alarms(session_id, trace_id):
+                if alarm.stops(trace_id, lambda own: self._table.is_open(int(own, 16))):
+                    alarm.stopped = alarm.stopped or trace_id
+                    return alarm
+        return None
 
     def _look_at(self, batch: Sequence[EndedSpan]) -> None:
         """Look at spans that are about to be sent. The export thread calls this."""

@@ -90,9 +90,12 @@ class Verdicts:
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
         """Return the newest alarm on the session or the trace; None where there is none within the last ten minutes."""
-        alarms = [alarm for key in (session_id, trace_id) if key is not None and (alarm := self._alarms.peek(key))]
-        newest = max(alarms, key=lambda alarm: alarm.at, default=None)
-        return None if newest is None or self._monotonic() - newest.at > REMEMBER else newest
+        return max(self.alarms(session_id, trace_id), key=lambda alarm: alarm.at, default=None)
+
+    def alarms(self, session_id: str | None, trace_id: str | None) -> list[Alarm]:
+        """Return the trace's newest alarm and then the session's, as far as they are of the last ten minutes."""
+        found = [alarm for key in (trace_id, session_id) if key is not None and (alarm := self._alarms.peek(key))]
+        return [alarm for alarm in found if self._monotonic() - alarm.at <= REMEMBER]
 
     @property
     def has_alarms(self) -> bool:

@@ -128,6 +128,24 @@ def test_another_trace_of_the_session_goes_on_beside_the_one_that_loops(make: Ma
             call(tracer)
 
 
+def test_two_traces_of_a_session_that_both_loop_both_stop(make: Make) -> None:
+    processor, tracer = make(NOWHERE)
+    with otel_agenteval.stop_on_loop(), otel_agenteval.session("s1"), running(tracer):
+        loop(tracer, processor)
+        first = copy_context()
+
+        def other_trace() -> None:
+            with otel_agenteval.session("s1"), otel_agenteval.stop_on_loop(), running(tracer):
+                loop(tracer, processor, verdicts=2)
+                with pytest.raises(otel_agenteval.AgentLoopDetected):
+                    call(tracer)
+                with pytest.raises(otel_agenteval.AgentLoopDetected):
+                    first.run(call, tracer)
+
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(other_trace).result()
+
+
 def test_plain_call_guards_the_process_until_it_is_taken_back(make: Make) -> None:
     processor, tracer = make(NOWHERE)
     guard = otel_agenteval.stop_on_loop()

@@ -21,7 +21,7 @@ def raise_if_looping() -> None:
     """Raise `AgentLoopDetected` if a guard would stop the current trace, whether or not `stop_on_loop` was called.
 
     Call it where a framework's spans say only at their end that they are calls. Like the guard, it first looks for
-    loops in the spans that have ended.
+    loops in the spans that have ended. Outside a span, it raises while a trace of the session that loops is open.
     """
     session_id, trace_id = current_ids()
     for processor in live_processors():

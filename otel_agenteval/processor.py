@@ -323,7 +323,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             # The trace's own comes first: the session's may be a newer one, on a trace beside it.
             for alarm in self.verdicts.alarms(session_id, trace_id):
                 if alarm.stops(trace_id, lambda own: self._table.is_open(int(own, 16))):
-                    alarm.stopped = alarm.stopped or trace_id
+                    alarm.stopped = alarm.stopped or trace_id or alarm.verdict.trace_id
                     return alarm
         return None
 

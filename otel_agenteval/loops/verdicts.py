@@ -47,7 +47,13 @@ class Alarm:
 
     def stops(self, trace_id: str | None, own_is_open: Callable[[str], bool]) -> bool:
         """Return whether a guard is to stop this trace: the verdict's own or, once that is over, the session's next
-        one."""
+        one.
+
+        Code outside a span (None) is stopped while the verdict's own trace is open: it may belong to that, because some
+        instrumentations leave their spans out of the context.
+        """
+        if trace_id is None:
+            return own_is_open(self.verdict.trace_id)
         if trace_id in (self.verdict.trace_id, self.stopped):
             return True
         return self.stopped is None and not own_is_open(self.verdict.trace_id)

@@ -202,6 +202,21 @@ def test_frameworks_that_hide_span_starts_can_ask(make: Make) -> None:
         otel_agenteval.raise_if_looping()
 
 
+def test_calls_outside_spans_are_stopped_while_the_trace_that_loops_is_open(make: Make) -> None:
+    processor, tracer = make(NOWHERE)
+    otel_agenteval.stop_on_loop().disarm()
+    with otel_agenteval.session("s1"):
+        outside = copy_context()
+        with running(tracer):
+            loop(tracer, processor)
+            for _ in range(2):
+                with pytest.raises(otel_agenteval.AgentLoopDetected):
+                    outside.run(otel_agenteval.raise_if_looping)
+        otel_agenteval.raise_if_looping()
+        with running(tracer):
+            otel_agenteval.raise_if_looping()
+
+
 def test_what_is_raised_passes_where_errors_of_tools_are_caught() -> None:
     verdict = Verdict(
         name="loop_detection",

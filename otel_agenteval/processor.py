@@ -277,8 +277,6 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if self._stopped:
                 return
             self._stopped = True
-        with _live_lock:
-            _live.discard(self)
         self._intake.stop(self._shutdown_timeout)
         self._listener.stop()
         self._watch_thread.stop()
@@ -403,7 +401,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._begin()
 
 
-_live_lock = threading.Lock()
+# Re-entrant: a signal handler may ask for the processors on a thread that holds it.
+_live_lock = threading.RLock()
 _live: weakref.WeakSet[AgentEvalSpanProcessor] = weakref.WeakSet()
 _inherited_connections: list[tuple[Transport, Listener]] = []
 _process_id = secrets.token_hex(8)
@@ -429,7 +428,7 @@ def report_everywhere(what: str, method: str, request: bytes) -> None:
 def live_processors() -> list[AgentEvalSpanProcessor]:
     """Return the processors of this process that are not shut down."""
     with _live_lock:
-        return list(_live)
+        return [processor for processor in _live if not processor._stopped]
 
 
 @atexit.register
@@ -440,14 +439,14 @@ def _shut_down_all() -> None:
 
 def _renew_after_fork() -> None:
     global _live_lock, _process_id  # noqa: PLW0603 - one process, one id
-    _live_lock = threading.Lock()
+    _live_lock = threading.RLock()
     _process_id = secrets.token_hex(8)
-    for processor in list(_live):
+    for processor in live_processors():
         processor._after_fork()
 
 
 def _note_fork() -> None:
-    for processor in list(_live):
+    for processor in live_processors():
         processor._first_minute.forked = True
 
 

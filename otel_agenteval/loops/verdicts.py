@@ -68,7 +68,8 @@ class Verdicts:
         self._stopped = False
         self._monotonic = monotonic
         self._log = ThrottledLog(_logger, monotonic)
-        self._lock = threading.Lock()
+        # Re-entrant: a signal handler may call `stop` on a thread that holds it.
+        self._lock = threading.RLock()
         self._known: LruMap[tuple[str, ...], bool] = LruMap(MAX_KNOWN)
         # By session id and by trace id. The agent's threads read it without the lock (`peek`).
         self._alarms: LruMap[str, Alarm] = LruMap(MAX_ALARMS)

@@ -2,10 +2,13 @@
 
 import gc
 import logging
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any
+from weakref import WeakSet
 
 import grpc
 import pytest
@@ -308,6 +311,28 @@ def test_span_that_ends_inside_a_garbage_collection_does_not_deadlock(collector:
     assert processor.force_flush()
     assert sorted(names(collector)) == ["plain"] * 3 + ["stream"] * 3
     assert processor.stats.faults == 0
+
+
+@pytest.mark.timeout(30)
+def test_a_signal_handler_may_ask_and_shut_down_while_the_agent_asks(make: Make) -> None:
+    processor, _ = make()
+    interrupted: list[None] = []
+
+    def handle(frame: FrameType, event: str, _: object) -> None:
+        # The moment in which the agent goes through all processors.
+        if event == "call" and frame.f_code is WeakSet.__iter__.__code__ and not interrupted:
+            interrupted.append(None)
+            otel_agenteval.current_verdict()
+            processor.shutdown()
+
+    sys.setprofile(handle)
+    try:
+        otel_agenteval.current_verdict()
+    finally:
+        sys.setprofile(None)
+    assert interrupted
+    processor.report("method", b"")
+    assert processor.stats.reports["shutdown"] == 1
 
 
 def test_many_threads_lose_nothing_and_every_trace_counts_its_own_spans(collector: FakeCollector, make: Make) -> None:

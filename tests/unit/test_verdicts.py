@@ -106,6 +106,18 @@ def test_where_no_thread_can_be_started_a_verdict_waits_for_the_next_one(monkeyp
     verdicts.stop()
 
 
+@pytest.mark.timeout(30)
+def test_a_signal_handler_may_stop_them_while_a_verdict_is_taken() -> None:
+    class Interrupted(Seconds):
+        def __call__(self) -> float:
+            verdicts.stop()
+            return self.now
+
+    verdicts = Verdicts(None, Interrupted())
+    verdicts.publish(VERDICT)
+    assert verdicts.found == 1
+
+
 def test_memory_is_bounded() -> None:
     verdicts = Verdicts(None, Seconds())
     for n in range(2 * MAX_ALARMS):

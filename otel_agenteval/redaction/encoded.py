@@ -18,7 +18,11 @@ def _escapes(token: str) -> str | None:
     if _ESCAPE.search(token) is None:
         return None
     plain = _UNICODE.sub(lambda match: chr(int(match[1], 16)), token)
-    return html.unescape(unquote(plain, errors="replace"))
+    plain = unquote(plain, errors="replace")
+    try:
+        return html.unescape(plain)
+    except ValueError:  # Python reads no number of more than 4300 digits, and such a number is no character.
+        return plain
 
 
 def _base64(token: str) -> str | None:
@@ -63,7 +67,7 @@ class _Encoding(NamedTuple):
 
 _STANDARD: Final = str.maketrans("-_", "+/")
 _SPACES: Final = re.compile(r"\s")
-_UNICODE: Final = re.compile(r"\\+u(00[2-7][0-9A-Fa-f])")
+_UNICODE: Final = re.compile(r"(?<!\\)\\++u(00[2-7][0-9A-Fa-f])")
 # Each alternative begins with a fixed character. One that began with a repetition would be tried at every letter.
 _ESCAPE: Final = re.compile(r"%[2-7][0-9A-Fa-f]|\\u00[2-7][0-9A-Fa-f]|&(?:#[0-9x][0-9A-Fa-f]*|commat|colon|equals);")
 _ENCODINGS: Final = (

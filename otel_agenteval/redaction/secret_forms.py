@@ -134,21 +134,21 @@ RULES: Final[tuple[Rule, ...]] = (
         r"[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'<>?#]{0,128}:(?P<value>[^\s/\"'<>]{1,256})@(?=[\w.\[${*-])",
         is_value),
     rule(DataKind.SECRET, "://",
-        r"[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'<>?#]{0,128}:(?P<value>[^\s@\"'<>?#]{0,128}[^\s@\"'<>]{0,128})@"
-        r"(?=[\w.-]+\.[\w.-]+(?:[:/?\s\"']|$)|localhost|[\w-]+:[0-9]+)",
+        r"[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'<>?#]{0,128}:(?P<value>[^\s@\"'<>?#]{0,128}+[^\s@\"'<>]{0,128}+)@"
+        r"(?=[\w.-][\w-]*+\.[\w.-]++(?:[:/?\s\"']|$)|localhost|[\w-]++:[0-9])",
         lambda value: is_value(value) and not re.match(r"[0-9]{2,5}/", value)),
     rule(DataKind.SECRET, "://", r"://(?P<value>[A-Za-z0-9_-]{16,})@", lambda value: is_random(value, 12)),
     # Oracle's `user/password@host`.
     rule(DataKind.SECRET, "thin: sqlplus expdp impdp", r"(?i:thin:|\b(?:sqlplus|expdp|impdp)\b[^\n]{0,80}? )"
         r"[\w$#.-]{1,64}/(?P<value>[^\s\"'@/][^\s\"'@]{0,128})(?=@)", is_value),
     rule(DataKind.SECRET, "hook",
-        r"(?i:hooks?[\w-]*(?:\.[\w.-]+)?(?::[0-9]+)?|webhookb2)/(?P<value>[^\s\"'<>\\)\]]{8,})",
+        r"(?i:hook[\w-]{0,64}+(?:\.[\w.-]{1,255}+)?(?::[0-9]+)?|webhookb2)/(?P<value>[^\s\"'<>\\)\]]{8,})",
         _path_of_token),
     rule(DataKind.SECRET, "ifttt", r"ifttt\.com/trigger/[^\s/]+/(?:json/)?with/key/(?P<value>[\w-]{10,})"),
     rule(DataKind.SECRET,
         "reset verif confirm invit magic activat login unsubscribe share integration token key secret auth",
-        r"(?i:/[\w-]*(?:reset|verif|confirm|invit|magic|activat|login|unsubscribe|share|integration|token|key"
-        r"|secret|auth)[\w-]*/)(?P<value>[\w.~%-]{16,})", is_random, sign=r"/[\w.~%-]{16}"),
+        r"(?i:/(?=[\w-]*(?:reset|verif|confirm|invit|magic|activat|login|unsubscribe|share|integration|token|key"
+        r"|secret|auth))[\w-]++/)(?P<value>[\w.~%-]{16,})", is_random, sign=r"/[\w.~%-]{16}"),
     rule(DataKind.SECRET, "=", rf"(?i:[?&;#](?:amp;)?(?:{_QUERY_NAMES}))=(?P<value>[^\s&\"'<>\\#)\]}}]{{6,}})",
         _is_query_value),
     rule(DataKind.SECRET, "bearer basic",
@@ -179,7 +179,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"|docker|podman|passwd|gpg|openssl|smbpasswd|chpasswd|faillock|base64|htpasswd)", is_value),
     # Commands that take a user, then a password.
     rule(DataKind.SECRET, "user passwd rabbitmqctl",
-        r"(?:net user [^\s/]+|/user:\S+|(?:htpasswd|mosquitto_passwd) -[A-Za-z]{0,4}b[A-Za-z]{0,4} \S+ \S+"
+        r"(?:net user [^\s/]+|/user:\S{1,256}+|(?:htpasswd|mosquitto_passwd) -[A-Za-z]{0,4}b[A-Za-z]{0,4} \S+ \S+"
         r"|rabbitmqctl (?:add_user|change_password|authenticate_user) \S+)\s+[\"']?(?P<value>[^\s\"'*/]{3,})",
         looks_made),
     rule(DataKind.SECRET, "auth cred login",

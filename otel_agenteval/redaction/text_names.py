@@ -52,6 +52,10 @@ _BARE: Final = re.compile(
     r"""(?:\*\*)?(?P<value>\$\{[^{}\s]{1,200}\}|[^\s"'`\\,;&<>(){}\[\]|][^\s"'`\\<>(){}\[\],;&|]*"""
     r"""(?:[,;&](?![\w.%-]*\s?[=:])[^\s"'`\\<>(){}\[\],;&|]+)*)"""
 )
+_JUDGED: Final = 512
+"""The first characters of a bare value, by which it is judged. Only a value that is meant is read to its end:
+otherwise the text would be read to its end at each name in it."""
+_STOPS: Final = ".,;:!?*"
 _RAW: Final = re.compile(
     r"\{(?![\w.]*\})(?P<braced>(?:[^{}\n]|\}\}){1,256})\}"
     r"|(?P<value>[^\s\"'`;,&<>|\\(){}\[\]](?:[,&](?![\w.%-]*=)|[^\s\"'`;,&<>|\\]){0,512})"
@@ -104,8 +108,10 @@ def _search(text: str) -> Iterator[tuple[int, int]]:
         separator = _SEPARATOR.match(text, hint.end())
         if separator is None:
             continue
+        if _IN_ARN.search(text, max(0, first - 100), first):
+            continue
         value = _value(text, name, strength, separator)
-        if value is not None and not _IN_ARN.search(text, max(0, first - 100), first):
+        if value is not None:
             yield value
             end = value[1]
 
@@ -139,8 +145,8 @@ def _value(text: str, name: str, strength: Strength, separator: re.Match[str]) -
         if line is not None and separator["space"] is None and not _COMMON.search(line["value"]):
             return line.span("value")
     quoted = _QUOTED.match(text, at)
-    bare = _BARE.match(text, at)
-    raw = _RAW.match(text, at) if quoted is None and _is_raw(text, name, separator) else None
+    bare = _BARE.match(text, at, at + _JUDGED)
+    raw = _RAW.match(text, at, at + _JUDGED) if quoted is None and _is_raw(text, name, separator) else None
     if raw and bare and raw.end() <= bare.end():
         raw = None
     found = quoted or raw or bare
@@ -153,15 +159,15 @@ def _value(text: str, name: str, strength: Strength, separator: re.Match[str]) -
     if inner := _SCHEME.match(value):
         first += inner.end()
         value = value[inner.end() :]
+    is_code = quoted is None and _OF_CODE.match(text, last) and re.fullmatch(r"[A-Za-z_][\w.]*", value)
     if quoted is None:
-        is_code = _OF_CODE.match(text, last) and re.fullmatch(r"[A-Za-z_][\w.]*", value)
-        value = value.rstrip(".,;:!?*")
+        value = value.rstrip(_STOPS)
         if raw is not None:
             value = value.removesuffix(next((end for start, end in ("()", "[]", "{}") if start not in value), ""))
         last = first + len(value)
-        if is_code:
-            return None
-    is_meant = value and _is_meant(text, name, value, strength, separator, quoted is not None, last)
+    is_meant = value and not is_code and _is_meant(text, name, value, strength, separator, quoted is not None, last)
+    if is_meant and found is bare and bare.end() == at + _JUDGED and (whole := _BARE.match(text, at)):
+        last = first + len(text[first : whole.end()].rstrip(_STOPS))
     return (first, last) if is_meant else None
 
 

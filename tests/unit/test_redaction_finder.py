@@ -125,7 +125,7 @@ PIECES = (
     "PASSWORD=a(", ";pwd={", 'variable "password" { ', 'connect("a",', "sqlplus ", "\tTRUE\t/",
     "half of the key ", "a [dot] ",
     "authorization: a ", '"pin").fill(', "/" + "YWFh" * 4, "tel 1 2 ", "passport A ", "in the next message ",
-    "client('abcd', ",
+    "client('abcd', ", "ab://b:", "ab://", "hook", "hook.", "/user:", "pin=", "cvv:", "token=--", "arn:token=",
 )  # fmt: skip
 
 
@@ -136,6 +136,29 @@ def test_long_texts_cost_in_proportion_whatever_they_hold(piece: str) -> None:
     started = time.process_time()
     find(text)
     assert time.process_time() - started < 1.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("/" + "reset" * 20_000, id="one part of a path"),
+        pytest.param("\\" * 100_000 + "%41", id="backslashes"),
+        pytest.param("ab://b:" + "c" * 100 + "/@" + "a." * 5_000 + "!", id="one host"),
+    ],
+)
+def test_one_long_part_costs_in_proportion(text: str) -> None:
+    started = time.process_time()
+    find(text)
+    assert time.process_time() - started < 1.5
+
+
+def test_a_long_value_is_found_to_its_end() -> None:
+    text = f"SESSION_TOKEN={'a1B2' * 500}. token: {'c3D4' * 500}, done"
+    assert [text[each.start : each.end] for each in find(text)] == ["a1B2" * 500, "c3D4" * 500]
+
+
+def test_a_number_of_a_character_may_have_any_length() -> None:
+    assert find("&#" + "9" * 5_000 + "; %41") == []
 
 
 @given(st.text(alphabet=st.sampled_from("aA1 @.:-+/=_[]\\\"'\n4é") | st.characters()))

@@ -63,6 +63,12 @@ class PlaceholderProvider(ProxyTracerProvider):
     def __init__(self, hook: Callable[[trace_api.TracerProvider], None]) -> None:
         self._hook = hook
         self._fallback: TracerProvider | None = None
+        self._renew_lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew_lock)
+
+    def _renew_lock(self) -> None:
+        """Take a new lock, in a forked child too: another thread may have held the old one at the fork."""
         self._lock = threading.Lock()
 
     def get_tracer(

@@ -20,12 +20,16 @@ class _Attachment:
     """The state of `attach()` in this process."""
 
     def __init__(self) -> None:
-        # Re-entrant: `attach` may set a provider of ours, and that calls `to` on the same thread.
-        self.lock = threading.RLock()
+        self.renew_lock()
         self.processor: AgentEvalSpanProcessor | None = None
         self.options: dict[str, Any] = {}
         self.following = False
         self.warned = False
+
+    def renew_lock(self) -> None:
+        """Take a new lock, in a forked child too: another thread may have held the old one at the fork."""
+        # Re-entrant: `attach` may set a provider of ours, and that calls `to` on the same thread.
+        self.lock = threading.RLock()
 
     def to(self, provider: trace_api.TracerProvider) -> None:
         """Add the processor to `provider` unless it has one of ours."""
@@ -48,6 +52,9 @@ class _Attachment:
 
 
 _attachment = _Attachment()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_attachment.renew_lock)
 
 
 def attach(**options: Any) -> AgentEvalSpanProcessor:

@@ -1,5 +1,6 @@
 """The opt-in guard: it stops an agent that loops, by an exception at its next tool or model call."""
 
+import os
 import threading
 from contextvars import Token
 from typing import Final
@@ -36,6 +37,10 @@ class _ProcessWide:
     def __init__(self) -> None:
         self.calls = 0
         self.used = False
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        """Take a new lock, in a forked child too: another thread may have held the old one at the fork."""
         self.lock = threading.Lock()
 
     def add(self, calls: int) -> None:
@@ -45,6 +50,9 @@ class _ProcessWide:
 
 
 process_wide = _ProcessWide()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=process_wide.renew_lock)
 
 
 class Guard:

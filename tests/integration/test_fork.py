@@ -151,6 +151,49 @@ def test_a_child_inherits_nothing_half_done(spin: float) -> None:
         assert len(collector.spans()) == 17
 
 
+MEANWHILE_BUSY = """
+    import os, signal, threading, time
+    import otel_agenteval
+    from opentelemetry import trace
+
+    def busy(*_):
+        if os.getpid() == parent:
+            reached.set()
+            go_on.wait()
+        return time.monotonic()
+
+    parent, reached, go_on = os.getpid(), threading.Event(), threading.Event()
+    {before}
+    worker = threading.Thread(target=lambda: {work}, daemon=True)
+    worker.start()
+    assert reached.wait(30)
+    if (child := os.fork()) == 0:
+        signal.alarm(10)
+        {work}
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    go_on.set()
+    worker.join()
+    assert status == 0, status
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "work"),
+    [
+        pytest.param("", "otel_agenteval.attach(monotonic=busy)", id="it attaches"),
+        pytest.param(
+            "from otel_agenteval import _global_provider; _global_provider.follow(busy)",
+            "trace.get_tracer('agent').start_span('first').end()",
+            id="it makes the tracer provider",
+        ),
+    ],
+)
+def test_a_child_may_do_what_another_thread_was_at(before: str, work: str) -> None:
+    agent = run_agent(MEANWHILE_BUSY.format(before=before, work=work), check=False)
+    assert agent.returncode == 0, agent.stderr
+
+
 def test_spans_of_a_process_that_just_ends_arrive() -> None:
     code = """
         import otel_agenteval

@@ -23,21 +23,26 @@ PASSES: Final = 8
 """Passes over a text, because a replacement can uncover a value beside it. Bounded, because the text may be hostile."""
 MAX_CHARACTERS: Final = 4_000_000
 """Characters that are redacted in a trace, or in a call without a budget. Texts beyond them are left out."""
+_SHORT: Final = 1000
 
 _EXACT: Final = SECRETS
 
 
 class RedactionBudget:
-    """The characters that may still be redacted. It also bounds the time, because every pattern is linear."""
+    """The characters that may still be redacted. It also bounds the time, because every pattern is linear.
+
+    Long texts leave a tenth of it to short ones: to keys, names and ids, without which nothing else can be read.
+    """
 
     def __init__(self, characters: int = MAX_CHARACTERS) -> None:
         self._left = characters
+        self._for_short = characters // 10
         self.left_out = 0
         """The number of texts that were left out, because the budget had too few characters left for them."""
 
     def spend(self, characters: int) -> bool:
         """Take so many characters from the budget. False if it has less; a shorter text may still fit."""
-        if characters > self._left:
+        if characters > self._left - (self._for_short if characters > _SHORT else 0):
             self.left_out += 1
             return False
         self._left -= characters

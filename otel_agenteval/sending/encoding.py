@@ -80,8 +80,7 @@ class Encoder:
         context = span.get_span_context()
         if context is None:
             raise ValueError(f"span {span.name!r} has no context")
-        if self._redaction is not None:
-            self._redaction.next_span()
+        self._begin_redaction()
         parts = [_ids(context)]
         if context.trace_state:
             state = ",".join([f"{key}={value}" for key, value in context.trace_state.items()])
@@ -171,6 +170,7 @@ class Encoder:
     def _resource(self, resource: Resource) -> "_Head":
         head = self._resources.get(resource)
         if head is None:
+            self._begin_redaction()
             attributes = {**self._redacted(resource.attributes), **self._process}
             encoded = self._encoded(b"\x0a", attributes)
             key = (self._unordered(attributes), resource.schema_url)
@@ -183,6 +183,7 @@ class Encoder:
             return head
         if scope is None:
             return self._scopes.add(None, None, b"", b"")
+        self._begin_redaction()
         attributes = self._redacted(scope.attributes or {})
         encoded = self._said(b"\x0a", scope.name or "") + self._said(b"\x12", scope.version or "")
         key = (scope.name, scope.version, self._unordered(attributes), scope.schema_url)
@@ -208,6 +209,11 @@ class Encoder:
         _count(parts, b"\x28", link.dropped_attributes)
         parts += (b"\x35", _FIXED32(_flags(link.context)))
         return b"".join(parts)
+
+    def _begin_redaction(self) -> None:
+        """Give the next span, resource or scope a budget of its own."""
+        if self._redaction is not None:
+            self._redaction.next_span()
 
     def _said(self, tag: bytes, text: str) -> bytes:
         return _text(tag, text if self._redaction is None else self._redaction.text(text))

@@ -28,8 +28,10 @@ _random_key = secrets.token_bytes(32)
 
 
 class SpanRedaction:
-    """Redacts the texts and attributes of one span after the other. `extent` is `secrets`, or `all` with personal
-    data."""
+    """Redacts the texts and attributes of one span, resource or scope after the other.
+
+    `extent` is `secrets`, or `all` with personal data.
+    """
 
     def __init__(self, extent: str) -> None:
         self._personal_data = extent == "all"
@@ -38,7 +40,7 @@ class SpanRedaction:
         self._redactor = self._new()
 
     def next_span(self) -> None:
-        """Begin a span, with a budget of its own."""
+        """Begin a span, a resource or a scope, with a budget of its own."""
         self._redactor = self._new()
 
     def text(self, text: str) -> str:

@@ -90,6 +90,19 @@ def test_what_is_too_long_to_be_redacted_does_not_leave(collector: FakeCollector
     assert found["small"] == "hello"
 
 
+def test_a_long_text_costs_no_other_text_its_place(collector: FakeCollector, make: Make) -> None:
+    provider = TracerProvider(shutdown_on_exit=False, resource=Resource({"service.name": "billing"}))
+    processor, _ = make(redact="secrets", provider=provider)
+    with provider.get_tracer("tools", attributes={"team": "payments"}).start_as_current_span("root") as span:
+        span.set_attribute("large", "x " * (MAX_CHARACTERS // 2 - 10))
+        span.set_attribute("gen_ai.operation.name", "invoke_agent")
+    assert processor.force_flush()
+    [body] = collector.received.requests
+    assert b"characters left out" in body
+    assert attributes(collector.spans()[0])["gen_ai.operation.name"] == "invoke_agent"
+    assert [each for each in (b"service.name", b"billing", b"tools", b"team", b"payments") if each not in body] == []
+
+
 def test_an_extent_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="redact is 'some': give secrets, all or off"):
         otel_agenteval.AgentEvalSpanProcessor(redact="some")

@@ -26,6 +26,7 @@ from otel_agenteval.finding import Finding
 from otel_agenteval.sending.buffer import EndedSpan
 
 if TYPE_CHECKING:
+    from otel_agenteval.proto.v1 import evaluation_pb2 as pb
     from otel_agenteval.sending.redacting import SpanRedaction
 
 EncodedSpan: TypeAlias = tuple[Resource, InstrumentationScope | None, bytes]
@@ -139,6 +140,12 @@ class Encoder:
             body.append(about.schema_url)
             request += (b"\x0a", _varint(sum(map(len, body))), *body)
         return b"".join(request)
+
+    def announcement(self, report: "pb.ReportStartsRequest") -> bytes:
+        """Return an announcement as bytes. What it says of spans is redacted in place, as the spans will be."""
+        if self._redaction is not None:
+            self._redaction.announcement(report)
+        return report.SerializeToString()
 
     def _own_attributes(self, ended: EndedSpan) -> tuple[bytes, list[Set[str]]]:
         """Return the attributes that we add, encoded, and their keys: the span's own attributes must not repeat

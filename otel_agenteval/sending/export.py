@@ -306,7 +306,9 @@ class ExportThread:
         delivered = not len(self.intake) and self.buffer.settled >= self.buffer.accepted
         if (request := self.announcements.take(delivered=delivered)) is None:
             return
-        answer = self.transport.send(STARTS_METHOD, request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
+        answer = self.transport.send(
+            STARTS_METHOD, self.encoder.announcement(request), self._time_left(ANNOUNCE_TIMEOUT)
+        )
         match answer:
             case Delivered():
                 self.announcements.taken(request)

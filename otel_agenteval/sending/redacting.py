@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from otel_agenteval import semconv
 from otel_agenteval.model import Json
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.redaction import Redactor
 from otel_agenteval.redaction.redactor import RedactionBudget
 
@@ -52,6 +53,18 @@ class SpanRedaction:
         ids = {key: value for key, value in attributes.items() if key in IDS}
         others = {key: _json(value) for key, value in attributes.items() if key not in IDS}
         return {**ids, **cast("dict[str, Any]", self._redactor.redact(others))}
+
+    def announcement(self, report: pb.ReportStartsRequest) -> None:
+        """Redact an announcement, with a budget of its own."""
+        self.next_span()
+        report.service = self.text(report.service)
+        for start in report.starts:
+            start.name, start.agent = self.text(start.name), self.text(start.agent)
+        for loop in report.findings:
+            for name in ("agent", "tool", "reason"):
+                if said := getattr(loop, name):
+                    setattr(loop, name, self.text(said))
+            loop.metadata_json = self.text(loop.metadata_json.decode()).encode()
 
     def _new(self) -> Redactor:
         return Redactor(self._personal_data, key=self._key, budget=RedactionBudget(MAX_CHARACTERS))

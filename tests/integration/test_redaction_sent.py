@@ -1,5 +1,7 @@
 """What leaves the agent where `redact` is set: everything that is sent is read as bytes."""
 
+import json
+
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
@@ -7,7 +9,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import TraceState
 
 import otel_agenteval
-from otel_agenteval.sending.redacting import MAX_CHARACTERS
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.sending.encoding import Encoder
+from otel_agenteval.sending.redacting import MAX_CHARACTERS, SpanRedaction
 from tests.support.attached import Make, collector, make
 from tests.support.fake_collector import FakeCollector, attributes
 
@@ -57,6 +61,37 @@ def test_no_secret_leaves_beside_a_span(collector: FakeCollector, make: Make) ->
     assert processor.force_flush()
     [body] = collector.received.requests
     assert [each for each in SECRETS if each.encode() in body] == []
+
+
+def test_no_secret_leaves_before_the_end_of_a_span(collector: FakeCollector, make: Make) -> None:
+    provider = TracerProvider(shutdown_on_exit=False, resource=Resource({"service.name": f"token={SECRETS[0]}"}))
+    processor, tracer = make(redact="all", live=True, provider=provider)
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": f"token={SECRETS[1]}"}
+    with (
+        otel_agenteval.session(ADDRESS),
+        tracer.start_as_current_span("invoke_agent", attributes=agent),
+        tracer.start_as_current_span(f"chat with {ADDRESS}, token={SECRETS[2]}"),
+    ):
+        assert collector.wait_for(lambda got: sum(len(each.starts) for each in got.starts) >= 2)
+    assert processor.force_flush()
+    announced = b"".join(each.SerializeToString() for each in collector.received.starts)
+    assert [each for each in SECRETS if each.encode() in announced] == []
+    starts = {start.span_id: start for each in collector.received.starts for start in each.starts}
+    assert {start.session_id for start in starts.values()} == {ADDRESS}
+    assert {start.name for start in starts.values()} == {span.name for span in collector.spans()}
+
+
+@pytest.mark.parametrize("extent", ["secrets", "all"])
+def test_no_secret_leaves_in_the_announcement_of_a_call_that_hangs(extent: str) -> None:
+    said = f"the call token={SECRETS[0]} hangs"
+    loop = pb.Finding(
+        kind="hung_span", tool=f"token={SECRETS[1]}", reason=said, metadata_json=json.dumps({"tool": said}).encode()
+    )
+    sent = pb.ReportStartsRequest.FromString(
+        Encoder(redaction=SpanRedaction(extent)).announcement(pb.ReportStartsRequest(findings=[loop]))
+    )
+    assert [each for each in SECRETS if each.encode() in sent.SerializeToString()] == []
+    assert (sent.findings[0].kind, sent.findings[0].reason.startswith("the call token=[")) == ("hung_span", True)
 
 
 def test_everything_leaves_as_it_is_without(collector: FakeCollector, make: Make) -> None:

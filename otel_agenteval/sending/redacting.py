@@ -51,7 +51,9 @@ class SpanRedaction:
     def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes, redacted all together: the name of one may say what the value of another one is."""
         ids = {key: value for key, value in attributes.items() if key in IDS}
-        others = {key: _json(value) for key, value in attributes.items() if key not in IDS}
+        # Very long texts last: a list of messages may use up the budget, and what names the span must fit before.
+        ordered = sorted(attributes.items(), key=lambda item: _is_very_long(item[1]))
+        others = {key: _json(value) for key, value in ordered if key not in IDS}
         return {**ids, **cast("dict[str, Any]", self._redactor.redact(others))}
 
     def announcement(self, report: pb.ReportStartsRequest) -> None:
@@ -68,6 +70,10 @@ class SpanRedaction:
 
     def _new(self) -> Redactor:
         return Redactor(self._personal_data, key=self._key, budget=RedactionBudget(MAX_CHARACTERS))
+
+
+def _is_very_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > MAX_CHARACTERS // 10
 
 
 def _json(value: Any) -> Json:

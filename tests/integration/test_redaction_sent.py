@@ -138,6 +138,18 @@ def test_a_long_text_costs_no_other_text_its_place(collector: FakeCollector, mak
     assert [each for each in (b"service.name", b"billing", b"tools", b"team", b"payments") if each not in body] == []
 
 
+def test_many_messages_cost_no_other_attribute_its_place(collector: FakeCollector, make: Make) -> None:
+    processor, tracer = make(redact="secrets")
+    with tracer.start_as_current_span("root") as span:
+        message = {"role": "user", "content": "hello there, my friend"}
+        span.set_attribute("gen_ai.input.messages", json.dumps([message] * (MAX_CHARACTERS // 20)))
+        span.set_attribute("gen_ai.operation.name", "invoke_agent")
+    assert processor.force_flush()
+    found = attributes(collector.spans()[0])
+    assert found["gen_ai.operation.name"] == "invoke_agent"
+    assert "characters left out" in found["gen_ai.input.messages"]
+
+
 def test_an_extent_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="redact is 'some': give secrets, all or off"):
         otel_agenteval.AgentEvalSpanProcessor(redact="some")

@@ -14,6 +14,7 @@ from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from otel_agenteval.internal.text import storable
 from tests.support import asking
 from tests.support.clock import ManualClock
 from tests.support.inputs import inputs
@@ -166,7 +167,7 @@ def test_sessions_can_be_those_of_one_agent(url: str) -> None:
 def test_any_session_id_can_be_asked_for(echo_url: str, session_id: str) -> None:
     response = asking.get(f"{echo_url}/api/v1/sessions/{quote(session_id, safe='')}")
     assert response.status_code == 200
-    assert response.json() == {"session_id": session_id}
+    assert response.json() == {"session_id": storable(session_id)}
 
 
 class Echo(MemoryQueries):

@@ -1,4 +1,4 @@
-"""What the evaluation cannot store costs nothing else: not the traces beside it, nor the sessions in memory."""
+"""Show that what the evaluation cannot store costs no other trace, and leaves the sessions in memory right."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -65,7 +65,7 @@ def said(number: int, answer: str, *, revision: int = 1, spans: int = 1, after: 
 
 
 def known(scoring: Scoring) -> dict[str, Any]:
-    """What is known once all is evaluated, and what has left."""
+    """Return what the store and the counters know, and what was emitted."""
     return {
         "session": scoring.session("s"),
         "stored": scoring.store.session("s"),

@@ -1,4 +1,4 @@
-"""What the process on duty erases where several work, and what another process does when it hears of it."""
+"""Erase in a fleet: the process on duty tells the others before it erases, and they erase, too."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""What an errand gives to who waits for it, and what it logs for who does not."""
+"""Pass the result or the error of an errand to the caller that waits, and log the error where none waits."""
 
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""Who waits for the brokers' answer, and for how long."""
+"""Wait for the answer of the brokers, and give up after a time limit."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace

@@ -10,7 +10,7 @@ WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 2)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo check test pytest unit lint test-lowest test-frameworks test-deploy test-slow test-distributed test-alerts test-faults fuzz acceptance \
-	bench bars docs deploy dist supply audit pins proto clean help acceptance-fleet acceptance-fleet-faults
+	bench bars equality mutants docs deploy dist supply audit pins proto clean help acceptance-fleet acceptance-fleet-faults
 
 help:               ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -96,9 +96,16 @@ bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/READ
 bars: $(VENV)/.dev        ## the few of these ratios that a change must not raise, within three minutes; needs valgrind
 	$(BIN)/python -m benchmarks.bars
 
-docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings, the pictures from the sample agents
+equality: $(VENV)/.dev    ## what users see of this tree and of BASE=REVISION: replays, API, series; INSTRUCTIONS=1 counts them too (valgrind)
+	$(BIN)/python -m tests.support.equality --shared $(SHARED) against $(BASE) $(if $(INSTRUCTIONS),--instructions)
+
+mutants: $(VENV)/.dev     ## defects that are written down, each put into a copy of the tree: a test must fail for each; within 4 minutes
+	$(BIN)/python -m tests.support.mutants
+
+docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings, the pictures and the API's examples from the sample agents
 	$(BIN)/python -m tests.support.instrumentations
 	$(BIN)/python -m tests.support.pictures
+	$(BIN)/python -m tests.support.api_examples
 
 deploy: $(VENV)/.dev      ## dashboards, and alert rules for Grafana and Kubernetes, from their sources
 	$(BIN)/python -m deploy.builder

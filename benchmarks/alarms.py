@@ -10,7 +10,7 @@ from seven evaluators and every kind of finding: where nothing got worse, and wh
 
 import numpy as np
 from agenteval_collector.config.findings import KINDS
-from agenteval_collector.reliability.regressions import MOST_SESSIONS, OF_EVALUATORS
+from agenteval_collector.figures.regressions import MOST_SESSIONS, OF_EVALUATORS
 from scipy.special import ndtri
 
 from benchmarks.harness import arguments, report
@@ -82,7 +82,7 @@ def first_alarm_of_rate(random: Random, before: float, after: float, looks: int)
 def first_alarm_of_version(
     random: Random, *, alike: float = 0.0, drop: float = 0.0, shares: list[float] = SHARES
 ) -> int | None:
-    """Return the session after which any evidence says that a version is worse; None where none does.
+    """Return the session after which any evidence says that a version is worse; None if none does.
 
     It looks at `MOST_SESSIONS` sessions at most. `drop` is how much the rate of one evaluator falls from 0.9. `shares`
     are the parts of the level that the evaluators have, and then the kinds of findings.

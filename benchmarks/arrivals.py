@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from benchmarks.harness import TIMEOUT
-from otel_agenteval.proto.v1.evaluation_pb2 import ListSessionsRequest, WatchRequest, WatchResponse
+from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest, WatchRequest, WatchResponse
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 
 
@@ -29,7 +29,7 @@ class Arrivals:
     def wait(self, trace_id: str) -> int:
         """Return the time at which the event of this trace arrived, by `time.perf_counter_ns`.
 
-        Raises TimeoutError where it does not arrive within `TIMEOUT` seconds.
+        Raises TimeoutError if it does not arrive within `TIMEOUT` seconds.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: trace_id in self._arrived, TIMEOUT):
@@ -39,7 +39,7 @@ class Arrivals:
     def round_trip(self) -> float:
         """Return the milliseconds that a call over the same connection takes."""
         started = time.perf_counter_ns()
-        self._stub.ListSessions(ListSessionsRequest(limit=1, agent="nobody"), timeout=TIMEOUT)
+        self._stub.EndSession(EndSessionRequest(session_id="nobody"), timeout=TIMEOUT)
         return (time.perf_counter_ns() - started) / 1e6
 
     def close(self) -> None:

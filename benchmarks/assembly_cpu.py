@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.assembly.unconnected import Unconnected
+from agenteval_collector.cli.collector import GARBAGE_THRESHOLDS
 from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
@@ -35,7 +35,9 @@ def main() -> None:
     """Run as a script."""
     given = arguments(__doc__, conversations=60, rounds=7)
     gc.collect()
-    gc.freeze()  # As the collector does, so that no collection walks the loaded modules again.
+    # As the collector does, so that collections are rare, and none walks the loaded modules again.
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     results: dict[str, float] = {}
     for name, (marker, together) in SORTS.items():
         parsed: list[float] = []
@@ -61,8 +63,7 @@ def cost(work: Callable[[], object]) -> float:
 
 def assembler(clock: ManualClock) -> Assembler:
     """Return an assembler as the collector has it, without the components around it."""
-    alone = Unconnected()
-    return Assembler(clock, NoTelemetry(), alone, alone, alone, alone, Senders(), CONFIG)
+    return Assembler(clock, NoTelemetry(), Senders(), CONFIG)
 
 
 def assemble(bodies: Sequence[bytes]) -> Iterator[AssembledTrace]:

@@ -56,7 +56,7 @@ def judged_traces(
 ) -> list[JudgedTrace]:
     """Draw judged traces of sessions with one to six traces. `labels` of the traces are labelled.
 
-    `alike` is how much the traces of a session agree, from 0 to 1. Where `stratified` is True, half of the labels are
+    `alike` is how much the traces of a session agree, from 0 to 1. If `stratified` is True, half of the labels are
     drawn from traces that the judge fails.
     """  # fmt: skip
     session = np.repeat(np.arange(sessions), random.integers(1, 7, sessions))

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agenteval_collector.cli.offline_replay import replay
+from agenteval_collector.cli.recordings import Recorded
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.findings.effort import MIN_SESSIONS, AgentEfforts, effort_of
-from agenteval_collector.findings.trace import OBSERVED
+from agenteval_collector.evaluation.findings.effort import MIN_SESSIONS, AgentEfforts, effort_of
+from agenteval_collector.evaluation.findings.trace import OBSERVED
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.logged_requests import Signal
-from agenteval_collector.offline.recordings import Recorded
-from agenteval_collector.offline.replay import replay
 
 from benchmarks.workload import taubench
 from benchmarks.workload.conversation import Conversation
@@ -39,7 +39,7 @@ from otel_agenteval.model import Trace
 class Looked:
     """The findings of one conversation by kind, each with its reasons.
 
-    `is_compared` is True where enough conversations came before it to call its effort unusual.
+    `is_compared` is True if enough conversations came before it to call its effort unusual.
     """
 
     conversation: Conversation
@@ -61,7 +61,7 @@ def look(conversations: Sequence[Conversation]) -> Iterator[Looked]:
     """Look for findings in each of the conversations, one after the other."""
     recorded = [Recorded(Signal.TRACES, body, "") for body in requests(map(_acted, conversations), started_at=1)]
     found = {each["session_id"]: each["findings"] for each in replay(recorded, Settings(), lambda _: None)["sessions"]}
-    history = AgentEfforts(cost=lambda _calls: None)
+    history = AgentEfforts()
     for number, conversation in enumerate(conversations):
         reasons: defaultdict[str, list[str]] = defaultdict(list)
         for finding in found.get(conversation.session_id, ()):
@@ -93,7 +93,7 @@ def table(looked: Sequence[Looked]) -> Iterator[str]:
     """Yield the lines of a table: one for each kind, one for any finding of severity error, one for any finding."""
     yield "| finding | conversations | failed with it | failed without it |"
     yield "|---|---|---|---|"
-    for kind in (*(kind for kind, _, _ in OBSERVED), *sorted(LOOP_KINDS), FindingKind.UNUSUAL_EFFORT):
+    for kind in (*(kind for kind, _ in OBSERVED), *sorted(LOOP_KINDS), FindingKind.UNUSUAL_EFFORT):
         among = [each for each in looked if each.is_compared or kind is not FindingKind.UNUSUAL_EFFORT]
         yield _line(f"`{kind}`", [(kind in each.reasons, each.conversation.success) for each in among])
     errors = [(Severity.ERROR in each.severities, each.conversation.success) for each in looked]

@@ -121,7 +121,7 @@ def _running(command: Sequence[str], folder: Path, environment: Mapping[str, str
 def send(address: str, bodies: Sequence[bytes]) -> float:
     """Send every request, `IN_FLIGHT` at a time. Return the seconds until all are acknowledged.
 
-    Raises grpc.RpcError where one is refused.
+    Raises grpc.RpcError if one is refused.
     """
     with grpc.insecure_channel(address) as channel:
         export = channel.unary_unary(EXPORT, request_serializer=bytes, response_deserializer=bytes)

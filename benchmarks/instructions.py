@@ -20,9 +20,10 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agenteval_collector.app.offline import OfflineCollector
+from agenteval_collector.cli.collector import GARBAGE_THRESHOLDS
 from agenteval_collector.config.sources import load
 from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.wiring.offline import OfflineCollector
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -56,7 +57,7 @@ def main() -> None:
 
 
 def measured(conversations: int) -> Mapping[str, float]:
-    """Return thousands of instructions per span, and the ratios. Raises RuntimeError where there is no valgrind."""
+    """Return thousands of instructions per span, and the ratios. Raises RuntimeError if there is no valgrind."""
     if shutil.which("valgrind") is None:
         raise RuntimeError("valgrind is not installed; on Debian: apt-get install valgrind")
     with tempfile.TemporaryDirectory(prefix="agenteval-bench-") as folder:
@@ -105,7 +106,9 @@ def counted(conversations: int) -> None:
         for part in _parts(WARM_UP, CLIENT_SPANS // 4, endpoint, seed=0):
             part.work()
         gc.collect()
-        gc.freeze()  # As the collector does, so that no collection walks the loaded modules again.
+        # As the collector does, so that collections are rare, and none walks the loaded modules again.
+        gc.freeze()
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
         subprocess.run(["callgrind_control", "-i", "on", str(os.getpid())], check=True, stdout=subprocess.DEVNULL)
         for part in _parts(conversations, CLIENT_SPANS, endpoint, seed=1):
             mark()

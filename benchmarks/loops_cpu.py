@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.assembly.unconnected import Unconnected
+from agenteval_collector.cli.offline_replay import NO_WAIT
+from agenteval_collector.evaluation.findings.trace_loops import TraceLoops
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.findings.loops.live_loops import FoundLive, LiveLoops
-from agenteval_collector.findings.loops.trace_loops import TraceLoops
+from agenteval_collector.live.live_loops import FoundLive, LiveLoops
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.logged_requests import Arrival, LoggedRequest, Signal
-from agenteval_collector.offline.replay import NO_WAIT
 from agenteval_collector.runtime.clock import SystemClock
 
 from benchmarks.harness import arguments, report
@@ -35,7 +34,7 @@ SPANS_PER_REQUEST = 64
 def main() -> None:
     """Run as a script."""
     given = arguments(__doc__, conversations=60, rounds=7)
-    clock, rules, read = SystemClock(), RuleBook(), TraceReader()
+    clock, rules, read = SystemClock(), RuleBook(), TraceReader().read
     used: dict[str, list[float]] = {"base": [], "live": [], "complete": []}
     spans = 0
     for number in range(given.rounds + 1):
@@ -76,8 +75,7 @@ class Arrived:
 
 def assemble(bodies: Sequence[bytes], arrived: list[Sequence[Arrival]], clock: SystemClock) -> list[AssembledTrace]:
     """Return the complete traces of the requests. The spans that arrive with each request go to `arrived`."""
-    alone = Unconnected()
-    assembler = Assembler(clock, NoTelemetry(), alone, alone, Arrived(arrived), alone, Senders(), NO_WAIT)
+    assembler = Assembler(clock, NoTelemetry(), Senders(), NO_WAIT, loops=Arrived(arrived))
     complete = []
     for offset, body in enumerate(bodies, 1):
         complete += assembler.take_requests([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])

@@ -13,7 +13,6 @@ import tracemalloc
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.assembly.unconnected import Unconnected
 from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
@@ -84,7 +83,7 @@ def warmed_up(served: Served) -> int:
 
 
 def settled(served: Served) -> int:
-    """Return the resident memory once it does not change, in bytes. Raises TimeoutError where it always does."""
+    """Return the resident memory once it does not change, in bytes. Raises TimeoutError if it always does."""
     deadline = time.monotonic() + TIMEOUT
     seen = served.resident_bytes
     while time.monotonic() < deadline:
@@ -97,14 +96,9 @@ def settled(served: Served) -> int:
 
 def assembled(bodies: list[bytes]) -> int:
     """Return the bytes that an assembler allocates and keeps for the requests."""
-    alone = Unconnected()
     assembler = Assembler(
         SystemClock(),
         TelemetryOutput(version="0", instance_id="benchmark", is_on_duty=lambda: True).own_work,
-        alone,
-        alone,
-        alone,
-        alone,
         Senders(),
         AssemblyConfig(
             settle=LONG, settle_logs=LONG, silence=LONG, max_age=LONG, max_open_bytes=1 << 40, max_recent_bytes=0

@@ -106,7 +106,7 @@ def load(served: Served, samples: list[Sample], *, rate: int, seconds: float) ->
 
 
 def drained(served: Served, sent: Sent) -> float:
-    """Wait until all acknowledged traces are scored. Return the seconds; raise TimeoutError where they never are."""
+    """Wait until all acknowledged traces are scored. Return the seconds; raise TimeoutError if they never are."""
     started = time.monotonic()
     while (scored := served.scored_traces()) < sent.traces:
         if time.monotonic() - started > DRAINED:

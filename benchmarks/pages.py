@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from agenteval_collector.app.collector import Collector
 from agenteval_collector.config.sources import load
-from agenteval_collector.wiring.collector import Collector
 
 from benchmarks.harness import arguments, report
 from benchmarks.stored import fill, trace_id

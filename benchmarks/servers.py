@@ -13,14 +13,14 @@ from pathlib import Path
 import grpc
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.emit.output import TelemetryOutput
-from agenteval_collector.log.request_file import RequestFile
-from agenteval_collector.log.request_log import RequestLog
+from agenteval_collector.ingest.grpc import SERVICES, otlp_handlers
+from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.rejections import RejectionLog
+from agenteval_collector.ingest.request_file import RequestFile
+from agenteval_collector.ingest.request_log import RequestLog
+from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
-from agenteval_collector.receiver.grpc import SERVICES, otlp_handlers
-from agenteval_collector.receiver.ingest import Ingest
-from agenteval_collector.receiver.rejections import RejectionLog
-from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.memory import MemoryGuard

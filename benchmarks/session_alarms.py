@@ -64,7 +64,7 @@ def false_alarms(random: Random, rate: float, *, per_hour: float, hours: int) ->
 
 
 def minutes_to_find(random: Random, before: float, after: float, *, per_hour: float, most: int = 2000) -> int:
-    """Return the minutes from a change in the share of low sessions to the alarm; `most` where there is no alarm."""
+    """Return the minutes from a change in the share of low sessions to the alarm; `most` if there is no alarm."""
     looks = islice(_looks(random, lambda minute: before if minute < ACTIVE else after, per_hour, before=KEPT), most)
     run = 0
     # The share changes after `ACTIVE` minutes, when the window of active sessions is full.

@@ -228,7 +228,7 @@ def process(served: Served) -> Row:
 
 
 def metrics(served: Served) -> Row:
-    """Return the size of /metrics, and the seconds that it took. The size is 0 where the collector refuses it now."""
+    """Return the size of /metrics, and the seconds that it took. The size is 0 if the collector refuses it now."""
     begun = time.monotonic()
     try:
         with urllib.request.urlopen(f"http://{served.web}/metrics", timeout=TIMEOUT) as answer:

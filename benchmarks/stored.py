@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agenteval_collector.log.request_file import NewRequest, RequestFile
+from agenteval_collector.ingest.request_file import NewRequest, RequestFile
 from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.logged_requests import Signal
@@ -120,13 +120,8 @@ def _trace(
         complete=True,
     )
     return ScoredTrace(
-        trace_id=trace_id,
-        session_id=session_id,
-        started_at=started_at,
-        revision=1,
         view=view,
         offsets=[],
-        run=None,
         scored_at=started_at,
         findings=_findings(chance, view, agent, version),
         text=f"{asked}\n{answered}",

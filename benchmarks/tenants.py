@@ -10,9 +10,9 @@ import threading
 import time
 from pathlib import Path
 
+from agenteval_collector.app.collector import Collector
 from agenteval_collector.config.sources import load
 from agenteval_collector.runtime.machine import resident_bytes
-from agenteval_collector.wiring.collector import Collector
 
 ANY_PORT = {"grpc_address": "127.0.0.1:0", "http_address": "127.0.0.1:0", "web_address": "127.0.0.1:0"}
 MIB = 1024 * 1024

@@ -30,14 +30,14 @@ def processors_of(provider: object) -> tuple[SpanProcessor, ...]:
     """Return the span processors of an SDK provider. They are private: none are found in an SDK that has renamed
     them."""
     multi = getattr(provider, "_active_span_processor", None)
-    found = getattr(multi, "_span_processors", ())
-    return tuple(found)
+    processors = getattr(multi, "_span_processors", ())
+    return tuple(processors)
 
 
 def follow(hook: Callable[[trace_api.TracerProvider], None]) -> None:
     """Call `hook` with the global provider once it is set, maybe more than once.
 
-    Until then a placeholder stands in for it. Where a span starts before that, the placeholder makes a provider, and
+    Until then a placeholder stands in for it. If a span starts before that, the placeholder makes a provider, and
     `hook` gets that one too.
     """
     if not hasattr(trace_api, "_TRACER_PROVIDER") or not hasattr(trace_api, "_set_tracer_provider"):
@@ -131,9 +131,9 @@ def provider_from_environment() -> TracerProvider:
                 "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"
             )
             name = "otlp_proto_http" if protocol.strip() == "http/protobuf" else "otlp_proto_grpc"  # noqa: PLW2901
-        found = entry_points(group="opentelemetry_traces_exporter", name=name)
-        if not found:
+        exporters = entry_points(group="opentelemetry_traces_exporter", name=name)
+        if not exporters:
             _logger.warning("OTEL_TRACES_EXPORTER names %r, and no installed package provides it", name)
             continue
-        provider.add_span_processor(BatchSpanProcessor(next(iter(found)).load()()))
+        provider.add_span_processor(BatchSpanProcessor(next(iter(exporters)).load()()))
     return provider

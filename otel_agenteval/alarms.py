@@ -12,7 +12,7 @@ def current_verdict() -> Verdict | None:
     Never waits. A verdict is remembered for ten minutes, so its `trace_id` may be that of an earlier trace.
     """
     session_id, trace_id = current_ids()
-    alarms = [alarm for each in live_processors() if (alarm := each.alarm(session_id, trace_id))]
+    alarms = [alarm for processor in live_processors() if (alarm := processor.alarm(session_id, trace_id))]
     newest = max(alarms, key=lambda alarm: alarm.at, default=None)
     return newest.verdict if newest is not None else None
 
@@ -20,7 +20,7 @@ def current_verdict() -> Verdict | None:
 def raise_if_looping() -> None:
     """Raise `AgentLoopDetected` if a guard would stop the current trace, whether or not `stop_on_loop` was called.
 
-    Call it where a framework's spans say only at their end that they are calls. Like the guard, it first looks for
+    Call it if a framework's spans say only at their end that they are calls. Like the guard, it first looks for
     loops in the spans that have ended. Outside a span, it raises while a trace of the session that loops is open.
     """
     session_id, trace_id = current_ids()

@@ -67,7 +67,7 @@ def attach(**options: Any) -> AgentEvalSpanProcessor:
     A second call returns the same processor, also after a zero-code attachment. A provider that takes no span
     processors is left alone, with one warning. Raises TypeError and ValueError for bad options, as the class does.
     """
-    # A misspelt option is an error even where a processor exists, and options have no effect.
+    # A misspelt option is an error even if a processor exists, and options have no effect.
     _SIGNATURE.bind(**options)
     with _attachment.lock:
         if _attachment.processor is not None and options not in ({}, _attachment.options):

@@ -42,7 +42,7 @@ class SpanIdentity(NamedTuple):
         return {key: value for key, value in named if value is not None}
 
     def completed_by(self, other: "SpanIdentity") -> "SpanIdentity":
-        """Return this identity, with the session or the run of `other` where it names none."""
+        """Return this identity, with the session or the run of `other` if it names none."""
         session = self if self.session_id is not None else other
         run = self if self.run_id is not None else other
         return SpanIdentity(session.session_id, session.user_id, run.task_id, run.run_id, run.condition)
@@ -50,8 +50,8 @@ class SpanIdentity(NamedTuple):
 
 def identity_in(context: Context | None) -> SpanIdentity | None:
     """Return the identity in `context` (None: the current one)."""
-    found = context_api.get_value(IDENTITY_KEY, context)
-    return found if isinstance(found, SpanIdentity) else None
+    identity = context_api.get_value(IDENTITY_KEY, context)
+    return identity if isinstance(identity, SpanIdentity) else None
 
 
 def identity_in_baggage(context: Context | None) -> SpanIdentity | None:
@@ -86,8 +86,8 @@ class Witness:
 
 def witness_in(context: Context | None) -> Witness | None:
     """Return the witness of the run in `context` (None: the current one)."""
-    found = context_api.get_value(_WITNESS_KEY, context)
-    return found if isinstance(found, Witness) else None
+    witness = context_api.get_value(_WITNESS_KEY, context)
+    return witness if isinstance(witness, Witness) else None
 
 
 def with_witness(witness: Witness, context: Context) -> Context:

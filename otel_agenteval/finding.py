@@ -37,21 +37,36 @@ def severity_of(mode: Mode) -> Severity:
 
 
 class FindingKind(StrEnum):
-    """The kinds of findings other than loops of a trace, which are in `detectors.LoopKind`."""
+    """The kinds of findings other than loops of a trace, which are in `detectors.LoopKind`.
 
-    TURN_FAILED = "turn_failed"
-    NO_ANSWER = "no_answer"
-    AGENT_DIED = "agent_died"
-    TOOL_CALL_AS_TEXT = "tool_call_as_text"
-    MODEL_FAILED = "model_failed"
-    TOOL_FAILED = "tool_failed"
-    UNKNOWN_TOOL = "unknown_tool"
-    INVALID_ARGUMENTS = "invalid_arguments"
-    ANSWER_CUT = "answer_cut"
-    VALUE_NOT_SAID = "value_not_said"
-    REPEATED_CALL = "repeated_call"
-    UNUSUAL_EFFORT = "unusual_effort"
-    REPEATED_ANSWER = "repeated_answer"
+    Each is one row: its name, its severity unless an observation says otherwise, and the heading of its problem.
+    """
+
+    severity: Severity
+    heading: str
+
+    def __new__(cls, name: str, severity: Severity, heading: str) -> "FindingKind":
+        member = str.__new__(cls, name)
+        member._value_, member.severity, member.heading = name, severity, heading
+        return member
+
+    TURN_FAILED = "turn_failed", Severity.ERROR, "Turn ends in an error"
+    NO_ANSWER = "no_answer", Severity.ERROR, "Answers with an empty text"
+    AGENT_DIED = "agent_died", Severity.ERROR, "Agent dies in the middle of its work"
+    UNFINISHED = "unfinished", Severity.WARNING, "Run never ends"
+    TOOL_CALL_AS_TEXT = "tool_call_as_text", Severity.ERROR, "Writes a tool call as text instead of making it"
+    MODEL_FAILED = "model_failed", Severity.WARNING, "Call of the model fails"
+    TOOL_FAILED = "tool_failed", Severity.WARNING, "Tool fails"
+    NONZERO_EXIT = "nonzero_exit", Severity.INFO, "Command ends with an exit code other than 0"
+    STEP_FAILED = "step_failed", Severity.INFO, "Step fails within a turn that goes on"
+    UNKNOWN_TOOL = "unknown_tool", Severity.WARNING, "Calls a tool that was not offered"
+    INVALID_ARGUMENTS = "invalid_arguments", Severity.WARNING, "Calls a tool with arguments that do not fit"
+    ANSWER_CUT = "answer_cut", Severity.WARNING, "Answer breaks off"
+    VALUE_NOT_SAID = "value_not_said", Severity.INFO, "Calls a tool with a value that nobody said"
+    REPEATED_CALL = "repeated_call", Severity.INFO, "Makes the same call again and again"
+    REPEATED_EFFECT = "repeated_effect", Severity.WARNING, "Does the same thing twice"
+    UNUSUAL_EFFORT = "unusual_effort", Severity.INFO, "Takes more effort than usual"
+    REPEATED_ANSWER = "repeated_answer", Severity.ERROR, "Restates an earlier answer to other questions"
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,4 +126,4 @@ class Seen:
     def is_blind(self) -> bool:
         """True if the trace itself has no content to look at."""
         facts = (self.answers, self.arguments, self.results, self.finish_reasons)
-        return all(each in (None, Visibility.NONE) for each in facts)
+        return all(fact in (None, Visibility.NONE) for fact in facts)

@@ -6,6 +6,7 @@ empty answer is `""`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_agenteval.internal.checked import checked_dataclass
@@ -51,21 +52,43 @@ class ModelQuestion(NamedTuple):
     is_users: bool = False
 
 
+class CallOutcome(StrEnum):
+    """What came of a call."""
+
+    WORKED = "worked"
+    FAILED = "failed"
+    VERDICT = "verdict"
+    """The exit code is not zero, but may be the answer: of `grep`, `diff`, `test`, a linter, a test run."""
+    NOTHING = "nothing"
+    """It worked, and found nothing."""
+    REFUSED = "refused"
+    """A policy, a guardrail or a person did not let it happen."""
+    CANCELLED = "cancelled"
+    WAITING = "waiting"
+    """It goes on, or waits for somebody."""
+    UNKNOWN = "unknown"
+    """Nothing of it was recorded."""
+
+
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """One call of a tool: the model requested it, and it was executed if a tool span says so.
 
-    `arguments` are decoded JSON, or the raw text if that is no JSON. `error` is the error's text, else the error's
-    type, else `"error"`. `is_error_read` says that only the result tells of the error. `is_offered` says whether the
-    model had a tool of this name to choose, None if no model call says so. `asked_by` is the span of the model call
-    whose reply asks for it, None if no such reply was recorded. `agent` and `agent_run` say who called, where a trace
-    has several agents.
+    `arguments` are decoded JSON, or the raw text if that is no JSON. `outcome` is what came of the call, and `told_by`
+    says what tells so: its span, a field of its result, words. `error` is the error's text, else the error's type, else
+    `"error"`; None unless the call failed. `error_type` is the type of the exception. `is_error_read`: only the result
+    tells of the error. `is_offered` says whether the model had a tool of this name to choose, None if no model
+    call says so. `asked_by` is the span of the model call whose reply asks for it, None if no such reply was recorded.
+    `agent` and `agent_run` say who called, if a trace has several agents.
     """
 
     name: str
     arguments: Json = None
     result: Json = None
     error: str | None = None
+    error_type: str | None = None
+    outcome: CallOutcome = CallOutcome.UNKNOWN
+    told_by: str | None = None
     is_error_read: bool = False
     is_offered: bool | None = None
     asked_by: str | None = None
@@ -79,18 +102,41 @@ class ToolCall:
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The tokens of one model call, or the sum over several. Cached tokens count as input, reasoning as output."""
+    """The tokens of one model call. None: not recorded, or an impossible number.
 
-    input_tokens: int = 0
-    output_tokens: int = 0
+    `input_tokens` is everything that was sent. `cache_read_tokens` of it came from the provider's cache, and
+    `cache_write_tokens` went into it. `output_tokens` is everything that came back, with `reasoning_tokens` in it.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    other: Mapping[str, int] = field(default_factory=dict)
+    """Tokens of other modalities than text, which are in the input and output too: by `input_audio`, `output_audio`,
+    `input_image`, `cache_audio_read`."""
+
+    @property
+    def fresh_input_tokens(self) -> int | None:
+        """What was sent and neither came from the cache nor went into it."""
+        if self.input_tokens is None:
+            return None
+        return max(0, self.input_tokens - (self.cache_read_tokens or 0) - (self.cache_write_tokens or 0))
+
+    @property
+    def total(self) -> int:
+        """The tokens that are known to have been sent and to have come back."""
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
     """One logical model call.
 
+    `provider` is the name of who runs the model, `billed_usd` what the emitter says that the call cost (US dollars).
     `output` is the text of the reply, None if none was recorded. `finish_reason` says why the reply ended, in the
-    provider's words. `agent` and `agent_run` say who called, where a trace has several agents. `sent` is a fingerprint
+    provider's words. `agent` and `agent_run` say who called, if a trace has several agents. `sent` is a fingerprint
     of everything that the model was sent, without its own words. It is compared with earlier calls of the turn that
     have the same reply to the same newest message. It is None if there is no such call, or if nothing was recorded.
     """
@@ -104,9 +150,32 @@ class ModelCall:
     output: str | None = None
     finish_reason: str | None = None
     usage: Usage | None = None
+    provider: str | None = None
+    billed_usd: float | None = None
     error: str | None = None
+    error_type: str | None = None
     started_at: int
     ended_at: int
+
+
+class FailedStep(NamedTuple):
+    """A failed span of a turn that did not fail: no model call, tool call or agent run. `turn` is an index."""
+
+    span_id: str
+    name: str
+    error: str
+    turn: int
+
+
+class UnknownSpans(NamedTuple):
+    """Spans of one instrumentation scope that no dialect knows, though their attributes look like facts of an agent.
+
+    `looks_like` names these facts: input, output, session, usage, model, tool.
+    """
+
+    scope: str
+    spans: int
+    looks_like: tuple[str, ...]
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +188,8 @@ class Turn:
 
     `is_cancelled` says that the caller went away before the answer, which is no failure of the agent. `ends_in_call`
     says that the last output asks for a tool or hands the conversation over, so that no answer is to be expected.
-    `reasoning` and `plan` hold texts in order; both are empty if nothing was recorded.
+    `reasoning` and `plan` hold texts in order; both are empty if nothing was recorded. `handovers` are the calls by
+    which one agent hands over to another one. They are none of the user's `tool_calls`.
     """
 
     span_id: str
@@ -130,11 +200,26 @@ class Turn:
     is_cancelled: bool = False
     ends_in_call: bool = False
     tool_calls: tuple[ToolCall, ...] = ()
+    handovers: tuple[ToolCall, ...] = ()
     model_calls: tuple[ModelCall, ...] = ()
     reasoning: tuple[str, ...] = ()
     plan: tuple[str, ...] = ()
     started_at: int
     ended_at: int
+
+
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
+class CertainFact:
+    """A fact that the telemetry of a trace shows for certain, such as a failed call or a loop.
+
+    `kind` is the kind of finding. `turn` counts from 0, None if the fact is about the whole trace. `span_id` is the
+    span that shows it.
+    """
+
+    kind: str
+    reason: str
+    turn: int | None = None
+    span_id: str | None = None
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +288,10 @@ class Trace:
     """The `deployment.environment.name` of the resource."""
     agents: tuple[str, ...] = ()
     turns: tuple[Turn, ...] = ()
+    embeddings: tuple[ModelCall, ...] = ()
+    """The calls of embedding models. They are in no turn."""
+    failed_steps: tuple[FailedStep, ...] = ()
+    unknown_spans: tuple[UnknownSpans, ...] = ()
     available_tools: tuple[Tool, ...] = ()
     system_instructions: str | None = None
     history: tuple[Json, ...] = ()
@@ -213,6 +302,8 @@ class Trace:
     """None if neither messages nor ids of replies were recorded."""
     earlier: tuple[Turn, ...] = ()
     """The turns before the trace in its session, oldest first. Empty unless they were looked up."""
+    observations: tuple[CertainFact, ...] = ()
+    """The facts that were found in the trace. Empty unless they were looked up."""
     told: tuple[ToolCall, ...] = ()
     """Calls of the first turn that earlier traces made, as the trace's first model call was told of them.
 
@@ -265,8 +356,8 @@ class Trace:
 
     def told_of(self, calls: Sequence[ToolCall], now: int) -> "Trace":
         """Return the trace with `told` and `told_now` set, as the function `told_of` computes them."""
-        told, told_now = told_of(self.turns, calls, now)
-        return replace(self, told=told, told_now=told_now)
+        answered, told_now = told_of(self.turns, calls, now)
+        return replace(self, told=answered, told_now=told_now)
 
     def with_earlier_calls(self) -> "Trace":
         """Return the trace with all calls of its first turn, those of earlier traces included."""
@@ -286,7 +377,7 @@ def told_of(turns: Sequence[Turn], calls: Sequence[ToolCall], now: int) -> tuple
     # Only calls before the first model call can be among those it was sent.
     for turn in turns[:1]:
         begun = min((call.started_at for call in turn.model_calls), default=0)
-        executed = (each for each in turn.tool_calls if each.started_at is not None and each.started_at < begun)
-        own = {each.call_id for each in executed if each.call_id}
-    told = tuple(call for call in calls if call.call_id not in own)
-    return told, sum(call.call_id not in own for call in calls[len(calls) - now :])
+        executed = (call for call in turn.tool_calls if call.started_at is not None and call.started_at < begun)
+        own = {call.call_id for call in executed if call.call_id}
+    answered = tuple(call for call in calls if call.call_id not in own)
+    return answered, sum(call.call_id not in own for call in calls[len(calls) - now :])

@@ -245,7 +245,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             intake.events.append((span, identity, around))
             if len(intake.events) > intake.limit:
                 intake.relieve()
-            # Threads that look again soon need no wake, except where starts are to be announced at once.
+            # Threads that look again soon need no wake, except if starts are to be announced at once.
             if self._live or not self._watch_thread.is_ticking:
                 self._attend()
         except Exception as error:  # noqa: BLE001 - no bug of ours may reach the agent; counted and logged
@@ -302,7 +302,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def look(self) -> None:
         """Look for loops in the spans that have ended so far, on the calling thread.
 
-        Where the watch thread is at it, wait for that one, at most LOOK_TIMEOUT seconds.
+        If the watch thread is at it, wait for that one, at most LOOK_TIMEOUT seconds.
         """
         if self._watches:
             with suppressing_instrumentation():
@@ -443,6 +443,34 @@ def _renew_after_fork() -> None:
     _process_id = secrets.token_hex(8)
     for processor in live_processors():
         processor._after_fork()
+    _end_with_worker()
+
+
+class _AtWorkersEnd:
+    """Has the spans of a worker delivered before it ends. Workers of pools end without the handlers of `atexit`."""
+
+    def __init__(self, finalize: Callable[..., object]) -> None:
+        self._finalize = finalize
+
+    def register(self) -> None:
+        """Ask for it in the worker, which forgets at its start what its parent had asked for."""
+        self._finalize(None, _shut_down_all, exitpriority=0)
+
+
+_POOLS: Final = ("multiprocessing.util", "billiard.util")
+"""Modules that run workers: Python's, and that of Celery. They are not loaded if nobody uses them."""
+_at_workers_end: list[_AtWorkersEnd] = []
+
+
+def _end_with_worker() -> None:
+    """Deliver the spans of this child before it ends, if it is a worker of a pool. Otherwise this does nothing."""
+    for name in _POOLS:
+        util = sys.modules.get(name)
+        register, finalize = getattr(util, "register_after_fork", None), getattr(util, "Finalize", None)
+        if register is not None and finalize is not None:
+            # The registry holds it weakly.
+            _at_workers_end.append(_AtWorkersEnd(finalize))
+            register(_at_workers_end[-1], _AtWorkersEnd.register)
 
 
 def _note_fork() -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,24 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Collect no garbage while a failure is described, or the failure of one test may be the end of them all.
+
+    To describe it, pytest parses the test's module. If garbage is collected meanwhile and something in it fails (where
+    warnings are errors, an unclosed file is enough), the hook for such failures formats a traceback, and that parses a
+    line. Python 3.11 counts the depth of both as one: a SystemError, "AST constructor recursion depth mismatch", ends
+    pytest as an error of its own (pytest-dev/pytest#10763).
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agenteval_collector.figures.problem import ProblemFilter
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
-from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.stores.erasing import forget_content
 from agenteval_collector.stores.store import Store
 
@@ -212,5 +212,4 @@ def of_pages(store: Store, drawn: Sample, now: int) -> Questions:
         "runs: versions": runs(lambda found: found.versions()),
         "runs: newest of a version": runs(lambda found: next(iter(found.newest(drawn.versions[0])), None)),
         "what the judge failed at": lambda: store.judged.failed_since(now - DAY, 100),
-        "the judge's newest scores": lambda: store.judged.scored(100),
     }

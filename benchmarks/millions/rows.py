@@ -7,12 +7,12 @@ Some sessions have a thousand traces, and most have a few. Some agents have a fi
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from agenteval_collector.figures.problem import ProblemKey, problem_of_failure
 from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.trace_view import TraceView, TurnView
-from agenteval_collector.problems.problem import ProblemKey, problem_of_failure
 from agenteval_collector.stores import schema
 from agenteval_collector.stores.rows import outcome_row, session_row, trace_row
 from agenteval_collector.stores.runs import run_trace_row
@@ -281,7 +281,7 @@ def _trace() -> ScoredTrace:
         span_count=10, revision=1, complete=True,
     )  # fmt: skip
     return ScoredTrace(
-        trace_id=_ID, session_id=_SESSION, started_at=0, revision=1, view=view, offsets=[1], run=None, scored_at=0,
+        view=view, offsets=[1],
         processes=["0123456789abcdef"], effort=Effort(steps=5, tokens=4000, seconds=8.0, usd=0.01), service="shop",
     )  # fmt: skip
 

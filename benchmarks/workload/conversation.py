@@ -34,7 +34,7 @@ class Turn:
 
     @property
     def answer(self) -> str | None:
-        """The last text of the agent; None where it said nothing."""
+        """The last text of the agent; None if it said nothing."""
         return next((step.text for step in reversed(self.steps) if step.text), None)
 
     @property

@@ -132,7 +132,7 @@ def _arguments(random: Random, topic: Sequence[str]) -> str:
 
 
 def _result(random: Random) -> str:
-    """Return a result: a number where it is short, else records of flights, cut to `length`."""
+    """Return a result: a number if it is short, else records of flights, cut to `length`."""
     length = _length(random, RESULT)
     if length < 20:
         return "".join(random.choices("123456789", k=length))

@@ -12,8 +12,8 @@ from pathlib import Path
 from pprint import pprint
 from typing import TypeVar
 
-from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.evaluators.ports import Embed, comparable
+from agenteval_collector.evaluation.embedding import EmbeddedEmbedder
+from agenteval_collector.evaluation.evaluators.ports import Embed, comparable
 
 from benchmarks.workload import taubench
 from benchmarks.workload.conversation import Conversation
@@ -65,7 +65,7 @@ class Measured:
 
 
 def measure(conversations: Sequence[Conversation], embed: Embed) -> Measured:
-    """Measure conversations with four runs of each task. Raises ZeroDivisionError where no tool is called at all."""
+    """Measure conversations with four runs of each task. Raises ZeroDivisionError if no tool is called at all."""
     turns = [turn for conversation in conversations for turn in conversation.turns]
     calls = [call for turn in turns for call in turn.calls]
     asking = [step for turn in turns for step in turn.steps if step.calls]

@@ -22,7 +22,7 @@ def collector() -> Dashboard:
         "The collector's own work, and the judge's. What is lost or late here is missing in the other dashboards. "
         "Choose tenants to see what is theirs.",
         [tenants(), choice("instance", "Collector", "label_values(agenteval_collector_build_info, instance)")],
-        [_running(), _taking(), _behind(), _leaving(), _judge(), _judged()],
+        [_running(), _taking(), _behind(), _room(), _leaving(), _judge(), _judged()],
     )
 
 
@@ -88,6 +88,7 @@ def _taking() -> Row:
             "By the type of error. Overloaded: more comes than can be assembled; Unavailable: the disk refuses; "
             "InvalidRequest: the sender is wrong.",
             Query(rate(_work("requests_refused_total"), "error_type"), "{{error_type}}"),
+            Query(rate(_work("metrics_dropped_total")), "metrics, which nobody needs here"),
             unit="cps",
         ),
         trend(
@@ -128,6 +129,35 @@ def _behind() -> Row:
             "Queues",
             "Items that wait in each queue. A queue that only grows is where the time goes.",
             Query(_work("queue_size"), label("agenteval_queue", TENANT)),
+            width=8,
+        ),
+    )
+
+
+def _room() -> Row:
+    return "Has it room?", (
+        trend(
+            "Memory",
+            "Resident memory of the process, and server.memory_limit: near it, requests are refused.",
+            Query(_work("memory_bytes"), label("instance")),
+            Query(_work("memory_limit_bytes"), f"limit {label('instance')}"),
+            unit="bytes",
+            width=8,
+        ),
+        trend(
+            "Disk",
+            "What the collector's files take, and what is free there. A full disk refuses telemetry.",
+            Query(_work("disk_bytes"), label("instance")),
+            Query(_work("disk_free_bytes"), f"free {label('instance')}"),
+            unit="bytes",
+            width=8,
+        ),
+        trend(
+            "Series",
+            "Series of counters and histograms. At server.max_series new tools, versions and agents count as _other.",
+            Query(_work("series"), label("instance", TENANT)),
+            Query(grown(_work("series_merged_total")), "counted as _other"),
+            Query(grown(_work("series_dropped_total")), "idle, dropped"),
             width=8,
         ),
     )

@@ -22,7 +22,7 @@ from deploy.builder.shared import NORMAL, OPEN, burnt, coverage, error_share, er
 _chosen = Series(CHOSEN)
 _named = Series(CHOSEN, 'deployment_environment_name=~"$environment"')
 _WHOSE = (AGENT, TENANT)
-"""Agents of the same name are two where two tenants have them."""
+"""Agents of the same name are two if two tenants have them."""
 _BY = ", ".join(_WHOSE)
 _TRACES = _named("agenteval_traces_total")
 _LOOPS = _named("agenteval_loops_total")

@@ -157,21 +157,21 @@ def table(
         target = Dataquery().expr(column.expr).instant().format(PromQueryFormat.TABLE).ref_id(_ref(number))
         panel = panel.with_target(target).override_by_name(column.name, _shown(column))
     if links:
-        told = [link.built().build() for link in links]
+        built = [link.built().build() for link in links]
         heading = next(iter(labels.values()))
-        panel = panel.override_by_name(heading, [dashboard.DynamicConfigValue("links", told)])
+        panel = panel.override_by_name(heading, [dashboard.DynamicConfigValue("links", built)])
     return panel
 
 
 def _shown(column: Column) -> list[dashboard.DynamicConfigValue]:
-    """Return how a column's values look: their unit, and a background where the column has steps."""
-    shown = [dashboard.DynamicConfigValue("unit", column.unit)]
+    """Return how a column's values look: their unit, and a background if the column has steps."""
+    unit = [dashboard.DynamicConfigValue("unit", column.unit)]
     if column.steps:
-        shown += [
+        unit += [
             dashboard.DynamicConfigValue("thresholds", _thresholds(column.steps).build()),
             dashboard.DynamicConfigValue("custom.cellOptions", {"type": "color-background", "mode": "basic"}),
         ]
-    return shown
+    return unit
 
 
 def _thresholds(steps: Steps) -> builders.ThresholdsConfig:

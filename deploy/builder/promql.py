@@ -41,13 +41,13 @@ def rate(selector: str, *by: str) -> str:
 
 def shared_gauge(selector: str, *by: str) -> str:
     """Return a gauge that is the same for all processes that share the work: one of them shows it, and for a moment
-    two, where another one takes over. `by` are the labels that tell such gauges apart."""
+    two, if another one takes over. `by` are the labels that tell such gauges apart."""
     return f"max by ({', '.join((*by, TENANT))}) ({selector})"
 
 
-def share(part: str, whole: str) -> str:
-    """Return the part of a whole, from 0 to 1. Where there is a whole and no part it is 0; without a whole, nothing."""
-    return f"({part} or 0 * {whole}) / ({whole} > 0)"
+def share(selection: str, whole: str) -> str:
+    """Return the part of a whole, from 0 to 1. If there is a whole and no part it is 0; without a whole, nothing."""
+    return f"({selection} or 0 * {whole}) / ({whole} > 0)"
 
 
 def quantile(level: float, selector: str, *by: str) -> str:

@@ -43,10 +43,10 @@ ROLES: Final = {
 def role(name: str) -> str:
     """Return all resources of a role, as a file."""
     of = ROLES[name]
-    made = [_deployment(name, of), _service(name, of), _budget(name)]
+    manifests = [_deployment(name, of), _service(name, of), _budget(name)]
     if of.most > LEAST:
-        made.append(_scaler(name, of))
-    return _HEADER + "---\n".join(yaml.dump(each, sort_keys=False, width=120) for each in made)
+        manifests.append(_scaler(name, of))
+    return _HEADER + "---\n".join(yaml.dump(manifest, sort_keys=False, width=120) for manifest in manifests)
 
 
 def _labels(name: str) -> dict[str, str]:
@@ -88,7 +88,7 @@ def _deployment(name: str, of: _Role) -> dict[str, Any]:
     # One process after another: each change of members moves partitions.
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     spec = {
-        # Where something scales it, the number is not set here: each `apply` would set it back.
+        # If something scales it, the number is not set here: each `apply` would set it back.
         **({"replicas": LEAST} if of.most == LEAST else {}),
         "strategy": rolling,
         "minReadySeconds": 10,

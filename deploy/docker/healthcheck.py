@@ -1,4 +1,4 @@
-"""Exit with 0 where the collector of this container is ready, by its own /readyz; else with 1 and the reason."""
+"""Exit with 0 if the collector of this container is ready, by its own /readyz; else with 1 and the reason."""
 
 import os
 import ssl

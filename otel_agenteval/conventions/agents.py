@@ -28,7 +28,7 @@ def is_agent_run(name: str, attributes: Attributes) -> bool:
 
 
 def agent_of(name: str, attributes: Attributes, scope: str = "") -> str | None:
-    """Return the agent that a span names; None where it names none. `scope` is its instrumentation scope."""
+    """Return the agent that a span names; None if it names none. `scope` is its instrumentation scope."""
     for key in KEYS.agents:
         if key in attributes and (named := known_text(attributes[key])) is not None:
             return None if named in KEYS.no_agents else named

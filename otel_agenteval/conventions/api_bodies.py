@@ -3,6 +3,7 @@ and APIs like them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import (
@@ -20,6 +21,7 @@ from otel_agenteval.conventions.messages import (
     USER,
     ChatMessage,
     Item,
+    looks_structured,
     read_message,
 )
 from otel_agenteval.model import Json, Usage
@@ -32,13 +34,70 @@ _FINISH_REASON = re.compile(
 # The status of a whole reply in the Responses API, which gives no other reason.
 _COMPLETED = "completed"
 _OUTPUT_TOKENS = ("output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens")
+# The parts of input and output, by the names of the conventions and of providers' own bodies. Where the names are from:
+# GenAI conventions, OpenInference, Vercel, Pydantic AI, Traceloop, OpenAI, Anthropic, Gemini, Langfuse, LiteLLM.
+_CACHE_READ = (
+    *("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cached_tokens"),
+    *(
+        "llm.token_count.prompt_details.cache_read",
+        "ai.usage.cachedInputTokens",
+        "gen_ai.usage.details.cache_read_tokens",
+    ),
+    *("gen_ai.usage.input_tokens.cached", "gen_ai.usage.details.cached_tokens", "gen_ai.usage.cache_read_tokens"),
+    *("ai.usage.inputTokenDetails.cacheReadTokens", "cached_tokens", "cache_read_input_tokens", "cachedInputTokens"),
+    *("cachedContentTokenCount", "input_cached_tokens", "cache_read", "cached_input_tokens", "cacheReadInputTokens"),
+)
+_CACHE_WRITE = (
+    *("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
+    *("llm.token_count.prompt_details.cache_write", "gen_ai.usage.details.cache_write_tokens"),
+    *("gen_ai.usage.cache_write_tokens", "gen_ai.usage.cache_write.input_tokens", "cache_creation_input_tokens"),
+    *("ai.usage.inputTokenDetails.cacheWriteTokens", "cache_write_tokens", "cache_creation", "cacheWriteInputTokens"),
+)
+_REASONING = (
+    *("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens", "ai.usage.reasoningTokens"),
+    *("llm.token_count.completion_details.reasoning", "gen_ai.usage.details.reasoning_tokens", "reasoning_tokens"),
+    *(
+        "ai.usage.outputTokenDetails.reasoningTokens",
+        "reasoningTokens",
+        "thoughtsTokenCount",
+        "output_reasoning_tokens",
+    ),
+    *("gen_ai.usage.output_tokens.reasoning", "gen_ai.usage.output_tokens_details.reasoning"),
+)
+_MODALITIES = {
+    "input_audio": (
+        *("llm.token_count.prompt_details.audio", "gen_ai.usage.details.input_audio_tokens"),
+        *("gen_ai.usage.input_audio_tokens", "gen_ai.usage.details.audio_prompt_tokens", "input_audio_tokens"),
+    ),
+    "output_audio": (
+        *("llm.token_count.completion_details.audio", "gen_ai.usage.details.output_audio_tokens"),
+        *("gen_ai.usage.output_audio_tokens", "output_audio_tokens"),
+    ),
+    "cache_audio_read": ("gen_ai.usage.details.cache_audio_read_tokens", "cache_audio_read_tokens"),
+    "input_image": (
+        *("llm.token_count.prompt_details.image", "gen_ai.usage.details.image_prompt_tokens"),
+        *("gen_ai.usage.input_image_tokens", "input_image_tokens"),
+    ),
+    "output_image": ("llm.token_count.completion_details.image", "output_image_tokens"),
+}
+"""Tokens of other modalities than text. Where the names are from: OpenInference, Pydantic AI, OpenAI."""
+_IN_DETAILS = {"audio_tokens": "audio", "image_tokens": "image"}
+"""Names of modalities in the details of OpenAI's counts, which say by where they stand whether they were sent."""
+_DETAILS = (
+    *("input_tokens_details", "prompt_tokens_details", "inputTokenDetails", "input_token_details"),
+    *("output_tokens_details", "completion_tokens_details", "outputTokenDetails", "output_token_details"),
+)
+_OTHER_PARTS = frozenset((*_CACHE_READ, *_CACHE_WRITE, *_REASONING, *_DETAILS, *chain(*_MODALITIES.values())))
+_BESIDE_INPUT = frozenset(("cache_read_input_tokens", "cache_creation_input_tokens"))
+MOST_TOKENS = 100_000_000
+"""The most tokens that one call can have had: ten times the largest context of any model."""
 # Digits of a number of tokens that was recorded as text or as a double.
 _LONGEST_COUNT = 15
 
 
-def read_call(facts: SpanFacts, given: Json, returned: Json) -> None:
+def read_call(facts: SpanFacts, value: Json, returned: Json) -> None:
     """Fill in the facts of a model call from its recorded request and response."""
-    facts.input = Content(lambda: request(given), cut=is_cut(given))
+    facts.input = Content(lambda: request(value), cut=is_cut(value))
     facts.output = Content(lambda: response(returned), cut=is_cut(returned))
     facts.finish_reason = finish_reason(returned)
 
@@ -54,14 +113,21 @@ def response(recorded: Json) -> Sequence[Item]:
 
 
 def tools(recorded: Json) -> Json:
-    """Return the tool definitions of a recorded request; None without any, or where the request was cut."""
+    """Return the tool definitions of a recorded request; None without any, or if the request was cut."""
     body = decode_structure(recorded) if isinstance(recorded, str) and '"tools"' in recorded else recorded
     return object_in(body).get("tools") or None
 
 
 def usage(recorded: Json) -> Usage | None:
-    """Return the tokens that an object counts, by the names of any API; None where it counts none."""
+    """Return the tokens that an object counts, by the names of any API; None if it counts none."""
     return usage_in(object_in(decode_structure(recorded)), _INPUT_TOKENS, _OUTPUT_TOKENS)
+
+
+def described(recorded: Json) -> dict[str, Json]:
+    """Return the fields of a recorded response that tell of the call: its own, else those of its first reply."""
+    body = object_in(decode_structure(recorded))
+    reply = next(iter(objects_in(body.get("replies"))), {})
+    return body if "usage" in body else object_in(reply.get("meta")) or next(iter(objects_in(body.get("meta"))), body)
 
 
 def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterable[str]) -> Usage | None:
@@ -69,31 +135,63 @@ def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterabl
     received, answered = _count(counts, inputs), _count(counts, outputs)
     if received is None and answered is None:
         return None
-    return Usage(input_tokens=received or 0, output_tokens=answered or 0)
+    if _OTHER_PARTS.isdisjoint(counts):
+        return Usage(input_tokens=received, output_tokens=answered)
+    details = [counts, *(detail for key in _DETAILS if isinstance(detail := counts.get(key), dict))]
+    read, cache_write, reasoning = (
+        next((count for detail in details if (count := _count(detail, names)) is not None), None)
+        for names in (_CACHE_READ, _CACHE_WRITE, _REASONING)
+    )
+    cached = (read or 0) + (cache_write or 0)
+    # Anthropic's own body counts them beside its input. So does any input that is too small to contain them.
+    if received is not None and cached and (received < cached or not _BESIDE_INPUT.isdisjoint(counts)):
+        received += cached
+    return Usage(
+        input_tokens=received,
+        output_tokens=answered,
+        cache_read_tokens=read,
+        cache_write_tokens=cache_write,
+        reasoning_tokens=reasoning,
+        other=_other(counts),
+    )
+
+
+def _other(counts: Mapping[str, Json]) -> dict[str, int]:
+    """Return the tokens of other modalities, those that are not 0."""
+    found = {kind: count for kind, names in _MODALITIES.items() if (count := _count(counts, names))}
+    for key in _DETAILS:
+        if isinstance(details := counts.get(key), dict):
+            way = "output" if key.startswith(("output", "completion")) else "input"
+            for name, modality in _IN_DETAILS.items():
+                if count := _whole(details.get(name)):
+                    found.setdefault(f"{way}_{modality}", count)
+    return found
 
 
 def _count(counts: Mapping[str, Json], names: Iterable[str]) -> int | None:
     for name in names:
-        if (count := _whole(counts.get(name))) is not None:
+        if name in counts and (count := _whole(counts[name])) is not None:
             return count
     return None
 
 
 def _whole(count: Json) -> int | None:
     """Return a number of tokens. Some libraries record it as text or with a fraction of zero."""
-    if isinstance(count, str) and count.isdecimal() and len(count) <= _LONGEST_COUNT:
-        return int(count)
-    if isinstance(count, float) and count.is_integer() and abs(count) < 10**_LONGEST_COUNT:
-        return int(count)
-    return count if isinstance(count, int) and not isinstance(count, bool) else None
+    if (isinstance(count, str) and count.isdecimal() and len(count) <= _LONGEST_COUNT) or (
+        isinstance(count, float) and count.is_integer() and abs(count) < 10**_LONGEST_COUNT
+    ):
+        count = int(count)
+    # Some clients subtract one count from another and come below 0. No model takes as many as the limit.
+    is_possible = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS
+    return count if is_possible else None  # type: ignore[return-value]
 
 
 def finish_reason(recorded: Json) -> str | None:
-    """Return why the model ended the first reply in a recorded response; None where the response does not say."""
+    """Return why the model ended the first reply in a recorded response; None if the response does not say."""
     # The reason stands in many places, but under few names, so the text is searched and not decoded. Quotes in what a
     # model wrote are escaped, and not mistaken for such a name.
-    found = _FINISH_REASON.search(recorded) if isinstance(recorded, str) else None
-    return found[1] or _COMPLETED if found else None
+    match = _FINISH_REASON.search(recorded) if isinstance(recorded, str) else None
+    return match[1] or _COMPLETED if match else None
 
 
 def decoded(recorded: Json) -> Json:
@@ -116,13 +214,25 @@ def _reply(body: Json) -> list[Item]:
     if isinstance(body, dict):
         if isinstance(choices := body.get("choices"), list):
             return [choice.get("message") for choice in objects_in(choices[:1])]
-        if "output" in body:
-            return _said(body["output"], ASSISTANT)
+        if isinstance(batches := body.get("generations"), list):
+            return [item.get("message", item) for item in objects_in(_first_batch(batches)[:1])]
+        # The Responses API, Haystack, Genkit.
+        for key in ("output", "replies", "message"):
+            if key in body:
+                return _said(body[key], ASSISTANT)
     return _said(body, ASSISTANT)
 
 
+def _first_batch(value: list[Json]) -> list[Json]:
+    """Return the first list of a list of lists, in which LangChain records what it sends; else `value` itself."""
+    return value[0] if value and isinstance(value[0], list) else value
+
+
 def _said(value: Json, role: str) -> list[Item]:
-    if isinstance(value, list | dict):
-        return [*value] if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        return [*_first_batch(value)]
+    if isinstance(value, dict):
+        return [value]
     text = known_text(value)
-    return [ChatMessage(role=role, texts=[text])] if text else []
+    # What was meant to be a structure and cannot be read, nobody said.
+    return [ChatMessage(role=role, texts=[text])] if text and not looks_structured(text) else []

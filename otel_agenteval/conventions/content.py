@@ -1,12 +1,14 @@
-"""Recorded messages. They are decoded and read only where somebody asks for them, and shared between model calls that
+"""Recorded messages. They are decoded and read only if somebody asks for them, and shared between model calls that
 were sent the same."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
 
 from otel_agenteval.conventions.decoding import decode_json, is_cut, known_text
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, Item, message_items, read_message, spoken_by
+from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.words_digest import WordsDigest
 from otel_agenteval.model import Json
 
@@ -22,6 +24,15 @@ _WRAPPERS = (
         ),
     ),
 )
+
+ASKED = ("task", "input", "question", "query", "prompt", "user_input", "message")
+"""Names of the argument of a program that is the user's words."""
+# DSPy writes each input of a program below its name.
+_DSPY_INPUT = re.compile(rf"\s*\[\[ ## (?:{'|'.join(ASKED)}) ## \]\]\n([\s\S]*?)\s*(?:\[\[ ## |Respond with the |\Z)")
+
+
+_DSPY_FIELD, _DSPY_END = "[[ ## ", "[[ ## completed ## ]]"
+_DSPY_OUTPUTS = re.compile(r"\[\[ ## (\w+) ## \]\]\n([\s\S]*?)\s*(?=\[\[ ## |\Z)")
 
 
 @dataclass(slots=True)
@@ -42,8 +53,8 @@ class DecodedMessages:
         if len(self.items) == count:
             self.items += more
             return self
-        made = {position: message for position, message in self.made.items() if position < count}
-        return DecodedMessages([*self.items[:count], *more], made)
+        messages = {position: message for position, message in self.made.items() if position < count}
+        return DecodedMessages([*self.items[:count], *more], messages)
 
 
 class Content:
@@ -59,7 +70,7 @@ class Content:
         self._since_user: list[ChatMessage] | None = None
         self._strange: set[int] = set()
         self.cut = cut
-        """True where the text stops in the middle: there may have been more messages."""
+        """True if the text stops in the middle: there may have been more messages."""
         self.array = array
         """The recorded text, where it begins and ends like a JSON array."""
 
@@ -76,7 +87,7 @@ class Content:
 
     @classmethod
     def answer_in(cls, value: Json) -> "Content | None":
-        """Return content of an attribute that holds the text of an answer; None where no answer was recorded."""
+        """Return content of an attribute that holds the text of an answer; None if no answer was recorded."""
         if text := known_text(value):
             return cls.text(text, ASSISTANT)
         return cls.nothing(ASSISTANT) if isinstance(value, str) and not value.strip() else None
@@ -92,7 +103,7 @@ class Content:
         return len(self._strange)
 
     def begin_again(self) -> None:
-        """Begin to read again from the first value. Values stay decoded, except where the text was cut: reading those
+        """Begin to read again from the first value. Values stay decoded, except if the text was cut: reading those
         changes the last one."""
         self._messages, self._since_user, self._strange = None, None, set()
         if self.cut:
@@ -101,18 +112,18 @@ class Content:
     def go_on_from(self, earlier: "Content") -> None:
         """Take over the values that were read of `earlier`, if this content begins with it. A model is mostly sent all
         that it was sent before, and more."""
-        known, array = earlier.array, self.array
-        if self._decoded is not None or known is None or array is None or earlier is self:
+        earlier_array, array = earlier.array, self.array
+        if self._decoded is not None or earlier_array is None or array is None or earlier is self:
             return
-        end = len(known) - 1
-        if array[end : end + 1] != "," or not array.startswith(known[:end]):
+        end = len(earlier_array) - 1
+        if array[end : end + 1] != "," or not array.startswith(earlier_array[:end]):
             return
         begun = earlier._decode()
         try:
             more = decode_json(f"[{array[end + 1 :]}")
         except ValueError:
             return
-        if isinstance(more, list) and not (begun.items and begun.items[0] is known):
+        if isinstance(more, list) and not (begun.items and begun.items[0] is earlier_array):
             self._decoded = begun.gone_on(earlier._count, more)
             self._count = earlier._count + len(more)
 
@@ -124,7 +135,7 @@ class Content:
 
     @property
     def messages(self) -> list[ChatMessage]:
-        """The messages in order; where the text was cut, those that can be read."""
+        """The messages in order; if the text was cut, those that can be read."""
         if self._messages is None:
             self._messages = [*self._of(range(self._counted()))]
             if self.cut and self._messages:
@@ -136,7 +147,7 @@ class Content:
         return next(iter(self.messages if self.cut else self._of(range(self._counted()))), None)
 
     def user_text(self) -> str | None:
-        """Return the user's last words; None where they were cut off or not recorded."""
+        """Return the user's last words; None if they were cut off or not recorded."""
         if self.cut:
             return None
         for message in self._backwards():
@@ -146,7 +157,7 @@ class Content:
 
     def answer(self) -> str | None:
         """Return the text of the last message, if it is an answer: from the assistant and without tool requests. Empty
-        where an empty answer was recorded; None where none was."""
+        if an empty answer was recorded; None if none was."""
         last = next(self._backwards(), None)
         return spoken_by(last) if last and last.role == ASSISTANT and not last.requests else None
 
@@ -184,18 +195,22 @@ class Content:
 
     def _message(self, position: int) -> ChatMessage | None:
         recording = self._decode()
-        made = recording.made
-        if position in made:
-            message = made[position]
+        messages = recording.made
+        if position in messages:
+            message = messages[position]
         else:
             item = recording.items[position]
-            message = made[position] = item if isinstance(item, ChatMessage) else read_message(item)
+            message = messages[position] = item if isinstance(item, ChatMessage) else read_message(item)
         if message is None:
             self._strange.add(position)
         return message
 
 
 def _unwrapped_words(text: str) -> str:
+    if match := _DSPY_INPUT.match(text):
+        return match[1]
+    if text.startswith("{'"):
+        return _argument_in(text) or text
     for before, after in _WRAPPERS:
         if text.lstrip().startswith(before):
             words = text.lstrip().removeprefix(before)
@@ -205,8 +220,26 @@ def _unwrapped_words(text: str) -> str:
     return text
 
 
+def unwrapped_answer(text: str) -> str:
+    """Return the only field of a reply in DSPy's form that is no reasoning; any other text as it is."""
+    if not text.startswith(_DSPY_FIELD) or _DSPY_END not in text:
+        return text
+    outputs = [value for name, value in _DSPY_OUTPUTS.findall(text) if name not in ("reasoning", "completed")]
+    return outputs[0] if len(outputs) == 1 else text
+
+
+def _argument_in(text: str) -> str | None:
+    """Return the user's words in the arguments of a program, which are recorded as Python writes them."""
+    try:
+        arguments = decode_repr(text)
+    except ValueError:
+        return None
+    values = [arguments.get(name) for name in ASKED] if isinstance(arguments, dict) else []
+    return next((value for value in values if isinstance(value, str)), None)
+
+
 def _drop_incomplete(message: ChatMessage) -> None:
-    """Drop the last request or result where the text was cut. A text that was cut is still worth reading."""
+    """Drop the last request or result if the text was cut. A text that was cut is still worth reading."""
     if message.requests:
         message.requests.pop()
     elif message.responses:

@@ -22,26 +22,26 @@ MAX_MESSAGES: Final = 2000
 
 
 def conversation(models: Sequence[Node]) -> ConversationDigests | None:
-    """Return the digests that join the trace of these model calls, given in order, to others. None where none is
+    """Return the digests that join the trace of these model calls, given in order, to others. None if none is
     known."""
     if not models:
         return None
     first, last = models[0].facts, models[-1].facts
     begins, follows, words = _beginning(first)
-    said = reply = calls = None
+    answer = reply = calls = None
     if span_error(models[-1].span) is None:
         if last is not first:
             _, _, words = _beginning(last)
-        said, calls = _ending(last, words)
+        answer, calls = _ending(last, words)
         reply = digest_of("reply", last.response_id) if last.response_id else None
-    known = ConversationDigests(begins=begins, follows=follows, said=said, reply=reply, calls=calls)
-    return known if known != ConversationDigests() else None
+    digests = ConversationDigests(begins=begins, follows=follows, said=answer, reply=reply, calls=calls)
+    return digests if digests != ConversationDigests() else None
 
 
 def _beginning(facts: SpanFacts) -> tuple[bytes | None, bytes | None, WordsDigest | None]:
     """Return `begins` and `follows` of a trace with this first model call, and a digest of the words that it was sent.
 
-    The digest is None where the call was not sent the conversation from its beginning.
+    The digest is None if the call was not sent the conversation from its beginning.
     """
     messages = _messages(facts.input)
     if facts.previous_response_id is not None or messages is None or facts.input is None:
@@ -59,21 +59,21 @@ def _beginning(facts: SpanFacts) -> tuple[bytes | None, bytes | None, WordsDiges
     if end:
         return None, follows, words
     # A service that keeps the conversation is sent results without the calls that they answer.
-    if answers := [each for message in messages for each in message.responses]:
-        return None, _calls(each.call_id for each in answers), None
+    if answers := [response for message in messages for response in message.responses]:
+        return None, _calls(answer.call_id for answer in answers), None
     # If the last message is the assistant's, it is the beginning of the reply, and the reply repeats it.
     return (words.digest() if messages[-1].role != ASSISTANT else None), None, words
 
 
 def _spoken(content: Content, end: int) -> tuple[int, WordsDigest]:
     """Return how many of the first `end` messages were digested before, and their digest."""
-    known = content.decoded.spoken
-    return (known[0], known[1].copy()) if known is not None and known[0] <= end else (0, WordsDigest())
+    messages = content.decoded.spoken
+    return (messages[0], messages[1].copy()) if messages is not None and messages[0] <= end else (0, WordsDigest())
 
 
 def _ending(facts: SpanFacts, words: WordsDigest | None) -> tuple[bytes | None, bytes | None]:
-    """Return `said` and `calls` of a trace that ends with this model call. `words` digests what the call was sent; None
-    where that is not known."""
+    """Return the digests `said` and `calls` of a trace that ends with this model call. `words` digests what the call
+    was sent; None if that is not known."""
     messages = _messages(facts.output) or []
     calls = _calls(request.call_id for message in messages for request in message.requests)
     is_reply = any(message.texts or message.requests for message in messages)
@@ -85,7 +85,7 @@ def _ending(facts: SpanFacts, words: WordsDigest | None) -> tuple[bytes | None, 
 
 
 def _messages(content: Content | None) -> list[ChatMessage] | None:
-    """Return the messages without instructions; None where some may be missing, or there are too many."""
+    """Return the messages without instructions; None if some may be missing, or there are too many."""
     if content is None or content.cut:
         return None
     messages = [message for message in content.messages if message.role != SYSTEM]
@@ -93,5 +93,5 @@ def _messages(content: Content | None) -> list[ChatMessage] | None:
 
 
 def _calls(ids: Iterable[str | None]) -> bytes | None:
-    known = sorted({each for each in ids if each})
-    return digest_of("calls", json.dumps(known)) if known else None
+    known_ids = sorted({call_id for call_id in ids if call_id})
+    return digest_of("calls", json.dumps(known_ids)) if known_ids else None

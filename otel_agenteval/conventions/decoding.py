@@ -23,8 +23,8 @@ def known_text(text: Any) -> str | None:
     if not isinstance(text, str):
         return None
     # An expression with blanks at both ends takes time that grows with the square of the number of blanks.
-    said = text.strip()
-    if not said or (said[0] in _REDACTED_BEGINS and _REDACTED.fullmatch(said)):
+    stripped = text.strip()
+    if not stripped or (stripped[0] in _REDACTED_BEGINS and _REDACTED.fullmatch(stripped)):
         return None
     return text
 
@@ -48,7 +48,7 @@ _DANGLING_ESCAPE = re.compile(r"(?:\\u[dD][89abAB]\w\w)?\\(?:u\w{0,3})?\Z|\\u[dD
 
 
 def decode_json(text: str) -> Json:
-    """Return the value that `text` writes. Raises ValueError where it is not JSON."""
+    """Return the value that `text` writes. Raises ValueError if it is not JSON."""
     if "\\u" in text:
         text = _ESCAPED_SURROGATES.sub(_whole, text)
     try:
@@ -60,7 +60,7 @@ def decode_json(text: str) -> Json:
 
 def decode_prefix(text: str) -> Json:
     """Return what remains of JSON text that was cut in the middle; its last element may be a part only. Raises
-    ValueError where nothing remains."""
+    ValueError if nothing remains."""
     closing: list[str] = []
     last = ""
     whole = (0, "")
@@ -95,7 +95,7 @@ def is_cut(value: Json) -> bool:
 
 
 def decode_arguments(value: Json) -> Json:
-    """Decode the arguments of a tool call, JSON inside JSON as well; return the text where it is not JSON."""
+    """Decode the arguments of a tool call, JSON inside JSON as well; return the text if it is not JSON."""
     value = decode_structure(value)
     if isinstance(value, dict):
         return called_with(value)
@@ -128,7 +128,7 @@ def decode_structure(value: Json) -> Json:
 
 
 def decode_value(value: Json) -> Json:
-    """Return the value of text that is JSON, or JSON inside JSON; where it was cut, what remains. Other text, and text
+    """Return the value of text that is JSON, or JSON inside JSON; if it was cut, what remains. Other text, and text
     of which nothing can be read, stays as it is."""
     for _ in range(2):
         if not isinstance(value, str) or value.lstrip()[:1] not in _BEGIN_STRUCTURE:
@@ -141,7 +141,7 @@ def decode_value(value: Json) -> Json:
 
 
 def decode_remains(value: Json) -> Json:
-    """Decode like `decode_structure`. Of an array or object that was cut, return what is left, None where nothing
+    """Decode like `decode_structure`. Of an array or object that was cut, return what is left, None if nothing
     is."""
     if not isinstance(value, str) or not is_cut(value):
         return decode_structure(value)
@@ -187,7 +187,7 @@ def text_of_blocks(value: Json) -> str | None:
     for block in value:
         if not isinstance(block, dict) or not isinstance(block.get("text"), str):
             return None
-        if not block.keys() <= {"type", "text", "annotations"}:
+        if not block.keys() <= {"type", "block_type", "text", "annotations"}:
             return None
         texts.append(str(block["text"]))
     return "\n".join(texts)
@@ -230,13 +230,13 @@ def object_in(value: Json) -> dict[str, Json]:
 
 
 def objects_in(value: Json) -> list[dict[str, Json]]:
-    """Return the objects in a list; none where `value` is something else."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    """Return the objects in a list; none if `value` is something else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def texts_of(parts: Json) -> list[str]:
+def texts_of(items: Json) -> list[str]:
     """Return the texts in a list of parts of a message."""
-    return [text for part in objects_in(parts) if (text := known_text(part.get("text")))]
+    return [text for item in objects_in(items) if (text := known_text(item.get("text")))]
 
 
 def unflatten(attributes: Mapping[str, Json], prefix: str) -> list[Json]:

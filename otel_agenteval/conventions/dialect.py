@@ -39,10 +39,10 @@ class SpanFacts:
     agent: str | None = None
     """Filled in by `agents.agent_of`, not by dialects."""
     input: Content | None = None
-    """The messages that a model was sent. On an agent, workflow or chain: the question, where the span itself says
+    """The messages that a model was sent. On an agent, workflow or chain: the question, if the span itself says
     it."""
     output: Content | None = None
-    """The messages of a model's reply. On an agent, workflow or chain: the answer, where the span itself says it."""
+    """The messages of a model's reply. On an agent, workflow or chain: the answer, if the span itself says it."""
     instructions: Json = None
     """System instructions, as they were recorded."""
     tool_definitions: Json = None
@@ -67,7 +67,7 @@ class SpanFacts:
     finish_reason: str | None = None
     usage: Usage | None = None
     reasoning: str | None = None
-    """The thoughts of a model, where they were recorded apart from the messages."""
+    """The thoughts of a model, if they were recorded apart from the messages."""
     is_sent: bool = False
     """True for a tool call on its way to a server. The server's name of the tool may lack a prefix that the agent's
     has."""
@@ -76,14 +76,14 @@ class SpanFacts:
     may_be_call: bool = False
     """True for a step that is the model call itself, unless another model call was recorded within it."""
     is_overwritten: bool = False
-    """True for a span of the program on which model calls were written, each over the one before. Where several spans
+    """True for a span of the program on which model calls were written, each over the one before. If several spans
     within it are model calls, those count."""
     cut: bool = False
-    """True where some content was shortened on the way."""
+    """True if some content was shortened on the way."""
 
     @property
     def has_content(self) -> bool:
-        """True where any messages were recorded."""
+        """True if any messages were recorded."""
         return self.input is not None or self.output is not None
 
     @property
@@ -142,7 +142,7 @@ class KindAttribute(NamedTuple):
     """Reads the agent from the name of the span of its run and from its instrumentation scope."""
 
     def role(self, attributes: Attributes) -> SpanRole | None:
-        """Return the role of a span; None where the attribute is missing or its value is not known."""
+        """Return the role of a span; None if the attribute is missing or its value is not known."""
         value = attributes.get(self.key)
         return self.roles.get(value) if isinstance(value, str) else None
 
@@ -167,16 +167,16 @@ class AttributeKeys:
 
     kinds: tuple[KindAttribute, ...] = ()
     marks: tuple[tuple[str, SpanRole], ...] = ()
-    """Attributes that tell the role of a span by being there, where no kind is recorded."""
+    """Attributes that tell the role of a span by being there, if no kind is recorded."""
 
     agents: tuple[str, ...] = ()
     """The agent's name, on spans of any kind."""
     no_agents: tuple[str, ...] = ()
     """Values of `agents` that name nobody."""
     agent_of: tuple[Callable[[str, Attributes], str | None], ...] = ()
-    """Functions that read the agent from a span's name and attributes, where no attribute names it."""
+    """Functions that read the agent from a span's name and attributes, if no attribute names it."""
     is_agent_run: tuple[Callable[[str, Attributes], bool], ...] = ()
-    """Functions that tell by a span's name and attributes whether it is an agent's run, where no kind is recorded."""
+    """Functions that tell by a span's name and attributes whether it is an agent's run, if no kind is recorded."""
 
     tools: tuple[str, ...] = ()
     """The name of a tool that was executed. Without it, the name of the span is the tool's."""
@@ -184,6 +184,8 @@ class AttributeKeys:
     """Beginnings of span names that do not belong to the tool's name."""
     tool_suffixes: tuple[str, ...] = ()
     """Endings of span names that do not belong to the tool's name."""
+    handovers: tuple[str, ...] = ()
+    """The agent that goes on with the conversation, on the span of a hand-over."""
     steering_tools: tuple[str, ...] = ()
     """Tools by which a framework steers itself. They are not the user's."""
     steering_prefixes: tuple[str, ...] = ()
@@ -215,7 +217,7 @@ class AttributeKeys:
 def merged(keys: Iterable[AttributeKeys]) -> AttributeKeys:
     """Return the keys of several dialects together, in their order."""
     listed = list(keys)
-    joined = {each.name: sum((getattr(own, each.name) for own in listed), ()) for each in fields(AttributeKeys)}
+    joined = {field.name: sum((getattr(own, field.name) for own in listed), ()) for field in fields(AttributeKeys)}
     return AttributeKeys(**joined)
 
 
@@ -225,22 +227,27 @@ class Dialect(ABC):
     name: ClassVar[str]
     """Lower snake case, as listed in `Trace.dialects`."""
     content_switch: ClassVar[str | None] = None
-    """A clause of advice where its spans lack content, such as "set X=true in the agent". None where there is no
+    """A clause of advice if its spans lack content, such as "set X=true in the agent". None if there is no
     switch."""
     rank: ClassVar[int] = 1000
     """A fact is taken from the dialect with the lowest rank that knows it. Dialects that correct the GenAI conventions
     have ranks below 50."""
     is_common: ClassVar[bool] = False
-    """True where dialects of vendors stand beside it: its keys are looked up before theirs, and its `content_switch` is
+    """True if dialects of vendors stand beside it: its keys are looked up before theirs, and its `content_switch` is
     advised after theirs."""
     keys: ClassVar[AttributeKeys] = AttributeKeys()
     marks: ClassVar[frozenset[str]] = frozenset()
     """Attributes that only spans of this dialect have."""
+    names: ClassVar[frozenset[str]] = frozenset()
+    """Names that only spans of this dialect have."""
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        """Return whether the span, or a log record that names it, speaks this dialect: by its marks, unless the dialect
-        overrides this. It runs for every span and every dialect, so it must be cheap."""
-        return not span.attributes.keys().isdisjoint(self.marks)
+        """Return whether the span, or a log record that names it, speaks this dialect.
+
+        Most dialects have marks or names, and are found by these without a call. What overrides this runs for every
+        span, so it must be cheap.
+        """
+        return span.name in self.names or not span.attributes.keys().isdisjoint(self.marks)
 
     @abstractmethod
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:

@@ -1,22 +1,32 @@
 """Read questions, answers and tool results from the objects that frameworks record as a span's input and output."""
 
-from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_structure, decode_text, decode_value, is_cut, known_text
+import re
+from typing import Final
+
+from otel_agenteval.conventions.content import ASKED, Content
+from otel_agenteval.conventions.decoding import (
+    decode_structure,
+    decode_text,
+    decode_value,
+    is_cut,
+    known_text,
+    object_in,
+)
 from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, read_message
+from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.model import Json
 
-_ASKED = ("task", "input", "question", "query", "prompt", "user_input", "message")
-_ANSWERED = ("output", "answer", "result", "response", "final_output")
+_ANSWERED = ("output", "answer", "result", "response", "final_output", "text")
 
 
 def asked(value: Json) -> Content | None:
-    """Return the user's words in the recorded input of a span; None where it holds something else or nothing."""
-    return _spoken(value, USER, _ASKED)
+    """Return the user's words in the recorded input of a span; None if it holds something else or nothing."""
+    return _spoken(value, USER, ASKED)
 
 
 def answered(value: Json) -> Content | None:
-    """Return the agent's answer in the recorded output of a span; None where it holds something else or nothing."""
+    """Return the agent's answer in the recorded output of a span; None if it holds something else or nothing."""
     return _spoken(value, ASSISTANT, _ANSWERED)
 
 
@@ -24,16 +34,60 @@ def read_result(facts: SpanFacts, recorded: Json) -> None:
     """Fill in a tool's result, its error, and the id of the call. LangChain puts a message around them, which is taken
     off."""
     facts.result = decode_text(recorded)
+    if isinstance(facts.result, str) and facts.result.startswith(_TOOL_OUTPUTS):
+        _read_tool_output(facts, object_in(decode_structure(facts.result)))
+        return
     message = langchain_message(facts.result)
     if message and message.responses:
-        told = message.responses[0]
-        facts.result, facts.call_id = told.result, told.call_id
-        if told.failed:
-            facts.error = told.result if isinstance(told.result, str) else "error"
+        response = message.responses[0]
+        facts.result, facts.call_id = response.result, response.call_id
+        if response.failed:
+            facts.error = response.result if isinstance(response.result, str) else "error"
+
+
+_TOOL_OUTPUTS: Final = ('{"blocks"', '{"tool_name"')
+
+
+def _read_tool_output(facts: SpanFacts, recorded: dict[str, Json]) -> None:
+    """Read the text and the error in LlamaIndex's object of a result, or of a call with its result."""
+    output = object_in(recorded.get("tool_output", recorded))
+    if "blocks" not in output or "tool_name" not in output:
+        return
+    facts.call_id = known_text(recorded.get("tool_id"))
+    facts.result = decode_text(output["blocks"])
+    if output.get("is_error") is True:
+        facts.error = facts.result if isinstance(facts.result, str) else "error"
+
+
+_AGENT: Final = "current_agent_name"
+_NAMED: Final = re.compile(r"""(?:=|"\s*:\s*)(?:'([^']{1,200})'|"([^"]{1,200})")""")
+
+
+def current_agent(step: Json) -> str | None:
+    """Return the agent that LlamaIndex names in the state of a step, as Python or JSON write it. What was said stands
+    before the name."""
+    at = step.rfind(_AGENT) if isinstance(step, str) else -1
+    match = _NAMED.match(step, at + len(_AGENT)) if isinstance(step, str) and at >= 0 else None
+    return known_text(match[1] or match[2]) if match else None
+
+
+_MESSAGE_REPR: Final = "ChatMessage(_role="
+
+
+def read_reprs(values: Json) -> list[Json] | None:
+    """Return Haystack's messages, which are recorded as Python writes them; None for anything else."""
+    if not isinstance(values, list) or not values:
+        return None
+    try:
+        return [
+            decode_repr(value) for value in values if isinstance(value, str) and value.startswith(_MESSAGE_REPR)
+        ] or None
+    except ValueError:
+        return None
 
 
 def langchain_message(value: Json) -> ChatMessage | None:
-    """Return the message in one of LangChain's serialisations of a message object; None where there is none."""
+    """Return the message in one of LangChain's serialisations of a message object; None if there is none."""
     if isinstance(value, str) and value.startswith('{"'):
         value = decode_structure(value)
     if isinstance(value, dict) and ("data" in value or "kwargs" in value or "tool_call_id" in value):
@@ -52,10 +106,10 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
         named = next((value[name] for name in names if name in value), None)
         if message := langchain_message(value):
             return Content(lambda: [message])
-        value = value.get("messages", _of_component(value) if named is None else named)
+        value = value.get("messages", value.get("replies", _of_component(value) if named is None else named))
     if isinstance(value, list):
-        items = value
-        # A list of texts is the repr of objects, or several texts. Nobody said it.
+        items = read_reprs(value) or value
+        # Other texts are several. Nobody said them.
         return Content(lambda: items) if any(isinstance(item, dict) for item in items) else None
     text = known_text(value)
     if text is None:
@@ -65,22 +119,25 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
 
 
 def _of_component(results: dict[str, Json]) -> Json:
-    """Return the messages of a pipeline's only component, found under the component's name."""
+    """Return the message of a model's response, or those of a pipeline's only component, found under its name."""
+    if isinstance(reply := results.get("message"), dict):  # Genkit's response.
+        return [reply]
     values = list(results.values())
-    return values[0].get("messages") if len(values) == 1 and isinstance(values[0], dict) else None
+    only = values[0] if len(values) == 1 and isinstance(values[0], dict) else {}
+    return only.get("messages", only.get("replies"))
 
 
 def _of_call(call: dict[str, Json], role: str, names: tuple[str, ...]) -> Content | None:
     """Return the user's words in the arguments of a decorated function: the argument with one of `names`, or the only
     text."""
     positional, named = call["args"], call["kwargs"]
-    if isinstance(named, dict) and (found := next((named[name] for name in names if name in named), None)):
-        return _spoken(found, role, names)
+    if isinstance(named, dict) and (name_found := next((named[name] for name in names if name in named), None)):
+        return _spoken(name_found, role, names)
     values = [
         *(positional if isinstance(positional, list) else ()),
         *(named.values() if isinstance(named, dict) else ()),
     ]
     texts = [value for value in values if isinstance(value, str)]
     others = [value for value in values if isinstance(value, dict | list)]
-    said = texts or others
-    return _spoken(said[0], role, names) if len(said) == 1 else None
+    answer = texts or others
+    return _spoken(answer[0], role, names) if len(answer) == 1 else None

@@ -14,12 +14,12 @@ from otel_agenteval.model import Json, ToolCall
 def history(models: Sequence[Node]) -> tuple[Json, ...]:
     """Return the texts and results of tools that the first model call was sent, oldest first, with the question.
 
-    Empty where no reply and no result is among them: some services keep the conversation on their side.
+    Empty if no reply and no result is among them: some services keep the conversation on their side.
     """
     messages = _first_sent(models)
     if all(message.role == USER for message in messages):
         return ()
-    return tuple(said for message in messages for said in _said(message))
+    return tuple(reply for message in messages for reply in _said(message))
 
 
 def begins_with_user(models: Sequence[Node]) -> bool:
@@ -71,16 +71,17 @@ def earlier_steps(models: Sequence[Node], agents: Sequence[str], began_at: int) 
         was_reply = step.role == ASSISTANT
         # Made-up times: before the turn, in order, and the same for calls of one reply.
         time = began_at - 2 * (len(steps) - at)
-        calls += [_call(each, models[0], time) for each in step.requests if not is_steering(each, agents)]
+        calls += [_call(request, models[0], time) for request in step.requests if not is_steering(request, agents)]
         for response in step.responses:
             _answer(calls, newest, response, answers)
     return EarlierSteps(tuple(calls), len(calls) - newest, is_continued=not was_reply)
 
 
 def _alone(steps: Sequence[ChatMessage], node: Node, began_at: int) -> tuple[ToolCall, ...]:
-    responses = [each for step in steps for each in step.responses if each.call_id]
+    responses = [response for step in steps for response in step.responses if response.call_id]
     return tuple(
-        answered(_call(ToolRequest(name="", call_id=each.call_id), node, began_at - 2), each) for each in responses
+        answered(_call(ToolRequest(name="", call_id=response.call_id), node, began_at - 2), response)
+        for response in responses
     )
 
 

@@ -16,6 +16,7 @@ from otel_agenteval.conventions.decoding import (
     decode_value,
     first_text,
     known_text,
+    object_in,
     texts_of,
 )
 from otel_agenteval.internal.checked import checked_dataclass
@@ -24,12 +25,14 @@ from otel_agenteval.model import Json
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
 _STRUCTURE = re.compile(r'[\s"]*(?:\[\s*\{|\{)')
-_CALLS = ("toolUse", "function_call", "functionCall")
-_RESULTS = ("toolResult", "function_response", "functionResponse")
+_CALLS = ("toolUse", "function_call", "functionCall", "toolRequest", "tool_call")
+_RESULTS = ("toolResult", "function_response", "functionResponse", "toolResponse", "tool_call_result")
 _REASONING = "reasoningContent"
-_CALL_IDS = ("call_id", "id", "toolUseId", "toolCallId")
+_CALL_IDS = ("call_id", "id", "toolUseId", "toolCallId", "tool_call_id", "ref")
+_RESULT = ("response", "content", "output", "result")
 _ITEM_OF_CALL = "fc_call_"
-_TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, "thought"))
+_BLOCK_TYPE = "block_type"
+_TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, _BLOCK_TYPE, "thought"))
 _KINDS = _TYPELESS | {"type", "text", "content"}
 _ROLES = {
     "human": USER,
@@ -54,7 +57,7 @@ class ToolRequest:
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """A tool's result as it went back to the model; `failed` is True where it is marked as an error."""
+    """A tool's result as it went back to the model; `failed` is True if it is marked as an error."""
 
     result: Json
     call_id: str | None = None
@@ -86,7 +89,7 @@ class ChatMessage:
 
     @property
     def begins_turn(self) -> bool:
-        """True where the user says something. Texts beside results of tools belong to the turn of those tools."""
+        """True if the user says something. Texts beside results of tools belong to the turn of those tools."""
         return self.role == USER and bool(self.texts) and not self.responses
 
 
@@ -95,12 +98,12 @@ Item: TypeAlias = "Json | ChatMessage"
 
 
 def spoken_by(message: ChatMessage) -> str | None:
-    """Return the texts of a message, empty where it says that there is none; None where it does not say."""
+    """Return the texts of a message, empty if it says that there is none; None if it does not say."""
     return message.text or ("" if message.is_empty and not message.has_more else None)
 
 
 def read_message(value: Json) -> ChatMessage | None:
-    """Return the message that `value` describes; None where it describes none."""
+    """Return the message that `value` describes; None if it describes none."""
     if not isinstance(value, dict):
         return None
     fields = _unwrapped(value)
@@ -113,20 +116,17 @@ def read_message(value: Json) -> ChatMessage | None:
         return message
     message = ChatMessage(role=_ROLES.get(role, role), finish_reason=known_text(fields.get("finish_reason")))
     for key in ("parts", "content"):
-        if (parts := fields.get(key)) is not None:
-            _read_parts(message, parts)
-            message.is_empty = message.is_empty or parts == []
+        if (items := fields.get(key)) is not None:
+            _read_parts(message, items)
+            message.is_empty = message.is_empty or items == []
+    if "blocks" in fields:
+        _read_parts(message, fields["blocks"])
     requests = fields.get("tool_calls")
     for request in requests if isinstance(requests, list) else ():
         if isinstance(request, dict):
             _read_request(message, request)
     if message.role == TOOL and not message.responses:
-        call_id = known_text(fields.get("tool_call_id"))
-        if call_id or message.texts:
-            # LangChain marks a result that is an error.
-            failed = fields.get("status") == "error"
-            message.responses.append(ToolResponse(result=decode_text(message.text), call_id=call_id, failed=failed))
-            message.texts = []
+        _read_result(message, fields)
     if text := known_text(fields.get("reasoning_content")):
         message.reasoning.append(text)
     if text := known_text(fields.get("refusal")):
@@ -136,11 +136,23 @@ def read_message(value: Json) -> ChatMessage | None:
     return message
 
 
+def _read_result(message: ChatMessage, fields: Mapping[str, Json]) -> None:
+    """Make the response of a tool from the text of its message."""
+    call_id = known_text(fields.get("tool_call_id"))
+    if call_id is None:  # LlamaIndex has it in another place.
+        call_id = known_text(object_in(fields.get("additional_kwargs")).get("tool_call_id"))
+    if call_id or message.texts:
+        # LangChain marks a result that is an error.
+        failed = fields.get("status") == "error"
+        message.responses.append(ToolResponse(result=decode_text(message.text), call_id=call_id, failed=failed))
+        message.texts = []
+
+
 def are_parts(value: Json) -> TypeGuard[list[Json]]:
     """Return whether `value` is a list of message parts, and not some other JSON in a message."""
     if not isinstance(value, list) or not value:
         return False
-    return all(isinstance(part, dict) and not _KINDS.isdisjoint(part) for part in value)
+    return all(isinstance(item, dict) and not _KINDS.isdisjoint(item) for item in value)
 
 
 def message_items(value: Json, role: str) -> Sequence[Item]:
@@ -157,6 +169,11 @@ def message_items(value: Json, role: str) -> Sequence[Item]:
     return [ChatMessage(role=role, texts=[text])] if text else []
 
 
+def looks_structured(text: str) -> bool:
+    """Return whether a text begins like JSON for messages."""
+    return _STRUCTURE.match(text) is not None
+
+
 def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
     """Return the fields of a message: inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1,
     "kwargs": {...}}, or in Haystack's objects with private fields."""
@@ -169,70 +186,74 @@ def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
     return value
 
 
-def _read_parts(message: ChatMessage, parts: Json) -> None:
-    for part in parts if isinstance(parts, list) else (parts,):
-        if isinstance(part, str):
-            part = {"type": "text", "content": part}  # noqa: PLW2901 - the same part, spelled out
-        if isinstance(part, dict):
-            _read_part(message, part)
+def _read_parts(message: ChatMessage, items: Json) -> None:
+    for item in items if isinstance(items, list) else (items,):
+        if isinstance(item, str):
+            item = {"type": "text", "content": item}  # noqa: PLW2901 - the same part, spelled out
+        if isinstance(item, dict):
+            _read_part(message, item)
 
 
-def _read_part(message: ChatMessage, part: Mapping[str, Json]) -> None:
+def _read_part(message: ChatMessage, item: Mapping[str, Json]) -> None:
     """Add a part to the message. Of parts without text or tools (blobs, files, new kinds) only `has_more` tells."""
-    match part.get("type"):
-        case "text" if text := known_text(part.get("content")):  # Most parts are.
+    match item.get("type"):
+        case "text" if text := known_text(item.get("content")):  # Most parts are.
             message.texts.append(text)
-        case None if not _TYPELESS.isdisjoint(part):
-            _read_typeless(message, part)
-        case None if "tool_name" in part and "arguments" in part:
-            _read_request(message, {**part, "name": part["tool_name"]})
-        case None if "result" in part and isinstance(origin := part.get("origin"), dict):
-            _add_response(message, part["result"], known_text(origin.get("id")), part.get("error") is True)
+        case None if not _TYPELESS.isdisjoint(item):
+            _read_typeless(message, item)
+        case None if "tool_name" in item and "arguments" in item:
+            _read_request(message, {**item, "name": item["tool_name"]})
+        case None if "result" in item and isinstance(origin := item.get("origin"), dict):
+            _add_response(message, item["result"], known_text(origin.get("id")), item.get("error") is True)
         case "text" | "input_text" | "output_text" | "refusal" | None:
-            written = [part[key] for key in ("content", "text", "refusal") if key in part]
-            if text := next(filter(None, map(known_text, written)), None):
+            contents = [item[key] for key in ("content", "text", "refusal") if key in item]
+            if text := next(filter(None, map(known_text, contents)), None):
                 message.texts.append(text)
-            elif any(isinstance(each, str) and not each.strip() for each in written):
+            elif any(isinstance(text, str) and not text.strip() for text in contents):
                 message.is_empty = True
             else:
                 message.has_more = True
         case "reasoning" | "thinking":
-            text = first_text(part, "content", "thinking", "text")
-            message.reasoning += [text] if text else texts_of(part.get("summary")) or texts_of(part.get("content"))
+            text = first_text(item, "content", "thinking", "text")
+            message.reasoning += [text] if text else texts_of(item.get("summary")) or texts_of(item.get("content"))
         case "tool_call" | "tool_use" | "function_call" | "tool-call":
-            _read_request(message, part)
+            _read_request(message, item)
         case "tool_call_response" | "tool_result" | "function_call_output" | "tool-result":
-            result, failed = _told_by(part)
-            _add_response(message, result, first_text(part, "call_id", "id", "tool_use_id", "toolCallId"), failed)
+            result, failed = _told_by(item)
+            _add_response(message, result, first_text(item, "call_id", "id", "tool_use_id", "toolCallId"), failed)
         case _:
             message.has_more = True
 
 
-def _told_by(part: Mapping[str, Json]) -> tuple[Json, bool]:
+def _told_by(item: Mapping[str, Json]) -> tuple[Json, bool]:
     """Return the result in a part, and whether it is marked as an error."""
-    result = next((part[key] for key in ("response", "result", "content", "output") if key in part), None)
-    if part["type"] == "tool-result" and isinstance(result, dict) and {"type", "value"} <= result.keys():
+    result = next((item[key] for key in ("response", "result", "content", "output") if key in item), None)
+    if item["type"] == "tool-result" and isinstance(result, dict) and {"type", "value"} <= result.keys():
         # Vercel's AI SDK says beside the value what it is: a text, JSON, or an error in one of these forms.
         return result["value"], str(result["type"]).startswith("error")
-    return result, part.get("is_error") is True
+    return result, item.get("is_error") is True
 
 
-def _read_typeless(message: ChatMessage, part: Mapping[str, Json]) -> None:
-    """Add a part of Bedrock's or Gemini's API: its fields say what it is."""
-    if text := known_text(part.get("text")):
-        (message.reasoning if part.get("thought") is True else message.texts).append(text)
-    elif isinstance(written := part.get("text"), str) and not written.strip():
+def _read_typeless(message: ChatMessage, item: Mapping[str, Json]) -> None:
+    """Add a part of Bedrock's or Gemini's API: its fields say what it is. LlamaIndex calls the type otherwise."""
+    if _BLOCK_TYPE in item:
+        _read_part(message, {**item, "type": item[_BLOCK_TYPE]})
+        return
+    if text := known_text(item.get("text")):
+        (message.reasoning if item.get("thought") is True else message.texts).append(text)
+    elif isinstance(written := item.get("text"), str) and not written.strip():
         message.is_empty = True
-    for key, value in part.items():
+    for key, value in item.items():
         if not isinstance(value, dict):
             continue
         if key in _CALLS:
             _read_request(message, value)
         elif key in _RESULTS:
-            result = value.get("response", value.get("content"))
-            _add_response(message, result, first_text(value, "id", "toolUseId"), value.get("status") == "error")
-        elif key == _REASONING and isinstance(said := value.get("reasoningText"), dict):
-            message.reasoning += filter(None, [known_text(said.get("text"))])
+            result = next((value[name] for name in _RESULT if name in value), None)
+            call_id = first_text(value, *_CALL_IDS) or first_text(object_in(value.get("origin")), "id")
+            _add_response(message, result, call_id, value.get("status") == "error" or value.get("error") is True)
+        elif key == _REASONING and isinstance(reasoning := value.get("reasoningText"), dict):
+            message.reasoning += filter(None, [known_text(reasoning.get("text"))])
 
 
 def _add_response(message: ChatMessage, result: Json, call_id: str | None, failed: bool) -> None:
@@ -242,8 +263,8 @@ def _add_response(message: ChatMessage, result: Json, call_id: str | None, faile
 def _read_request(message: ChatMessage, request: Mapping[str, Json]) -> None:
     function = request.get("function")
     source = function if isinstance(function, dict) else request
-    if name := first_text(source, "name", "toolName"):
-        arguments = next((source[key] for key in ("arguments", "input", "args") if key in source), None)
+    if name := first_text(source, "name", "toolName", "tool_name"):
+        arguments = next((source[key] for key in ("arguments", "input", "args", "tool_kwargs") if key in source), None)
         call_id = first_text(request, *_CALL_IDS)
         # Traceloop records the id of the item in the Responses API. Gateways make it of the call's own id, and results
         # name the call by that id alone.
@@ -262,7 +283,7 @@ def joined_chunks(items: Sequence[Item]) -> Sequence[Item]:
     if not chunks:
         return items
     others = [item for item in items if not isinstance(item, dict) or item.get("finish_reason") != ""]
-    read = [message for each in chunks if (message := read_message(each))]
+    read = [message for chunk in chunks if (message := read_message(chunk))]
     streamed = "".join(text for message in read for text in message.texts)
     end = (others[-1] if isinstance(others[-1], ChatMessage) else read_message(others[-1])) if others else None
     if end is None:

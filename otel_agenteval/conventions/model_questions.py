@@ -49,13 +49,13 @@ _Message = tuple[str, str]
 
 
 def question_of(attributes: Attributes) -> ModelQuestion | None:
-    """Return the question that the model of this span was asked; None where none was recorded in a known form."""
+    """Return the question that the model of this span was asked; None if none was recorded in a known form."""
     first, last = _messages(attributes)
     found = _newest(last)
     if found is None:
         return None
     role, newest = found
-    said_first = ((role, said) for role, said in first if role not in _INSTRUCTIONS)
+    said_first = ((role, text) for role, text in first if role not in _INSTRUCTIONS)
     _, opening = next(said_first, ("", newest))
     has_spoken = any(role in _OWN for role, _ in islice(said_first, MAX_BEFORE_OWN))
     is_users = role in _USERS and _RESULT.search(newest) is None
@@ -69,11 +69,11 @@ def newest_of(attributes: Attributes) -> str | None:
 
 
 def sent_of(attributes: Attributes) -> bytes | None:
-    """Return a fingerprint of all that the model was sent, except its own words; None where nothing was recorded."""
+    """Return a fingerprint of all that the model was sent, except its own words; None if nothing was recorded."""
     if next(_messages(attributes)[1], None) is None:
         return None
-    said = {_digest(each) for each in _sent(attributes)}
-    return blake2b(b"".join(sorted(said)), digest_size=_DIGEST).digest()
+    digests = {_digest(text) for text in _sent(attributes)}
+    return blake2b(b"".join(sorted(digests)), digest_size=_DIGEST).digest()
 
 
 def excerpt(message: str) -> str:
@@ -100,7 +100,7 @@ def _sent(attributes: Attributes) -> Iterator[str]:
         yield text[_end(text, last_role.start()) :].strip(_STRUCTURE)
     else:
         yield text[last_role.end() :].strip(_STRUCTURE)
-    yield from (said for role, said in _forwards(text) if role not in _OWN)
+    yield from (utterance for role, utterance in _forwards(text) if role not in _OWN)
 
 
 def _indexed_in(attributes: Attributes) -> IndexedMessages | None:
@@ -112,22 +112,22 @@ def _indexed_in(attributes: Attributes) -> IndexedMessages | None:
 
 def _indexed_contents(attributes: Attributes, indexed: IndexedMessages) -> Iterator[str]:
     """Yield all texts in the contents of messages. In some APIs a message has several."""
-    for key, said in attributes.items():
-        if isinstance(said, str) and key.startswith(indexed.prefix):
+    for key, attribute in attributes.items():
+        if isinstance(attribute, str) and key.startswith(indexed.prefix):
             index, _, field = key.removeprefix(indexed.prefix).partition(indexed.infix)
             if field.startswith("content") and str(attributes.get(indexed.field(index, "role"))) not in _OWN:
-                yield said
+                yield attribute
 
 
 def _digest(text: str) -> bytes:
-    written = blake2b(digest_size=_DIGEST)
+    digest = blake2b(digest_size=_DIGEST)
     for start in range(0, len(text), _PIECE):
-        written.update(text[start : start + _PIECE].encode("utf-8", "surrogatepass"))
-    return written.digest()
+        digest.update(text[start : start + _PIECE].encode("utf-8", "surrogatepass"))
+    return digest.digest()
 
 
 def _newest(last: Iterator[_Message]) -> _Message | None:
-    return next((each for each in last if each[0] not in _OWN and each[0] not in _INSTRUCTIONS), None)
+    return next((text for text in last if text[0] not in _OWN and text[0] not in _INSTRUCTIONS), None)
 
 
 def _messages(attributes: Attributes) -> tuple[Iterator[_Message], Iterator[_Message]]:
@@ -147,8 +147,8 @@ def _messages(attributes: Attributes) -> tuple[Iterator[_Message], Iterator[_Mes
 
 def _indexed(attributes: Attributes, indexed: IndexedMessages, number: int) -> _Message:
     message = indexed.field(number, "")
-    said = (said for name in indexed.contents if isinstance(said := attributes.get(message + name), str))
-    return str(attributes[f"{message}role"]), next(said, "")
+    texts = (texts for name in indexed.contents if isinstance(texts := attributes.get(message + name), str))
+    return str(attributes[f"{message}role"]), next(texts, "")
 
 
 def _forwards(text: str) -> Iterator[_Message]:
@@ -195,15 +195,15 @@ def _end(text: str, start: int) -> int:
 
 
 def _role_after(text: str, start: int) -> _Found | None:
-    found = None
-    while found is None and (start := text.find(_MARK, start)) >= 0:
-        found = _ROLE.match(text, start)
+    content = None
+    while content is None and (start := text.find(_MARK, start)) >= 0:
+        content = _ROLE.match(text, start)
         start += len(_MARK)
-    return found
+    return content
 
 
 def _role_before(text: str, end: int) -> _Found | None:
-    found = None
-    while found is None and (end := text.rfind(_MARK, 0, end)) >= 0:
-        found = _ROLE.match(text, end)
-    return found
+    content = None
+    while content is None and (end := text.rfind(_MARK, 0, end)) >= 0:
+        content = _ROLE.match(text, end)
+    return content

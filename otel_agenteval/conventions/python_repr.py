@@ -12,7 +12,7 @@ from otel_agenteval.model import Json
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"""
-    r"""|(?P<constant>None|True|False)\b|(?P<object>[^\W\d][\w.]*\s*\()|(?P<field>[^\W\d][\w.]*)\s*="""
+    r"""|<[\w.]+:\s*(?P<member>'(?:[^'\\]|\\.)*'|-?\d+)>|(?P<constant>None|True|False)\b|(?P<object>[^\W\d][\w.]*\s*\()|(?P<field>[^\W\d][\w.]*)\s*="""
     r"""|(?P<opening>[\[({])|(?P<closing>[\])}])|(?P<last>(?<![\[({]),\s*(?=[\])}]))|(?P<mark>[,:]))""",
     re.DOTALL,
 )
@@ -27,9 +27,9 @@ _LONGEST_NUMBER: Final = 40
 
 
 def decode_repr(text: str) -> Json:
-    """Return the value of a repr; that of `Name(field=value, ...)` is an object with these fields. Raises ValueError
-    for any other text."""
-    written: list[str] = []
+    """Return the value of a repr. That of `Name(field=value, ...)` is an object with these fields, and that of a member
+    of an enumeration is the member's value. Raises ValueError for any other text."""
+    pieces: list[str] = []
     # The closing bracket of each open array and object, in Python and in JSON.
     closing: list[tuple[str, str]] = []
     position, end = 0, len(text.rstrip())
@@ -37,34 +37,34 @@ def decode_repr(text: str) -> Json:
         token = _TOKEN.match(text, position)
         if token is None:
             raise ValueError(f"nothing readable at character {position}")
-        written.append(_as_json(token, closing))
+        pieces.append(_as_json(token, closing))
         position = token.end()
         if len(closing) > MAX_DEPTH:
             raise ValueError("nested too deeply to be read")
-    return decode_json(" ".join(written))
+    return decode_json(" ".join(pieces))
 
 
 def _as_json(token: re.Match[str], closing: list[tuple[str, str]]) -> str:
-    kind, said = token.lastgroup, token[token.lastgroup or 0]
+    kind, text = token.lastgroup, token[token.lastgroup or 0]
     written = ""  # Stays empty for a comma behind the last element: JSON has none.
     match kind:
-        case "string":
-            written = json.dumps(_ESCAPE.sub(_unescaped, said[1:-1]), ensure_ascii=False)
-        case "number":
-            written = said if len(said) <= _LONGEST_NUMBER else json.dumps(said)
+        case "string" | "member" if text[0] in "'\"":
+            written = json.dumps(_ESCAPE.sub(_unescaped, text[1:-1]), ensure_ascii=False)
+        case "number" | "member":
+            written = text if len(text) <= _LONGEST_NUMBER else json.dumps(text)
         case "constant":
-            written = _CONSTANTS[said]
+            written = _CONSTANTS[text]
         case "field":
-            written = f"{json.dumps(said)}:"
+            written = f"{json.dumps(text)}:"
         case "object" | "opening":
-            written = _OPENS.get(said, "{")
-            closing.append((_CLOSES.get(said, ")"), "]" if written == "[" else "}"))
+            written = _OPENS.get(text, "{")
+            closing.append((_CLOSES.get(text, ")"), "]" if written == "[" else "}"))
         case "closing":
             python, written = closing.pop() if closing else ("", "")
-            if python != said:
+            if python != text:
                 raise ValueError("brackets do not match")
         case "mark":
-            written = said
+            written = text
     return written
 
 

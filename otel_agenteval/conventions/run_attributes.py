@@ -38,7 +38,7 @@ STAMPED = RunNaming()
 
 
 def run_identity(carriers: Carriers, naming: RunNaming, session: str) -> RunIdentity | None:
-    """Return the run; None where no task is named. Where only a task is named, the session is the run."""
+    """Return the run; None if no task is named. If only a task is named, the session is the run."""
     task = _first_name(carriers, (semconv.AGENTEVAL_TASK_ID, *naming.task))
     if task is None:
         return None
@@ -65,31 +65,31 @@ def run_outcome(carriers: Carriers, naming: RunNaming, unread: Counter[str]) -> 
 def expected_tools(carriers: Carriers, unread: Counter[str]) -> tuple[ExpectedTool, ...] | None:
     """Return the calls that a good answer makes, from a JSON list of names or of `{"name": ..., "arguments": {...}}`.
 
-    None where there is no such list; one that cannot be read is counted in `unread`.
+    None if there is no such list; one that cannot be read is counted in `unread`.
     """
     value = _first_value(carriers, (semconv.AGENTEVAL_EXPECTED_TOOLS,))
     if value is None:
         return None
     tools = decode_structure(value)
-    found = read_expected(tools) if isinstance(tools, list) and len(tools) <= MAX_EXPECTED_TOOLS else None
-    if found is None:
+    expected = read_expected(tools) if isinstance(tools, list) and len(tools) <= MAX_EXPECTED_TOOLS else None
+    if expected is None:
         unread[EXPECTED_TOOLS] += 1
-    return found
+    return expected
 
 
 def read_expected(tools: Sequence[Json]) -> tuple[ExpectedTool, ...] | None:
-    """Return the tools of a decoded list; None where an element is neither a name nor an object with one."""
-    found = []
+    """Return the tools of a decoded list; None if an element is neither a name nor an object with one."""
+    expected = []
     for tool in tools:
         match tool:
             case str() if tool:
-                found.append(ExpectedTool(name=tool))
+                expected.append(ExpectedTool(name=tool))
             case {"name": str(name), **rest} if name and isinstance(rest.get("arguments"), dict | None):
                 arguments = rest.get("arguments")
-                found.append(ExpectedTool(name=name, arguments=arguments if isinstance(arguments, dict) else None))
+                expected.append(ExpectedTool(name=name, arguments=arguments if isinstance(arguments, dict) else None))
             case _:
                 return None
-    return tuple(found)
+    return tuple(expected)
 
 
 def _first_name(carriers: Carriers, keys: Sequence[str]) -> str | None:
@@ -99,8 +99,8 @@ def _first_name(carriers: Carriers, keys: Sequence[str]) -> str | None:
             value = carrier.get(key)
             if isinstance(value, bool | float):
                 return json.dumps(value)
-            if (found := first_id((carrier,), (key,))) is not None:
-                return found
+            if (identifier := first_id((carrier,), (key,))) is not None:
+                return identifier
     return None
 
 

@@ -3,11 +3,12 @@
 import re
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_structure, first_text, known_text
+from otel_agenteval.conventions.decoding import known_text
 from otel_agenteval.conventions.spans import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
-from otel_agenteval.detectors.tool_results import ERROR_TEXT, tells_failure
-from otel_agenteval.model import Json
+from otel_agenteval.detectors.call_outcomes import OutcomeReading
+from otel_agenteval.model import CallOutcome
 
+_TRACEBACK = "Traceback (most recent call last):"
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
 # Python's, JavaScript's, Java's and .NET's. .NET's `TaskCanceledException` is not among them: time limits raise it too.
 _CANCELLED = frozenset(
@@ -20,30 +21,65 @@ _CANCELLED = frozenset(
         "OperationCanceledException",
     )
 )
-# Exceptions by which LangGraph and Pydantic AI hand over, or wait for a person.
-_STEERING = frozenset(("GraphInterrupt", "NodeInterrupt", "ParentCommand", "ApprovalRequired", "CallDeferred"))
-_ERROR_TEXTS = ("error", "error_message", "message", "detail")
+# Exceptions by which LangGraph and Pydantic AI wait for a person, or hand over.
+_WAITING = frozenset(("GraphInterrupt", "NodeInterrupt", "ApprovalRequired", "CallDeferred"))
+_STEERING = _WAITING | {"ParentCommand"}
+_GUARD = re.compile(
+    r"Guardrail|ContentPolicyViolation|ContentFilter(?:ed)?(?:Error|Exception)|ModerationError|ToolRejected"
+)
+"""In the name of an exception: a guardrail did what it is there for (OpenAI Agents SDK, NeMo, LiteLLM, Agno)."""
 
 
 def span_error(span: SpanRecord) -> str | None:
     """Return the error of a failed span: the words of its exception, else of its status, else the error's type.
 
     A span failed if its status or `error.type` says so. An exception event alone does not: it may have been handled.
-    Exceptions by which a framework hands over, or waits for a person, are no failures.
+    Exceptions by which a framework hands over or waits for a person, and those of guardrails, are no failures.
     """
-    if _says_nothing(span) or _ended_by(span, _STEERING):
+    if _says_nothing(span) or _ended_by(span, _STEERING) or is_guarded(span):
         return None
     kind = known_text(span.attributes.get(semconv.ERROR_TYPE))
     if span.status != STATUS_ERROR and (kind is None or span.status == STATUS_OK):
         return None
     last = next((event for event in reversed(span.events) if event.name == semconv.EXCEPTION_EVENT), None)
     exception = (_message(last) or known_text(last.attributes.get(semconv.EXCEPTION_TYPE))) if last else None
-    return _said(exception) or _said(known_text(span.status_message)) or kind or "error"
+    texts = (_without_traceback(text) for text in (exception, known_text(span.status_message)))
+    return next(filter(None, map(_said, texts)), None) or kind or "error"
+
+
+def error_type(span: SpanRecord) -> str | None:
+    """Return the type of the exception that a failed span ended by; None if no type was recorded."""
+    if _says_nothing(span):
+        return None
+    kinds = (event.attributes.get(semconv.EXCEPTION_TYPE) for event in reversed(span.events))
+    return next(
+        (text for kind in (*kinds, span.attributes.get(semconv.ERROR_TYPE)) if (text := known_text(kind))), None
+    )
 
 
 def is_cancelled(span: SpanRecord) -> bool:
     """Return whether a span ended because its caller went away."""
     return not _says_nothing(span) and _ended_by(span, _CANCELLED)
+
+
+def is_guarded(span: SpanRecord) -> bool:
+    """Return whether a guardrail ended a span."""
+    return not _says_nothing(span) and any(_GUARD.search(kind) for kind in _exceptions(span))
+
+
+def outcome_by_span(span: SpanRecord) -> OutcomeReading | None:
+    """Return what a span itself says of its call, by its status and its exceptions. None if it says nothing."""
+    if _says_nothing(span):
+        return None
+    for outcome, applies in (
+        (CallOutcome.WAITING, _ended_by(span, _WAITING)),
+        (CallOutcome.CANCELLED, is_cancelled(span)),
+        (CallOutcome.REFUSED, is_guarded(span)),
+    ):
+        if applies:
+            return OutcomeReading(outcome, "exception")
+    error = span_error(span)
+    return None if error is None else OutcomeReading(CallOutcome.FAILED, "status", error)
 
 
 def _says_nothing(span: SpanRecord) -> bool:
@@ -52,9 +88,14 @@ def _says_nothing(span: SpanRecord) -> bool:
 
 
 def _ended_by(span: SpanRecord, exceptions: frozenset[str]) -> bool:
+    return any(kind in exceptions for kind in _exceptions(span))
+
+
+def _exceptions(span: SpanRecord) -> list[str]:
+    """Return the names of the exceptions of a span, without their modules."""
     kinds = [event.attributes.get(semconv.EXCEPTION_TYPE) for event in span.events]
     kinds.append(span.attributes.get(semconv.ERROR_TYPE))
-    return any(isinstance(kind, str) and kind.rpartition(".")[2] in exceptions for kind in kinds)
+    return [kind.rpartition(".")[2] for kind in kinds if isinstance(kind, str)]
 
 
 def is_explained(span: SpanRecord) -> bool:
@@ -65,21 +106,22 @@ def is_explained(span: SpanRecord) -> bool:
 def tells_of(span: SpanRecord, text: str) -> bool:
     """Return whether `text` is the message of an exception of a span, or of its failed status."""
     status = span.status_message if span.status == STATUS_ERROR else ""
-    # SDKs write the status of an exception as its type and its message.
-    return status == text or status.endswith(f": {text}") or any(_message(event) == text for event in span.events)
+    # SDKs write the status of an exception as its type and its message, clients put a code before it.
+    ends = status.endswith((f": {text}", f" - {text}"))
+    return status == text or ends or any(_message(event) == text for event in span.events)
 
 
-def result_error(result: Json, tool: str) -> str | None:
-    """Return the error that a result of `tool` tells of, by its fields or by words like "Error: ..."; else None."""
-    if isinstance(result, str):
-        if ERROR_TEXT.match(result):
-            return result
-        if not result.startswith("{"):
-            return None
-        result = decode_structure(result)
-    if isinstance(result, dict) and tells_failure(result, tool):
-        return first_text(result, *_ERROR_TEXTS) or "error"
-    return None
+def begins_like(span: SpanRecord, text: str) -> bool:
+    """Return whether `text` is an exception of a span as Python writes it: its type stands first."""
+    return any(re.match(rf"(?:[\w.]+\.)?{re.escape(kind)}\b[(:]", text) for kind in _exceptions(span) if kind)
+
+
+def _without_traceback(error: str | None) -> str | None:
+    """Return the words of an error before Python's traceback, or its last line if nothing is before it."""
+    before, message, traceback = (error or "").partition(_TRACEBACK)
+    if not message:
+        return error
+    return before.strip() or traceback.strip().rpartition("\n")[2]
 
 
 def _message(event: EventRecord) -> str | None:

@@ -4,28 +4,30 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from otel_agenteval.conventions.agents import agent_of
-from otel_agenteval.conventions.dialect import SpanFacts
-from otel_agenteval.conventions.registry import DIALECTS
+from otel_agenteval.conventions.dialect import SpanFacts, SpanRole
+from otel_agenteval.conventions.envelopes import take_off
+from otel_agenteval.conventions.registry import speaking
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 
 Reading: TypeAlias = tuple[SpanFacts | None, tuple[str, ...]]
-"""The facts of a span and the names of the dialects that recognise it. None where no dialect does."""
+"""The facts of a span and the names of the dialects that recognise it. None if no dialect does."""
 ReadSpan: TypeAlias = Callable[[SpanRecord, Sequence[LogRecord]], Reading]
 
 
 def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> Reading:
-    """Read a span. Where it speaks several dialects, each fact is taken from the first that knows it."""
+    """Read a span. If it speaks several dialects, each fact is taken from the first that knows it."""
     facts: SpanFacts | None = None
     names: tuple[str, ...] = ()
-    for dialect in DIALECTS:
-        if dialect.recognises(span, logs):
-            names += (dialect.name,)
-            more = dialect.read(span, logs)
-            if facts is None:
-                facts = more
-            else:
-                facts.complete_with(more)
+    for dialect in speaking(span, logs):
+        names += (dialect.name,)
+        more = dialect.read(span, logs)
+        if facts is None:
+            facts = more
+        else:
+            facts.complete_with(more)
     if facts is not None:
+        if facts.role is SpanRole.TOOL:
+            take_off(facts)
         facts.agent = agent_of(span.name, span.attributes, span.scope)
     return facts, names
 

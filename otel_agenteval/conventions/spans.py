@@ -52,7 +52,7 @@ class SpanRecord:
 
 @dataclass(slots=True, kw_only=True)
 class LogRecord:
-    """A log record. `event_name` is also read from the attribute `event.name`, where older SDKs put it."""
+    """A log record. `event_name` is also read from the attribute `event.name`, if older SDKs put it."""
 
     trace_id: str | None = None
     span_id: str | None = None

@@ -14,7 +14,7 @@ def is_steering(request: ToolRequest, agents: Sequence[str]) -> bool:
 
 
 def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
-    """Return the one of `agents` that `request` hands the conversation over to; None where it does not."""
+    """Return the one of `agents` that `request` hands the conversation over to; None if it does not."""
     receiver = receiver_in(request.name)
     if receiver is None:
         return None

@@ -10,15 +10,18 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypedDict
 
 from otel_agenteval.conventions.decoding import are_positional
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
 from otel_agenteval.conventions.python_repr import decode_repr
-from otel_agenteval.conventions.span_errors import result_error, span_error
-from otel_agenteval.conventions.steering import is_steering
+from otel_agenteval.conventions.span_errors import error_type, outcome_by_span
+from otel_agenteval.conventions.steering import is_steering, transfer_target
 from otel_agenteval.conventions.tool_definitions import OfferedTools
 from otel_agenteval.conventions.tree import Node
-from otel_agenteval.model import Json, ToolCall
+from otel_agenteval.detectors.call_outcomes import OutcomeReading, outcome_of
+from otel_agenteval.detectors.tool_names import HANDS_OVER, tool_slug
+from otel_agenteval.model import CallOutcome, Json, ToolCall
 
 
 def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[str]) -> tuple[ToolCall, ...]:
@@ -30,12 +33,12 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     earlier = _asked_earlier(executions, models)
     own = [call for call in executions if call.span_id not in earlier]
     matches = _join([request for _, request in requests], own)
-    executed = {call.name for call in own}
+    executed = {tool_slug(call.name) for call in own}
     timed: list[tuple[int, ToolCall]] = []
     for index, (node, request) in enumerate(requests):
         if index in matches:
             call = _completed(matches[index], request)
-        elif request.name not in executed:
+        elif tool_slug(request.name) not in executed:
             call = requested(request, node)
         else:
             continue
@@ -45,6 +48,27 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     timed += [(call.started_at or 0, call) for call in executions if id(call) not in joined]
     timed.sort(key=lambda entry: entry[0])
     return tuple(_with_failures(_with_results([call for _, call in timed], models), models))
+
+
+def handovers(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[str]) -> tuple[ToolCall, ...]:
+    """Return the calls of a turn by which one agent hands over to another one: those that have spans, else those that
+    models ask for."""
+    executions = [_execution(node) for node in spans if _hands_over(_request(node), agents)]
+    executions += [
+        replace(_execution(node), name=f"{HANDS_OVER}{node.facts.hands_over_to}", arguments={}, result=None)
+        for node in spans
+        if node.facts.hands_over_to is not None
+    ]
+    return tuple(executions) or tuple(
+        replace(requested(request, node), asked_by=node.id)
+        for node in models
+        for request in node.facts.requests
+        if _hands_over(request, agents)
+    )
+
+
+def _hands_over(request: ToolRequest, agents: Sequence[str]) -> bool:
+    return transfer_target(request, agents) is not None
 
 
 def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node, ToolRequest]]:
@@ -66,7 +90,10 @@ def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[N
             elif request.call_id:
                 first[request.call_id] = request
             requests.append((node, request))
-    return [(node, replace(each, call_id=None) if each.call_id in recurring else each) for node, each in requests]
+    return [
+        (node, replace(request, call_id=None) if request.call_id in recurring else request)
+        for node, request in requests
+    ]
 
 
 def requested(request: ToolRequest, node: Node) -> ToolCall:
@@ -81,23 +108,23 @@ def requested(request: ToolRequest, node: Node) -> ToolCall:
 
 
 def _asking(node: Node) -> str | None:
-    """Return the span id of a model call with one reply; None where results in its output part it into several."""
+    """Return the span id of a model call with one reply; None if results in its output part it into several."""
     return None if any(message.responses for message in node.facts.replies) else node.id
 
 
 def _is_remembered(request: ToolRequest, node: Node) -> bool:
     """Return whether the model was sent a request with the id of `request` before it asked: then it asks another
     time."""
-    return any(each.call_id == request.call_id for step in node.facts.steps for each in step.requests)
+    return any(other.call_id == request.call_id for step in node.facts.steps for other in step.requests)
 
 
 def _asked_earlier(executions: Iterable[ToolCall], models: Sequence[Node]) -> set[str | None]:
     """Return the span ids of calls that an earlier trace asked for: the first model call here was sent their
     results."""
-    told = {each.call_id for each in models[0].facts.step_results} if models else set()
+    call_ids = {result.call_id for result in models[0].facts.step_results} if models else set()
     begun = models[0].span.started_at if models else 0
     before = (call for call in executions if call.started_at is not None and call.started_at < begun)
-    return {call.span_id for call in before if call.call_id and call.call_id in told}
+    return {call.span_id for call in before if call.call_id and call.call_id in call_ids}
 
 
 def _request(node: Node) -> ToolRequest:
@@ -108,17 +135,17 @@ def _request(node: Node) -> ToolRequest:
 def _execution(node: Node) -> ToolCall:
     facts = node.facts
     name = facts.tool or node.span.name
-    own = error = span_error(node.span) or facts.error
-    if error in (None, "error", "_OTHER"):
-        # The span does not say what went wrong; the result may.
-        told = facts.result if error and isinstance(facts.result, str) else result_error(facts.result, name)
-        error = told or error
+    arguments = _named(facts.arguments)
+    own = outcome_by_span(node.span)
+    if own is None and facts.error:
+        own = OutcomeReading(CallOutcome.FAILED, "status", facts.error)
+    read = outcome_of(name, arguments, facts.result) if own is None or own.words in _SAYS_NOTHING else None
     return ToolCall(
         name=name,
-        arguments=_named(facts.arguments),
+        arguments=arguments,
         result=facts.result,
-        error=error,
-        is_error_read=own is None and error is not None,
+        **_outcome(own, read, facts.result),
+        error_type=error_type(node.span),
         call_id=facts.call_id,
         span_id=node.id,
         agent=node.agent,
@@ -126,6 +153,38 @@ def _execution(node: Node) -> ToolCall:
         started_at=node.span.started_at,
         ended_at=node.span.ended_at,
     )
+
+
+_SAYS_NOTHING = ("error", "_OTHER")
+"""Texts of an error whose words were not recorded."""
+
+
+_MISSING = object()
+
+
+class _Outcome(TypedDict):
+    outcome: CallOutcome
+    told_by: str | None
+    error: str | None
+    is_error_read: bool
+
+
+def _outcome(own: OutcomeReading | None, read: OutcomeReading | None, result: Json) -> _Outcome:
+    """Return what came of a call: what its span or message says of itself, else what its result says. If the call
+    failed by itself without words, the result has them."""
+    reading = own or read
+    if reading is None:
+        return {"outcome": CallOutcome.UNKNOWN, "told_by": None, "error": None, "is_error_read": False}
+    error = reading.error
+    if own is not None and error in _SAYS_NOTHING:
+        text = result if isinstance(result, str) else read and read.outcome is CallOutcome.FAILED and read.words
+        error = text or error
+    return {
+        "outcome": reading.outcome,
+        "told_by": reading.told_by,
+        "error": error,
+        "is_error_read": own is None and error is not None,
+    }
 
 
 def _named(recorded: Json) -> Json:
@@ -154,41 +213,57 @@ def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> di
     return matches
 
 
+def _is_part(request: dict[str, Json], arguments: dict[str, Json]) -> bool:
+    """Return whether all that was asked for is among the arguments, and more is."""
+    return len(request) < len(arguments) and all(
+        arguments.get(name, _MISSING) == value for name, value in request.items()
+    )
+
+
+def _values(arguments: Json) -> list[str]:
+    """Return the values of arguments, for calls that are recorded without their names."""
+    return sorted(map(str, arguments.values())) if isinstance(arguments, dict) else [str(arguments)]
+
+
 # Made once: `json.dumps` makes one for each call.
 _json = json.JSONEncoder(sort_keys=True).encode
 _JOINED_BY: tuple[Callable[[ToolRequest | ToolCall], str], ...] = (
     # A request or call without an id gets a key that equals no other.
     lambda call: call.call_id or f"without id {id(call)}",
-    lambda call: _json([call.name, call.arguments]),
-    lambda call: call.name,
+    lambda call: _json([tool_slug(call.name), call.arguments]),
+    lambda call: _json([tool_slug(call.name), _values(call.arguments)]),
+    lambda call: tool_slug(call.name),
 )
 
 
 def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
     """Complete an execution from its request. Arguments that cannot be read, or have no names, are replaced by those of
     the request."""
-    asked = request.arguments
-    is_bare = isinstance(asked, dict) and [str(value) for value in asked.values()] == [call.arguments]
+    arguments = request.arguments
+    is_bare = isinstance(arguments, dict) and [str(value) for value in arguments.values()] == [call.arguments]
     # An object that cannot be read: the repr of a program's own, or JSON that was cut.
-    is_unread = isinstance(asked, dict) and isinstance(call.arguments, str) and call.arguments.startswith("{")
+    is_unread = isinstance(arguments, dict) and isinstance(call.arguments, str) and call.arguments.startswith("{")
     is_nameless = call.arguments is None or are_positional(call.arguments) or is_bare or is_unread
+    # Defaults and what a framework adds: the model asked for less.
+    is_more = isinstance(arguments, dict) and isinstance(call.arguments, dict) and _is_part(arguments, call.arguments)
     return replace(
         call,
-        arguments=request.arguments if is_nameless else call.arguments,
+        name=request.name if tool_slug(request.name) == tool_slug(call.name) else call.name,
+        arguments=request.arguments if is_nameless or is_more else call.arguments,
         call_id=call.call_id or request.call_id,
     )
 
 
 def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
-    """Return the calls with results that later model calls were sent, where their spans have none."""
+    """Return the calls with results that later model calls were sent, if their spans have none."""
     open_calls = [index for index, call in enumerate(calls) if call.result is None and call.error is None]
     if not open_calls:
         return calls
     by_id, in_order = _responses(models, calls)
     nameless = [index for index in open_calls if calls[index].call_id not in by_id]
-    told = dict(zip(nameless, in_order, strict=True)) if len(nameless) == len(in_order) else {}
+    answers = dict(zip(nameless, in_order, strict=True)) if len(nameless) == len(in_order) else {}
     for index in open_calls:
-        response = by_id.get(calls[index].call_id or "") or told.get(index)
+        response = by_id.get(calls[index].call_id or "") or answers.get(index)
         if response is not None:
             calls[index] = answered(calls[index], response)
     return calls
@@ -196,20 +271,28 @@ def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCal
 
 def answered(call: ToolCall, response: ToolResponse) -> ToolCall:
     """Return a call with the response of its tool."""
-    read = result_error(response.result, call.name)
-    error = _words(response) if read is None and response.failed else read
-    is_read = read is not None and not response.failed
-    return replace(call, result=response.result, error=error, is_error_read=is_read)
+    read = outcome_of(call.name, call.arguments, response.result)
+    own = None
+    if response.failed:
+        failed = read.outcome is CallOutcome.FAILED
+        own = OutcomeReading(CallOutcome.FAILED, "field isError", read.words if failed else _words(response))
+    return replace(call, result=response.result, **_outcome(own, read, response.result))
 
 
 def _with_failures(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
-    """Return the calls with errors that the last model call was sent, where their spans ended well."""
+    """Return the calls with errors that the last model call was sent, if their spans ended well."""
     responses = models[-1].facts.step_results if models else []
     # An id that comes back does not say which of its calls failed.
-    times = Counter(each.call_id for each in responses)
-    failed = {each.call_id: each for each in responses if each.failed and each.call_id and times[each.call_id] == 1}
+    times = Counter(response.call_id for response in responses)
+    failed = {
+        response.call_id: response
+        for response in responses
+        if response.failed and response.call_id and times[response.call_id] == 1
+    }
     return [
-        replace(call, error=_words(failed[call.call_id])) if call.error is None and call.call_id in failed else call
+        replace(call, error=_words(failed[call.call_id]), outcome=CallOutcome.FAILED, told_by="field isError")
+        if call.error is None and call.call_id in failed
+        else call
         for call in calls
     ]
 
@@ -233,16 +316,16 @@ def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[
         if node.facts.input is None:
             continue
         steps = node.facts.step_results
-        history = [each for message in node.facts.input.messages for each in message.responses]
+        history = [response for message in node.facts.input.messages for response in message.responses]
         # An id may come back in a session. In the steps of this turn it means the call of this turn, so they go first.
         for responses in (steps, history):
-            times = Counter(each.call_id for each in responses)
+            times = Counter(response.call_id for response in responses)
             for response in responses:
                 if response.call_id in missing and times[response.call_id] == 1:
                     missing.discard(response.call_id)
                     by_id[response.call_id] = response
-        in_order = in_order or [each for each in steps if each.call_id not in wanted]
+        in_order = in_order or [step for step in steps if step.call_id not in wanted]
         if not missing:
             break
-    earlier = [each for each in models[0].facts.step_results if each.call_id not in wanted] if models else []
+    earlier = [result for result in models[0].facts.step_results if result.call_id not in wanted] if models else []
     return by_id, in_order[len(earlier) :] if in_order[: len(earlier)] == earlier else in_order

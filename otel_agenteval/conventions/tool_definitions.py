@@ -17,13 +17,13 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
     that were called."""
     facts = list(facts)
     definitions: dict[str, Json] = {}
-    for each in facts:
-        if each.tool_definitions is not None:
-            definitions.setdefault(repr(each.tool_definitions), each.tool_definitions)
+    for fact in facts:
+        if fact.tool_definitions is not None:
+            definitions.setdefault(repr(fact.tool_definitions), fact.tool_definitions)
     offered = [tool for recorded in definitions.values() for tool in _defined(recorded)]
-    offered = offered or [Tool(name=name) for each in facts for name in each.tool_names or ()]
+    offered = offered or [Tool(name=name) for fact in facts for name in fact.tool_names or ()]
     offered = offered or [Tool(name=call.name) for call in called]
-    answering = {name for each in facts for name in each.answer_tools or ()}
+    answering = {name for fact in facts for name in fact.answer_tools or ()}
     tools: dict[str, Tool] = {}
     for tool in offered:
         if tool.name not in answering and not is_steering(ToolRequest(name=tool.name), agents):
@@ -39,7 +39,7 @@ class OfferedTools:
         self._names: dict[str, frozenset[str] | None] = {}
 
     def by(self, node: Node, tool: str) -> bool | None:
-        """Return whether the model call `node` was offered `tool`; None where that is not known."""
+        """Return whether the model call `node` was offered `tool`; None if that is not known."""
         recorded = node.facts.tool_definitions
         if recorded is None:
             return None
@@ -51,7 +51,7 @@ class OfferedTools:
 
 
 def _all_names(recorded: Json) -> frozenset[str] | None:
-    """Return the names in recorded definitions. None where they were cut or one has no name, such as a tool that the
+    """Return the names in recorded definitions. None if they were cut or one has no name, such as a tool that the
     provider runs itself."""
     if is_cut(recorded):
         return None
@@ -68,7 +68,8 @@ def _defined(recorded: Json) -> list[Tool]:
     tools = []
     for definition in definitions[: len(definitions) - is_cut(recorded)]:
         schema = object_in(decode_structure(definition))
-        fields = object_in(schema.get("function")) or schema
+        # Haystack has them in `data`, if `function` is the name of one.
+        fields = object_in(schema.get("function")) or object_in(schema.get("data")) or schema
         if name := known_text(fields.get("name")):
             parameters = next((decode_structure(fields[key]) for key in _SCHEMAS if key in fields), None)
             tools.append(Tool(name=name, description=known_text(fields.get("description")), parameters=parameters))

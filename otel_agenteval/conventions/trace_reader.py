@@ -11,17 +11,21 @@ from otel_agenteval.conventions import identity, run_attributes
 from otel_agenteval.conventions.conversation import conversation
 from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
+from otel_agenteval.conventions.embeddings import embedding_calls
 from otel_agenteval.conventions.history import begins_with_user, earlier_steps, history
 from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.messages import SYSTEM
+from otel_agenteval.conventions.not_understood import failed_steps, unknown_spans
 from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.span_reader import ReadSpan, read_span
 from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord
+from otel_agenteval.conventions.times import repaired
 from otel_agenteval.conventions.tool_calls import tool_requests
 from otel_agenteval.conventions.tool_definitions import available_tools
 from otel_agenteval.conventions.tree import Node, grow, in_order, let_go, tell_agent_runs_apart
 from otel_agenteval.conventions.turn_nodes import TurnNodes, turn_nodes
 from otel_agenteval.conventions.turns import read_turn
+from otel_agenteval.conventions.unknown_spans import read_unknown
 from otel_agenteval.model import Json, Trace, Turn, told_of
 
 MAX_SERVICE_VERSIONS = 16
@@ -36,35 +40,44 @@ def read_trace(
     run_naming: run_attributes.RunNaming = run_attributes.STAMPED,
     read_span: ReadSpan = read_span,
     input_cache: InputCache | None = None,
+    received_at: int = 0,
 ) -> Trace:
     """Read a trace from its spans and log records, by the dialects that recognise them.
 
     `naming` and `run_naming` say which attributes of the application name the session and the run. `read_span` may
     remember spans that were read before, `input_cache` the messages of the session's earlier traces. The order does not
-    matter, and what arrived twice counts once. Nothing raises: `Trace.unread` counts what could not be read.
+    matter, and what arrived twice counts once. Nothing raises: `Trace.unread` counts what could not be read. By
+    `received_at` (nanoseconds since the Unix epoch; 0: not known) times that cannot be right are repaired.
     """
+    spans, repairs = repaired(spans, received_at)
     ordered = in_order(spans)
     if not ordered:
         return Trace(trace_id=trace_id, unread=dict(_unread(spans, ())))
     logs = list(_once_in_order(logs))
     nodes, dialects = _read_spans(ordered, logs, read_span)
     carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
-    (input_cache or InputCache()).join(identity.session_id(carriers) or trace_id, nodes)
+    (input_cache or InputCache()).join(naming.of(carriers, None) or trace_id, nodes)
     facts = [node.facts for node in nodes]
     roots = grow(nodes)
     _find_calls(nodes)
     tell_agent_runs_apart(roots)
     agents = _agents(roots)
-    colleagues = (*agents, *dict.fromkeys(each.hands_over_to for each in facts if each.hands_over_to))
-    found = turn_nodes(roots, colleagues)
-    turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
-    # Only after the turns: messages are read where somebody asks for them, and not before.
-    unread = _unread(spans, facts)
+    colleagues = (*agents, *dict.fromkeys(fact.hands_over_to for fact in facts if fact.hands_over_to))
+    nodes_of_turns = turn_nodes(roots, colleagues)
+    if not nodes_of_turns:
+        read_unknown(roots, has_session=naming.of(carriers, None) is not None)
+        nodes_of_turns = turn_nodes(roots, colleagues)
+    turns = tuple(read_turn(root, colleagues, is_last=root is nodes_of_turns[-1]) for root in nodes_of_turns)
+    # Only after the turns: messages are read if somebody asks for them, and not before.
+    unread = _unread(spans, facts) + Counter(time=repairs)
     started_at = ordered[0].started_at
     trace = Trace(
         trace_id=trace_id,
         agents=agents,
         turns=turns,
+        embeddings=embedding_calls(nodes),
+        failed_steps=failed_steps(nodes, turns),
+        unknown_spans=unknown_spans(nodes),
         available_tools=available_tools(facts, [call for turn in turns for call in turn.tool_calls], colleagues),
         system_instructions=_instructions(facts),
         partial=any(map(_is_partial, nodes)),
@@ -74,7 +87,7 @@ def read_trace(
         ended_at=max(started_at, *(span.ended_at for span in ordered)),
         root_span_id=roots[0].id,
         **_names(trace_id, _outermost_first(nodes, turns), logs, naming, run_naming, unread),
-        **(_joints(turns, found, colleagues) if found else {}),
+        **(_joints(turns, nodes_of_turns, colleagues) if nodes_of_turns else {}),
     )
     let_go(nodes)
     return trace
@@ -84,7 +97,7 @@ def _unread(spans: Iterable[SpanRecord], facts: Iterable[SpanFacts]) -> Counter[
     """Count what could not be read: spans without an id, and values that were meant to be messages."""
     unread = Counter(
         span_id=sum(span.span_id is None for span in spans),
-        message=sum(content.unread for each in facts for content in (each.input, each.output) if content),
+        message=sum(content.unread for fact in facts for content in (fact.input, fact.output) if content),
     )
     return +unread  # Drops the counts of zero.
 
@@ -103,7 +116,7 @@ def _names(
     # Spans share their resources.
     resources = [*{id(node.span.resource): node.span.resource for node in nodes}.values()]
     service = _first_text(resources, semconv.SERVICE_NAME)
-    session_id = identity.session_id(carriers) or naming.session_id(carriers + resources, service)
+    session_id = naming.of(carriers, service, resources)
     return {
         "session_id": session_id,
         "user_id": identity.user_id(carriers),
@@ -135,27 +148,27 @@ def _read_spans(
 
 def _with_exceptions(span: SpanRecord, logs: Iterable[LogRecord]) -> SpanRecord:
     """Return a span with the exceptions that log records tell of, as events."""
-    told = [log for log in logs if log.event_name == semconv.GEN_AI_OPERATION_EXCEPTION_EVENT]
-    if not told:
+    exceptions = [log for log in logs if log.event_name == semconv.GEN_AI_OPERATION_EXCEPTION_EVENT]
+    if not exceptions:
         return span
-    events = (EventRecord(name=semconv.EXCEPTION_EVENT, time=log.time, attributes=log.attributes) for log in told)
+    events = (EventRecord(name=semconv.EXCEPTION_EVENT, time=log.time, attributes=log.attributes) for log in exceptions)
     return replace(span, events=(*span.events, *events))
 
 
-def _joints(turns: Sequence[Turn], found: Sequence[TurnNodes], colleagues: Sequence[str]) -> dict[str, Any]:
+def _joints(turns: Sequence[Turn], nodes_of_turns: Sequence[TurnNodes], colleagues: Sequence[str]) -> dict[str, Any]:
     """Return what the first and the last turn of a trace tell about the traces before and after it."""
-    models = found[0].models
+    models = nodes_of_turns[0].models
     earlier = earlier_steps(models, colleagues, turns[0].started_at)
-    told, told_now = told_of(turns, earlier.calls, earlier.now)
+    calls, told_now = told_of(turns, earlier.calls, earlier.now)
     return {
-        "told": told,
+        "told": calls,
         "told_now": told_now,
         "history": history(models),
         "is_history_begun": begins_with_user(models),
         "results_alone": earlier.results_alone,
         "continues_turn": earlier.is_continued,
-        "turn_goes_on": _goes_on_elsewhere(found[-1], turns[-1], colleagues),
-        "conversation": conversation([node for each in found for node in each.models]),
+        "turn_goes_on": _goes_on_elsewhere(nodes_of_turns[-1], turns[-1], colleagues),
+        "conversation": conversation([node for root in nodes_of_turns for node in root.models]),
     }
 
 
@@ -164,7 +177,7 @@ def _once_in_order(logs: Iterable[LogRecord]) -> Iterator[LogRecord]:
     for _, records in groupby(sorted(logs, key=_moment), key=_moment):
         first, *others = records
         if others:
-            yield from (record for _, record in sorted({repr(each): each for each in (first, *others)}.items()))
+            yield from (record for _, record in sorted({repr(other): other for other in (first, *others)}.items()))
         else:
             yield first
 
@@ -174,11 +187,11 @@ def _moment(log: LogRecord) -> tuple[int, str, str]:
 
 
 def _by_span(logs: Iterable[LogRecord]) -> dict[str, list[LogRecord]]:
-    found: defaultdict[str, list[LogRecord]] = defaultdict(list)
+    by_span: defaultdict[str, list[LogRecord]] = defaultdict(list)
     for log in logs:
         if log.span_id is not None:
-            found[log.span_id].append(log)
-    return found
+            by_span[log.span_id].append(log)
+    return by_span
 
 
 def _find_calls(nodes: Sequence[Node]) -> None:
@@ -186,13 +199,13 @@ def _find_calls(nodes: Sequence[Node]) -> None:
     neighbours."""
     for node in nodes:
         if node.facts.is_overwritten:
-            within = (each for child in node.children for each in child.below() if each.role is SpanRole.MODEL)
+            within = (inner for child in node.children for inner in child.below() if inner.role is SpanRole.MODEL)
             if len([*islice(within, 2)]) == 2:
                 node.facts = replace(node.facts, role=None)
     # The innermost steps first: a step is no call if one of those within it is.
     steps = [node for node in nodes if node.facts.may_be_call and node.role in (None, SpanRole.CHAIN)]
     for step in sorted(steps, key=lambda node: -node.depth):
-        if not any(each.role is SpanRole.MODEL for each in step.below()):
+        if not any(node.role is SpanRole.MODEL for node in step.below()):
             step.facts = replace(step.facts, role=SpanRole.MODEL)
 
 
@@ -205,12 +218,12 @@ def _agents(roots: Sequence[Node]) -> tuple[str, ...]:
     mention."""
     # In the order of the tree, not of time: the clocks of two services differ.
     facts = [node.facts for root in roots for node in root.below()]
-    names = [each.agent for each in facts if each.agent and each.role is SpanRole.AGENT]
-    return tuple(dict.fromkeys(names or [each.agent for each in facts if each.agent]))
+    names = [fact.agent for fact in facts if fact.agent and fact.role is SpanRole.AGENT]
+    return tuple(dict.fromkeys(names or [fact.agent for fact in facts if fact.agent]))
 
 
 def _outermost_first(nodes: Sequence[Node], turns: Iterable[Turn]) -> list[Node]:
-    """Return the spans that stand for turns, then the others by depth. Where spans disagree, the first is believed."""
+    """Return the spans that stand for turns, then the others by depth. If spans disagree, the first is believed."""
     of_turns = {turn.span_id for turn in turns}
     return sorted(nodes, key=lambda node: (node.id not in of_turns, node.depth))
 
@@ -235,17 +248,17 @@ def _service_versions(resources: Iterable[Mapping[str, Json]]) -> tuple[str, ...
 
 def _instructions(facts: Iterable[SpanFacts]) -> str | None:
     """Return the system instructions of the first span that has any, as an attribute or as the first message."""
-    for each in facts:
-        if text := _text(decode_structure(each.instructions)):
+    for fact in facts:
+        if text := _text(decode_structure(fact.instructions)):
             return text
-        if each.role in (SpanRole.MODEL, SpanRole.AGENT) and each.input:
-            message = each.input.first()
+        if fact.role in (SpanRole.MODEL, SpanRole.AGENT) and fact.input:
+            message = fact.input.first()
             if message and message.role == SYSTEM and message.text:
                 return message.text
     return None
 
 
 def _text(instructions: Json) -> str | None:
-    parts = instructions if isinstance(instructions, list) else [instructions]
-    texts = [known_text(part.get("content") if isinstance(part, dict) else part) for part in parts]
+    items = instructions if isinstance(instructions, list) else [instructions]
+    texts = [known_text(item.get("content") if isinstance(item, dict) else item) for item in items]
     return "\n".join(text for text in texts if text) or None

@@ -14,7 +14,7 @@ from otel_agenteval.model import AgentRun
 class Node:
     """A span in its tree.
 
-    `facts` are empty where no dialect recognised the span. `around` is the agent that the nearest span around it names.
+    `facts` are empty if no dialect recognised the span. `around` is the agent that the nearest span around it names.
     `agent_run` is the agent run that the span is a step of. `tool_at` is when the outermost tool call around it began.
     """
 
@@ -33,7 +33,7 @@ class Node:
 
     @property
     def agent(self) -> str | None:
-        """The agent of this step; None where no span names one. A span around the step is believed before the step
+        """The agent of this step; None if no span names one. A span around the step is believed before the step
         itself, because only some of an agent's calls name it."""
         return self.around or self.facts.agent
 
@@ -75,7 +75,7 @@ def in_order(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
 
 
 def grow(nodes: Sequence[Node]) -> list[Node]:
-    """Join nodes, given in order, with their parents, and return the roots: those without a known parent. Where spans
+    """Join nodes, given in order, with their parents, and return the roots: those without a known parent. If spans
     are each other's ancestors, the first of them becomes a root."""
     by_id = {node.id: node for node in nodes}
     for node in nodes:
@@ -91,7 +91,7 @@ def grow(nodes: Sequence[Node]) -> list[Node]:
                 node.parent.children.remove(node)
                 node.parent = None
             roots.append(node)
-            reached.update(id(each) for each in _descend(node))
+            reached.update(id(descendant) for descendant in _descend(node))
     return roots
 
 
@@ -153,13 +153,13 @@ def tell_agent_runs_apart(roots: Sequence[Node]) -> None:
 
 def _parallel(runs: Sequence[tuple[str, Node]]) -> set[str]:
     """Return the ids of runs that overlap in time with another run of the same label."""
-    found: set[str] = set()
+    agents: set[str] = set()
     in_order = sorted(runs, key=lambda run: (run[0], run[1].span.started_at))
     for _, of_agent in groupby(in_order, key=lambda run: run[0]):
         before: Node | None = None
         for _, node in of_agent:
             if before is not None and node.span.started_at < before.span.ended_at:
-                found |= {before.id, node.id}
+                agents |= {before.id, node.id}
             if before is None or node.span.ended_at > before.span.ended_at:
                 before = node
-    return found
+    return agents

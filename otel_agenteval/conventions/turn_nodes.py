@@ -1,7 +1,7 @@
 """Group the spans of a trace into turns. A turn is what happened between a question of the user and its answer.
 
-A turn is an outermost agent run with everything in it. A run belongs to the turn before it where the conversation was
-handed over to it, or where it starts from results of tools. Where no agent run was recorded, the model and tool spans
+A turn is an outermost agent run with everything in it. A run belongs to the turn before it if the conversation was
+handed over to it, or if it starts from results of tools. If no agent run was recorded, the model and tool spans
 of the trace are one turn; a new one begins when a model is sent an earlier answer and the user's next words. A run that
 only groups other runs is no turn.
 
@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from otel_agenteval.conventions.dialect import SpanFacts, SpanRole
+from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ToolRequest
+from otel_agenteval.conventions.scopes import records_agents
 from otel_agenteval.conventions.span_errors import is_explained, span_error
 from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.steering import transfer_target
@@ -29,12 +30,16 @@ _NEAREST = 32
 
 @dataclass(slots=True, eq=False)
 class TurnNodes:
-    """The nodes of one turn, each list by start time. `runs` is empty where no agent run was recorded."""
+    """The nodes of one turn, each list by start time. `runs` is empty if no agent run was recorded."""
 
     root: Node
     runs: list[Node] = field(default_factory=list)
     models: list[Node] = field(default_factory=list)
     tools: list[Node] = field(default_factory=list)
+    handovers: list[Node] = field(default_factory=list)
+    """Spans of hand-overs that are no tool calls."""
+    unread_failures: list[Node] = field(default_factory=list)
+    """Failed spans outside of any call that no dialect knows, of scopes that record agents."""
     planners: set[str] = field(default_factory=set)
     """The span ids of the `models` that write a plan."""
 
@@ -42,36 +47,36 @@ class TurnNodes:
 def turn_nodes(roots: Sequence[Node], agents: Sequence[str]) -> list[TurnNodes]:
     """Return the turns of a trace by start time, given its local roots and the names of its agents."""
     runs, strays = _split(roots)
-    found: list[TurnNodes] = []
+    turns: list[TurnNodes] = []
     for run in runs:
-        before = found[-1].runs[-1] if found else None
+        before = turns[-1].runs[-1] if turns else None
         if not (before and (_goes_on(run) or _handed_over(before, run, agents) or _is_run_again(before, run))):
-            found.append(TurnNodes(root=run))
-        found[-1].runs.append(run)
-        _add_calls(found[-1], run)
-    if strays and not found:
+            turns.append(TurnNodes(root=run))
+        turns[-1].runs.append(run)
+        _add_calls(turns[-1], run)
+    if strays and not turns:
         first, *others = _openings(strays)
-        found = [TurnNodes(root=node) for node in (first if others else _top(first), *others)]
-    starts = [turn.root.span.started_at for turn in found]
+        turns = [TurnNodes(root=node) for node in (first if others else _top(first), *others)]
+    starts = [turn.root.span.started_at for turn in turns]
     for node in strays:
-        _add_calls(found[max(0, bisect_right(starts, node.span.started_at) - 1)], node)
-    for turn in found:
+        _add_calls(turns[max(0, bisect_right(starts, node.span.started_at) - 1)], node)
+    for turn in turns:
         turn.models = _once(sorted(turn.models, key=_start))
         turn.tools = _executed_once(sorted(turn.tools, key=_start))
-    return found
+    return turns
 
 
 def speakers(run: Node) -> list[Node]:
     """Return the runs that speak for a run: itself, then the agents within it that no tool called, by start time."""
-    found = []
+    nodes = []
     pending = list(run.children)
     while pending:
         node = pending.pop()
         if node.role is SpanRole.AGENT:
-            found.append(node)
+            nodes.append(node)
         elif node.role not in _CALLS:
             pending.extend(node.children)
-    return [run, *sorted(found, key=_start)]
+    return [run, *sorted(nodes, key=_start)]
 
 
 def _split(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
@@ -134,7 +139,7 @@ def _goes_on_after(answers: set[str], model: Node) -> bool:
     facts = model.facts
     if not answers or facts.role is not SpanRole.MODEL or facts.input is None or facts.input.cut:
         return False
-    return any(each.role == ASSISTANT and each.text in answers for each in facts.input.before_user())
+    return any(message.role == ASSISTANT and message.text in answers for message in facts.input.before_user())
 
 
 def _is_agent_run(node: Node) -> bool:
@@ -146,7 +151,7 @@ def _is_agent_run(node: Node) -> bool:
     if facts.role is not SpanRole.CHAIN or facts.input is None or facts.output is None:
         return False
     # A step that takes and returns text is a helper of the program, unless it is a root, or a model works in it.
-    if node.parent is not None and not any(each.role in (SpanRole.MODEL, SpanRole.AGENT) for each in node.below()):
+    if node.parent is not None and not any(other.role in (SpanRole.MODEL, SpanRole.AGENT) for other in node.below()):
         return False
     return facts.input.user_text() is not None and bool(facts.output.answer())
 
@@ -154,7 +159,7 @@ def _is_agent_run(node: Node) -> bool:
 def _is_group(node: Node) -> bool:
     if node.facts.agent or node.facts.has_content:
         return False
-    return any(each.role is SpanRole.AGENT for each in node.below() if each is not node)
+    return any(other.role is SpanRole.AGENT for other in node.below() if other is not node)
 
 
 def _goes_on(run: Node) -> bool:
@@ -169,11 +174,11 @@ def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:
     if not names or run.role is not SpanRole.AGENT:
         return False
     facts = [node.facts for node in before.below()]
-    return any(each.hands_over_to in names for each in facts) or any(
+    return any(fact.hands_over_to in names for fact in facts) or any(
         transfer_target(request, agents) in names
-        for each in facts
-        if each.role is SpanRole.MODEL
-        for request in each.requests
+        for fact in facts
+        if fact.role is SpanRole.MODEL
+        for request in fact.requests
     )
 
 
@@ -182,12 +187,12 @@ def _is_run_again(run: Node, node: Node) -> bool:
     same."""
     if run.span.scope == node.span.scope or not run.overlaps(node):
         return False
-    replies, again = ([_said(each.facts) for each in _models_below(outer)] for outer in (run, node))
+    replies, again = ([_said(model.facts) for model in _models_below(outer)] for outer in (run, node))
     return replies == again and ([], []) not in replies and bool(replies)
 
 
 def _models_below(run: Node) -> list[Node]:
-    return sorted((each for each in run.below() if each.role is SpanRole.MODEL), key=_start)
+    return sorted((call for call in run.below() if call.role is SpanRole.MODEL), key=_start)
 
 
 def _add_calls(turn: TurnNodes, top: Node) -> None:
@@ -208,6 +213,10 @@ def _add_calls(turn: TurnNodes, top: Node) -> None:
             inside = node
         elif node.role is SpanRole.AGENT:
             inside = None
+        elif around is None and node.facts is NOTHING and span_error(node.span) and records_agents(node.span.scope):
+            turn.unread_failures.append(node)
+        elif node.facts.hands_over_to is not None:
+            turn.handovers.append(node)
         planning = planning or node.role is SpanRole.PLAN
         pending.extend((child, inside, planning) for child in node.children)
 
@@ -216,18 +225,31 @@ def _is_same_call(outer: Node, inner: Node) -> bool:
     if outer.role is not inner.role:
         return False
     if outer.role is SpanRole.MODEL:
-        return True
+        return not _are_different_calls(outer, inner)
     called, tool = outer.facts.tool, inner.facts.tool
     return called == tool or bool(inner.facts.is_sent and called and tool and called.endswith(tool))
 
 
+def _are_different_calls(outer: Node, inner: Node) -> bool:
+    """Return whether a model call within another is a call of its own: their replies differ, and either one
+    instrumentation recorded both, or they have different response ids. Two instrumentations may word one reply in two
+    ways, and attempts have no reply."""
+    words, again = _said(outer.facts), _said(inner.facts)
+    if ([], []) in (words, again) or words == again:
+        return False
+    mine, others = outer.facts.response_id, inner.facts.response_id
+    if outer.span.scope == inner.span.scope:
+        return mine is None or mine != others
+    return mine is not None and others is not None and mine != others
+
+
 def _once(models: list[Node]) -> list[Node]:
     """Drop second spans of a model call beside the first: those of the same response, and another instrumentation's."""
-    kept: list[Node] = []
+    nodes: list[Node] = []
     by_response: dict[str, Node] = {}
     paired: set[str] = set()
     for node in models:
-        if call := _reported_by(node, kept):
+        if call := _reported_by(node, nodes):
             _merge(call, node)
             continue
         response_id = node.facts.response_id
@@ -235,29 +257,29 @@ def _once(models: list[Node]) -> list[Node]:
         call = node
         # An id that comes back after its call has ended is another call's.
         if first is None or node.span.started_at >= first.span.ended_at:
-            kept.append(node)
+            nodes.append(node)
         else:
             call, again = (node, first) if node.facts.has_content and not first.facts.has_content else (first, node)
-            kept[kept.index(first)] = call
+            nodes[nodes.index(first)] = call
             paired.add(call.id)
             _merge(call, again)
         if response_id:
             by_response[response_id] = call
-    if len({each.span.scope for each in kept}) < 2:
-        return sorted(kept, key=_start)  # The search below takes time, and one instrumentation records a call once.
-    calls = sorted((each for each in kept if each.facts.has_content and each.id not in paired), key=_start)
-    starts = [each.span.started_at for each in calls]
+    if len({call.span.scope for call in nodes}) < 2:
+        return sorted(nodes, key=_start)  # The search below takes time, and one instrumentation records a call once.
+    calls = sorted((call for call in nodes if call.facts.has_content and call.id not in paired), key=_start)
+    starts = [call.span.started_at for call in calls]
     dropped: set[str] = set()
-    for node in calls + [each for each in kept if not each.facts.has_content]:
+    for node in calls + [call for call in nodes if not call.facts.has_content]:
         at = bisect_right(starts, node.span.started_at)
         near = calls[max(0, at - _NEAREST) : at + _NEAREST]
-        free = [each for each in near if each.id not in paired and _is_recorded_again(each, node)]
+        free = [call for call in near if call.id not in paired and _is_recorded_again(call, node)]
         if free:
-            call = min(free, key=lambda each: abs(each.span.started_at - node.span.started_at))
+            call = min(free, key=lambda call: abs(call.span.started_at - node.span.started_at))
             paired |= {call.id, node.id}
             dropped.add(node.id)
             _merge(call, node)
-    return sorted((each for each in kept if each.id not in dropped), key=_start)
+    return sorted((call for call in nodes if call.id not in dropped), key=_start)
 
 
 def _is_recorded_again(call: Node, node: Node) -> bool:
@@ -275,9 +297,9 @@ def _is_recorded_again(call: Node, node: Node) -> bool:
         return False
     if not again.has_content:
         return call.span.parent_id == node.span.parent_id
-    asked = {each.input.user_text() for each in (facts, again) if each.input} - {None}
-    said = _said(facts)
-    return _start(call) < _start(node) and len(asked) < 2 and said != ([], []) and said == _said(again)
+    questions = {record.input.user_text() for record in (facts, again) if record.input} - {None}
+    words = _said(facts)
+    return _start(call) < _start(node) and len(questions) < 2 and words != ([], []) and words == _said(again)
 
 
 def _said(facts: SpanFacts) -> tuple[list[str], list[ToolRequest]]:
@@ -288,7 +310,7 @@ def _said(facts: SpanFacts) -> tuple[list[str], list[ToolRequest]]:
 def _executed_once(tools: list[Node]) -> list[Node]:
     """Drop second spans of a tool call beside the first: another instrumentation's, with its call id and while it
     lasts."""
-    kept: list[Node] = []
+    nodes: list[Node] = []
     by_call: dict[tuple[str | None, str], Node] = {}
     for node in tools:
         if call_id := node.facts.call_id:
@@ -297,8 +319,8 @@ def _executed_once(tools: list[Node]) -> list[Node]:
                 _merge(call, node)
                 continue
             by_call[node.facts.tool, call_id] = node
-        kept.append(node)
-    return kept
+        nodes.append(node)
+    return nodes
 
 
 def _merge(call: Node, again: Node) -> None:

@@ -5,13 +5,14 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from otel_agenteval.conventions.content import Content
+from otel_agenteval.conventions.content import Content, unwrapped_answer
 from otel_agenteval.conventions.dialect import SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, spoken_by
 from otel_agenteval.conventions.model_questions import question_of, sent_of
-from otel_agenteval.conventions.span_errors import is_cancelled, span_error, tells_of
+from otel_agenteval.conventions.money import billed_usd, provider_of
+from otel_agenteval.conventions.span_errors import begins_like, error_type, is_cancelled, span_error, tells_of
 from otel_agenteval.conventions.spans import STATUS_ERROR
-from otel_agenteval.conventions.tool_calls import tool_calls
+from otel_agenteval.conventions.tool_calls import handovers, tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.conventions.turn_nodes import TurnNodes, speakers
 from otel_agenteval.model import ModelCall, Turn
@@ -40,6 +41,7 @@ def read_turn(turn: TurnNodes, agents: Sequence[str], *, is_last: bool) -> Turn:
         is_cancelled=is_cancelled,
         ends_in_call=ends_in_call,
         tool_calls=tool_calls(models, turn.tools, agents),
+        handovers=handovers(models, [*turn.tools, *turn.handovers], agents),
         model_calls=tuple(_model_calls(models)),
         reasoning=_reasoning(models),
         plan=_plan(turn),
@@ -69,16 +71,16 @@ def _input(turn: TurnNodes) -> str | None:
 def _output(turn: TurnNodes) -> str | None:
     """Return the answer of a turn: that of the last run, or of the last agent in it, else the last model call's reply.
 
-    Empty where one of them says that the answer is empty, and no other has one.
+    Empty if one of them says that the answer is empty, and no other has one.
     """
-    said: list[str | None] = []
+    replies: list[str | None] = []
     for node in _last_speakers(turn):
         if text := _answer(node):
-            return None if _is_own_error(node, text) else text
-        said.append(text)
+            return None if _is_error(turn, node, text) else text
+        replies.append(text)
     last = _last_told(turn)
-    said.append(_reply(last) if last else None)
-    return said[-1] or ("" if "" in said else None)
+    replies.append(_reply(last) if last else None)
+    return replies[-1] or ("" if "" in replies else None)
 
 
 def _last_speakers(turn: TurnNodes) -> list[Node]:
@@ -92,10 +94,12 @@ def _last_speakers(turn: TurnNodes) -> list[Node]:
 def _last_told(turn: TurnNodes) -> Node | None:
     """Return the last model call that tells how it ended. In place of one that failed, return another attempt at the
     same call that ran beside it and answered."""
-    told = [node for node in _in_order(turn) if _tells(node)]
-    last = told[-1] if told else None
+    tellers = [node for node in _in_order(turn) if _tells(node)]
+    last = tellers[-1] if tellers else None
     if last and span_error(last.span):
-        return next((each for each in reversed(told) if _is_attempt_beside(last, each) and _reply(each)), last)
+        return next(
+            (attempt for attempt in reversed(tellers) if _is_attempt_beside(last, attempt) and _reply(attempt)), last
+        )
     return last
 
 
@@ -115,9 +119,26 @@ def _answer(run: Node) -> str | None:
     return run.facts.output.answer() if run.facts.output else None
 
 
-def _is_own_error(run: Node, text: str) -> bool:
-    """Return whether the answer of a failed run is the error that made it fail."""
-    return run.span.status == STATUS_ERROR and any(tells_of(node.span, text) for node in run.below())
+def _is_error(turn: TurnNodes, run: Node, text: str) -> bool:
+    """Return whether the answer of a run is an error: what made it fail, or what the last model call failed with."""
+    if run.span.status == STATUS_ERROR and (begins_like(run.span, text) or _is_error_below(run, text)):
+        return True
+    last = _unread_attempt(turn) or max(turn.models, key=lambda node: node.span.started_at, default=None)
+    return last is not None and tells_of(last.span, text)
+
+
+def _unread_attempt(turn: TurnNodes) -> Node | None:
+    """Return the failed span in a turn that may be its last model call: some instrumentations write no attributes on a
+    call that fails, so that no dialect knows it. No model was called after it."""
+    if not turn.unread_failures:
+        return None
+    last = max(turn.unread_failures, key=lambda node: node.span.started_at)
+    asked_at = max((node.span.started_at for node in turn.models), default=0)
+    return last if last.span.started_at >= asked_at else None
+
+
+def _is_error_below(run: Node, text: str) -> bool:
+    return any(tells_of(node.span, text) for node in run.below())
 
 
 def _tells(model: Node) -> bool:
@@ -126,12 +147,13 @@ def _tells(model: Node) -> bool:
 
 
 def _reply(model: Node) -> str | None:
-    """Return the text of a model call's reply; None where it failed, asked for tools, or was not recorded."""
+    """Return the text of a model call's reply; None if it failed, asked for tools, or was not recorded."""
     facts = model.facts
     if facts.output is None or span_error(model.span) or _asks_for_tools(facts):
         return None
-    said = spoken_by(facts.replies[-1]) if facts.replies and not facts.output.cut else None
-    return _text(facts) or said
+    reply = spoken_by(facts.replies[-1]) if facts.replies and not facts.output.cut else None
+    text = _text(facts)
+    return unwrapped_answer(text) if text else reply
 
 
 def _asks_for_tools(facts: SpanFacts) -> bool:
@@ -189,22 +211,23 @@ def _unanswered(turn: TurnNodes) -> str | None:
     """Return why a turn has no answer: the error of its last model call, of one of its runs, or of its root."""
     voices = list(reversed(_voices(turn)))
     for run in voices:
-        if (text := _answer(run)) and _is_own_error(run, text):
+        if (text := _answer(run)) and _is_error(turn, run, text):
             return text
-    nodes = _in_order(turn)[-1:] + voices + [turn.root]
+    unread = _unread_attempt(turn)
+    nodes = [*([unread] if unread else []), *_in_order(turn)[-1:], *voices, turn.root]
     return next((error for node in nodes if (error := span_error(node.span))), None)
 
 
 def _model_calls(models: Sequence[Node]) -> Iterator[ModelCall]:
     """Yield the calls. `sent` is long to read: only a reply that was given to the same question before has it."""
-    given: set[tuple[str | None, str]] = set()
+    seen_calls: set[tuple[str | None, str]] = set()
     for node in models:
         call = _model_call(node)
         if call.output is not None:
             pair = (call.question.newest if call.question else None, call.output)
-            if pair in given:
+            if pair in seen_calls:
                 call = replace(call, sent=sent_of(node.span.attributes))
-            given.add(pair)
+            seen_calls.add(pair)
         yield call
 
 
@@ -219,7 +242,10 @@ def _model_call(node: Node) -> ModelCall:
         output=_text(facts),
         finish_reason=_finish_reason(facts),
         usage=facts.usage,
+        provider=provider_of(span.attributes),
+        billed_usd=billed_usd(span.attributes),
         error=span_error(span),
+        error_type=error_type(span),
         started_at=span.started_at,
         ended_at=max(span.started_at, span.ended_at),
     )
@@ -227,7 +253,7 @@ def _model_call(node: Node) -> ModelCall:
 
 def _finish_reason(facts: SpanFacts) -> str | None:
     """Return why a model ended its reply: by its span, else by the first message that tells."""
-    reason = facts.finish_reason or next(filter(None, (each.finish_reason for each in facts.replies)), None)
+    reason = facts.finish_reason or next(filter(None, (reply.finish_reason for reply in facts.replies)), None)
     return reason[:MAX_REASON] if reason else None
 
 
@@ -267,11 +293,11 @@ def _is_empty(model: Node) -> bool:
     output = model.facts.output
     if output is None or output.cut or span_error(model.span):
         return False
-    return not any(each.texts or each.requests or each.reasoning for each in output.messages)
+    return not any(message.texts or message.requests or message.reasoning for message in output.messages)
 
 
 def _reply_in(following: Node, model: Node) -> ChatMessage | None:
-    """Return the message that `following` was sent after all that `model` was sent: the reply of `model`. None where
+    """Return the message that `following` was sent after all that `model` was sent: the reply of `model`. None if
     the user spoke since."""
     sent, later = model.facts.input, following.facts.input
     if sent is None or later is None or sent.cut or later.cut:

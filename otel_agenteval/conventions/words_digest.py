@@ -62,6 +62,6 @@ def _written(request: ToolRequest) -> str:
     return _json([request.call_id, request.name, request.arguments or None])
 
 
-def digest_of(*parts: str) -> bytes:
+def digest_of(*texts: str) -> bytes:
     """Return the digest of a list of texts."""
-    return blake2b(json.dumps(parts).encode(), digest_size=_SIZE).digest()
+    return blake2b(json.dumps(texts).encode(), digest_size=_SIZE).digest()

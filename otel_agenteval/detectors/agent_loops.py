@@ -1,50 +1,139 @@
 """The loops of one agent run."""
 
 import re
-from collections.abc import Hashable
+from collections import deque
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final
 
-from otel_agenteval.detectors.fingerprints import MAX_ERROR, Compared, error_fingerprint, is_speech
-from otel_agenteval.detectors.repeated_steps import Attempts, Checks, Cycles, Failures, Row, StepFailure
+from otel_agenteval.detectors.fingerprints import Compared, error_fingerprint, is_speech
+from otel_agenteval.detectors.likeness import (
+    MAX_ARGUMENTS,
+    Likeness,
+    Result,
+    call_key,
+    differs_in_numbers,
+    leaves,
+    likeness,
+    likeness_whatever_asked,
+    moves_on,
+    without_echoes,
+    written_json,
+)
+from otel_agenteval.detectors.repeated_steps import (
+    MAX_DOINGS,
+    Attempts,
+    Doing,
+    Error,
+    Failures,
+    Row,
+    Storm,
+    Streak,
+)
 from otel_agenteval.detectors.rules import LoopKind, RepetitionRule, Rules, loop
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import ToolName, tool_name
-from otel_agenteval.detectors.tool_results import Lack, ends_of, is_content, lack_in, reports_failure
-from otel_agenteval.finding import Finding
-from otel_agenteval.model import Json
+from otel_agenteval.finding import Finding, Mode
+from otel_agenteval.internal.lru import LruMap
+from otel_agenteval.model import CallOutcome, Json
 
 PATIENCE: Final = 15_000_000_000
 """Nanoseconds without any step that count as a pause, as between two looks at something slow."""
+LONG_CALL: Final = 10_000_000_000
+"""Nanoseconds that a call takes if it waits itself."""
+MAX_POLLS: Final = 30
+"""Rounds with a pause in each after which waiting is a loop."""
+MANY_WAITS: Final = 2
+"""Times as many rounds as make a loop after which waiting is observed."""
+NEARLY: Final = 2
+"""Rounds more that make a loop if results differ a little."""
+MANY: Final = 10
+"""Attempts that make a loop if they go through pages, ids or files one by one."""
+MAX_RECENT: Final = 12
+"""Results and words of the user in which arguments of later calls are searched."""
 
 _WAITED: Final = "it waited in between"
-
+_FAULTS: Final = re.compile(
+    r"(?<![\d.])[1-9]\d{0,4} (?:failed|failing|failures?|errors?)\b|^(?:error|fatal): ", re.MULTILINE
+)
+_FAULT_WORDS: Final = ("fail", "error", "fatal", "problem", "violation")
+_LISTED_FAULTS: Final = re.compile(
+    r"(?:errors|failures|failed|problems|violations)\W{1,3}:\s{0,3}(?:\[\s{0,3}[^\]\s]|[1-9])"
+)
+_HAS_MORE: Final = re.compile(r"has_?(?:more|next\w*)\W{1,5}true", re.IGNORECASE)
 _SLEEPS: Final = re.compile(r"\bsleep[ (]+\d")
-# What differs when the same check is done twice: durations, times of day, and addresses in memory.
-_VARIES: Final = re.compile(r"(?<!\d)\d+(?:[.:]\d+)+|\b\d+ ?(?:ms|s|seconds?)\b|0x[0-9a-f]+")
+# Values that go through things one by one: numbers, dates, ids, paths, addresses, names with capitals.
+_ENUMERATES: Final = re.compile(r"[\W\d_]*|\S*[\d_./@:#]\S*|[A-Z]\S*(?: [A-Z]\S*)*")
+# Values that name no target, but a direction or a key: the same step may be made several times.
+_DIRECTIONS: Final = frozenset((
+    *("up", "down", "left", "right", "north", "south", "east", "west", "next", "previous", "prev", "back", "forward"),
+    *("in", "out", "tab", "enter", "return", "space", "escape", "esc", "backspace", "delete", "home", "end", "pageup"),
+    *("pagedown", "arrowup", "arrowdown", "arrowleft", "arrowright", "true", "false"),
+))  # fmt: skip
+_AMOUNTS: Final = re.compile(r"\.(?:by|d[xy]|delta\w*|steps|times|distance|pixels|sides|scroll\w*|clicks)$", re.I)
+_CAME_TO: Final = {
+    "nothing": "found nothing",
+    "refused": "was refused in the same way",
+    "same": "gave the same result",
+}
 
 
-class _Call(NamedTuple):
+class _Call:
     """A tool call, in the form in which it is compared."""
 
-    step: Step
-    tool: ToolName
-    arguments: Compared | None
-    result: Compared | None
-    failure: StepFailure | None
-    lack: Lack | None
+    __slots__ = ("arguments", "key", "newest", "result", "step", "tool")
+
+    def __init__(self, step: Step, newest: Result | None) -> None:
+        """Read a call. `newest` is the result of the newest call of its tool."""
+        self.step = step
+        self.tool = tool_name(step.name)
+        arguments = None if step.arguments is None else written_json(step.arguments)
+        self.key = None if arguments is None else (step.name, call_key(arguments))
+        """Equal for the same tool with the same arguments. None if these were not recorded."""
+        self.arguments = "" if arguments is None else arguments[:MAX_ARGUMENTS]
+        result = step.result if step.error is None or step.is_error_read else step.error
+        self.result = None if result is None else Result(result, self.arguments, step.outcome)
+        self.newest = newest
+
+    @property
+    def is_like_newest(self) -> bool:
+        """True if the newest call of the tool told the same, whatever its arguments were."""
+        if self.result is None or self.newest is None:
+            return False
+        alike = likeness_whatever_asked(self.result, self.newest)
+        # Rows of two days may be the same but for their dates.
+        return alike is Likeness.SAME or (alike is Likeness.NEAR and not _enumerate([self.values], self.tool))
+
+    @property
+    def values(self) -> list[str]:
+        """The values of the arguments."""
+        return [value for _, value in leaves(self.arguments)]
+
+    @property
+    def has_failed(self) -> bool:
+        return self.step.error is not None
+
+    @property
+    def brings_nothing(self) -> bool:
+        """True if nothing was found, or the call was refused."""
+        return self.step.outcome in (CallOutcome.NOTHING, CallOutcome.REFUSED)
+
+    @property
+    def is_content(self) -> bool:
+        return self.result is not None and self.result.is_content
 
 
 class AgentRunDetectors:
     """Finds the loops of one agent run, each once: a loop that continues is the same one until it is broken.
 
-    Where a person could call the same steps right or wrong, the loop is in doubt, and is only observed.
+    If a person could call the same steps right or wrong, the loop is in doubt, and is only observed. It is told
+    again, as an alarm, once the doubt is gone.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._forget_calls()
-        self._same_reply = Row()
+        self._same_reply: Row[tuple[str | None, Compared]] = Row()
         self._asked: str | None = None
         self._sent: bytes | None = None
         self._failing_models = Failures()
@@ -54,42 +143,44 @@ class AgentRunDetectors:
         self._requests = 0
         self._ended_at: int | None = None
         self._pauses = 0
+        self._calls = 0
+        self._longest_polls: LruMap[str, int] = LruMap(MAX_RECENT)
+        # Words of the user, and results with the number of their call, in which later arguments are searched.
+        self._user_words: deque[str] = deque(maxlen=4)
 
     def observe(self, step: Step) -> tuple[Finding | None, ...]:
         """Return an entry for each rule that applies to `step`, a tool or model call: the loop that it completes, or
         None."""
         is_pause = self._pauses_before(step)
-        failure = None if step.error is None else _failure(step.error, step)
         if step.kind is StepKind.MODEL:
             self._pauses += is_pause
             self._hear(step)
             self._asking, self._requests = step.span_id, step.requests
-            return self._stormed(self._failing_models, step, None, failure), self._said_again(step)
+            return self._model_failed(step), self._said_again(step)
         if self._requests > 0 and step.asked_by is None:
             # As many calls as a reply asks for are those that it asks for.
             self._requests -= 1
             step = replace(step, asked_by=self._asking)
         self._has_called = True
-        tool = tool_name(step.name)
-        is_pause = is_pause or _waits(tool, step.arguments)
-        self._pauses += is_pause
-        self._same_reply.clear()
-        lack = lack_in(tool, step.result) if failure is None else None
-        call = _Call(step, tool, _compared(step.arguments), _compared(step.result), failure, lack)
-        return (
-            self._stormed(self._failing_tools, step, call.arguments, failure),
-            self._called_again(call),
-            self._came_to_the_same(call),
-            self._checked_again(call),
-            self._went_in_a_cycle(call, _WAITED if is_pause else _doubt(call)),
-        )
+        self._same_reply.count = 0
+        self._calls += 1
+        call = _Call(step, self._newest.get(step.name))
+        self._pauses += is_pause or _waits(call)
+        loops = (self._done_again(call), self._failed(call), self._came_to_the_same(call))
+        if call.result is not None:
+            self._recent.append((self._calls, call.result))
+        self._newest[step.name] = call.result
+        if len(self._newest) > MAX_RECENT:
+            del self._newest[next(iter(self._newest))]
+        return loops
 
     def _forget_calls(self) -> None:
-        self._same_call = Row()
-        self._attempts = Attempts(2 * self._rules.no_progress.repeats)
-        self._checks = Checks()
-        self._cycles = Cycles()
+        self._doings: LruMap[Hashable, Doing] = LruMap(MAX_DOINGS)
+        self._exact, self._near = Streak(), Streak()
+        self._attempts = Attempts(MANY)
         self._failing_tools = Failures()
+        self._recent: deque[tuple[int, Result]] = deque(maxlen=MAX_RECENT)
+        self._newest: dict[str, Result | None] = {}
 
     def _hear(self, step: Step) -> None:
         """Forget all tool calls if the user has answered the newest reply in new words: what follows is for these."""
@@ -98,8 +189,10 @@ class AgentRunDetectors:
         self._has_called = False
         if question is None or not question.is_users:
             return
-        if self._words is not None and question.opening is not None and question.newest != self._words:
-            self._forget_calls()
+        if question.newest != self._words:
+            self._user_words.append(question.newest)
+            if self._words is not None and question.opening is not None:
+                self._forget_calls()
         self._words = question.newest
 
     def _pauses_before(self, step: Step) -> bool:
@@ -109,163 +202,325 @@ class AgentRunDetectors:
             self._ended_at = step.ended_at
         return before is not None and step.started_at is not None and step.started_at - before >= PATIENCE
 
-    def _stormed(
-        self, failures: Failures, step: Step, arguments: Hashable | None, failure: StepFailure | None
-    ) -> Finding | None:
-        rule = self._rules.error_storm
-        storm = failures.add(arguments, failure, step, self._pauses)
-        if storm is None or storm.row.count != rule.repeats:
-            return None
-        reason = f"{step.name} failed at least {rule.repeats} times in a row"
-        doubt = "something else succeeded in between" if storm.between else self._waited(storm.row)
-        return _repeated(LoopKind.ERROR_STORM, rule, step, storm.row, reason, doubt)
+    # --- the same call with the same result ---
 
-    def _called_again(self, call: _Call) -> Finding | None:
-        rule, row, step = self._rules.identical_call, self._same_call, call.step
-        if call.arguments is None or call.failure is not None:
-            row.clear()
-        elif row.add((step.name, call.arguments, call.result), step, self._pauses) == rule.repeats:
-            outcome = "no result recorded" if call.result is None else "the same result"
-            reason = (
-                f"{step.name} was called at least {rule.repeats} times in a row with the same arguments and {outcome}"
-            )
-            return _repeated(LoopKind.IDENTICAL_CALL, rule, step, row, reason, _doubt(call) or self._waited(row))
+    def _done_again(self, call: _Call) -> Finding | None:
+        """Return the loop of calls that were all made before, and tell the same as before."""
+        step = call.step
+        if call.key is None:
+            self._progress(None)
+            return None
+        doing = self._doings.get(call.key)
+        if doing is None:
+            self._doings.put(call.key, Doing.begun(step, call.result))
+            self._first_time(call)
+            return None
+        alike = _likeness(call.result, doing.results[-1])
+        if alike is Likeness.OTHER:
+            self._longest_polls.put(step.name, max(self._longest_polls.get(step.name) or 0, doing.row.count))
+            self._doings.put(call.key, Doing.begun(step, call.result))
+            self._progress(call.key)
+            return None
+        if not doing.row.go_on(step):
+            return None
+        if doing.results[-1] is not call.result and alike is Likeness.NEAR:
+            doing.results.append(call.result)
+        if alike is Likeness.NEAR:
+            # A clock always tells another time, which interrupts nothing.
+            if call.result is not None and not call.result.is_hollow:
+                self._exact.begin(call.key, self._pauses)
+        else:
+            self._exact.add(call.key, step.name, step.span_id)
+        self._near.add(call.key, step.name, step.span_id)
+        return self._repeats(self._exact, call, doing, 0) or self._repeats(self._near, call, doing, NEARLY)
+
+    def _first_time(self, call: _Call) -> None:
+        """Note a call that was never made before. It brings something, unless its tool only said what it says to all
+        arguments."""
+        if call.result is None or call.result.is_empty or call.tool.thinks:
+            for streak in (self._exact, self._near):
+                streak.mused, streak.passed = True, call.key
+        elif call.result.may_confirm and call.is_like_newest and not call.is_content:
+            for streak in (self._exact, self._near):
+                streak.acted, streak.passed = True, call.key
+        else:
+            self._progress(call.key)
+
+    def _progress(self, key: Hashable | None) -> None:
+        self._exact.begin(key, self._pauses)
+        self._near.begin(key, self._pauses)
+
+    def _repeats(self, streak: Streak, call: _Call, doing: Doing, more: int) -> Finding | None:
+        """Return the loop of calls that were made over and over. `more`: rounds beyond those of the rule."""
+        rules, step, is_one = self._rules, call.step, len(streak.times) == 1
+        if streak.acted or streak.mused:
+            kind, rule = LoopKind.NO_PROGRESS, rules.no_progress
+        else:
+            kind, rule = (LoopKind.IDENTICAL_CALL, rules.identical_call) if is_one else (LoopKind.CYCLE, rules.cycle)
+        # Failures of one tool are a storm.
+        if streak.rounds < rule.repeats + more or (is_one and call.has_failed) or streak.told is Mode.ALARM:
+            return None
+        doubt = self._doubt(streak, call, doing)
+        if doubt is not None and (streak.told or (doubt == _WAITED and streak.rounds < MANY_WAITS * rule.repeats)):
+            return None
+        if more and moves_on(result for result in doing.results if result is not None):
+            return None
+        if streak.acted and not call.has_failed and not call.is_content:
+            return None
+        streak.told = Mode.ALARM if doubt is None else Mode.OBSERVE
+        self._near.told = streak.told
+        times, alike = streak.rounds, "the same result" if not more else "results that hardly differ"
+        if is_one:
+            outcome = "no result recorded" if call.result is None else alike
+            where = "in a row " if kind is LoopKind.IDENTICAL_CALL else ""
+            reason = f"{step.name} was called at least {times} times {where}with the same arguments and {outcome}"
+            evidence: dict[str, Json] = {"tool": step.name, "repetitions": times, "span_ids": [*doing.row.span_ids]}
+        else:
+            names = ", ".join(name for name, _ in streak.names.values())
+            reason = f"the same {len(streak.times)} calls were made at least {times} times over: {names}"
+            evidence = streak.evidence("tools")
+        return loop(kind, rule.mode, step.span_id, reason, evidence, doubt)
+
+    def _doubt(self, streak: Streak, call: _Call, doing: Doing) -> str | None:
+        """Return the reason why the same calls may rightly be made again; None if there is none."""
+        if streak.waited(self._pauses):
+            longest = self._longest_polls.get(call.step.name)
+            if streak.rounds < (max(MANY, 2 * longest) if longest else MAX_POLLS):
+                return _WAITED
+        if call.result is None and not call.has_failed and not call.tool.thinks:
+            return "no results are recorded"
+        return None if streak.rounds >= MANY else self._doubt_by_effect(streak, call, doing)
+
+    def _doubt_by_effect(self, streak: Streak, call: _Call, doing: Doing) -> str | None:
+        is_one = len(streak.times) == 1
+        if streak.acted and is_one and streak.rounds < 2 * self._rules.no_progress.repeats:
+            return "something else was done in between"
+        if is_one and not call.has_failed and not call.tool.reads and not call.tool.searches and _is_step(call):
+            return "such a step may rightly be made several times"
+        if (
+            is_one
+            and streak is self._near
+            and not call.brings_nothing
+            and differs_in_numbers(result for result in doing.results if result)
+        ):
+            return "the numbers that differ may be what was asked for"
         return None
+
+    # --- failures ---
+
+    def _failed(self, call: _Call) -> Finding | None:
+        """Return the storm of failures that a call completes, or the check that goes on failing after every change."""
+        step = call.step
+        is_verdict = step.outcome is CallOutcome.VERDICT or _finds_faults(call)
+        if not call.has_failed and not is_verdict:
+            # What only thinks, waits or looks has changed nothing that could make others succeed.
+            has_result = call.result is not None and not call.result.is_empty
+            looks = call.tool.reads or call.tool.searches
+            acts = has_result and not looks and not call.tool.waits
+            self._failing_tools.end(call.key, step, had_effect=acts, has_looked=has_result and looks)
+            return None
+        # A failure that only the result tells of is the same if the whole result is.
+        is_read = call.result is not None and (step.is_error_read or is_verdict)
+        words = call.result.without_ids() if call.result is not None and is_read else step.error or ""
+        exact = call.result.without_times() if call.result is not None else words
+        kind = without_echoes(words, call.arguments)
+        error = Error(kind if is_read else error_fingerprint(kind), exact)
+        storm = self._failing_tools.add(call.key, error, step, self._pauses, self._calls, is_verdict=is_verdict)
+        if storm is None:
+            return None
+        if len(storm.tried) < MANY:
+            storm.tried.append(call.arguments)
+            words = call.result.text if call.result is not None else ""
+            storm.names_items = storm.names_items and any(value in words for _, value in leaves(call.arguments))
+        if storm.between or is_verdict:
+            rule = self._rules.no_progress
+            reason = f"{step.name} failed in the same way at least {rule.repeats} times, whatever was done in between"
+            return self._storm(storm, step, LoopKind.NO_PROGRESS, rule, reason)
+        return None if self._fails_one_by_one(storm, call) else self._stormed(storm, step)
+
+    def _fails_one_by_one(self, storm: Storm, call: _Call) -> bool:
+        """Return whether things that are gone through one by one are each not there, which may be all there is to
+        say."""
+        changing = _changing(storm.tried)
+        if not all(changing) or not storm.names_items or storm.row.count >= MANY:
+            return False
+        is_look = call.tool.reads or call.tool.searches
+        return self._are_given(changing, storm.began_at) or (is_look and _enumerate(changing, call.tool))
+
+    def _model_failed(self, step: Step) -> Finding | None:
+        if step.error is None:
+            self._failing_models.end(None, step, had_effect=False)
+            return None
+        error = error_fingerprint(step.error)
+        storm = self._failing_models.add(None, Error(error, error), step, self._pauses)
+        return None if storm is None else self._stormed(storm, step)
+
+    def _stormed(self, storm: Storm, step: Step) -> Finding | None:
+        rule = self._rules.error_storm
+        reason = f"{step.name} failed at least {max(rule.repeats, storm.row.count)} times in a row"
+        return self._storm(storm, step, LoopKind.ERROR_STORM, rule, reason)
+
+    def _storm(self, storm: Storm, step: Step, kind: LoopKind, rule: RepetitionRule, reason: str) -> Finding | None:
+        """Return the loop of failures, if there are enough of them and it is not told. One that waited in between is
+        told again after `MAX_POLLS`."""
+        row = storm.row
+        doubt = _WAITED if row.waited(self._pauses) and row.count < MAX_POLLS else None
+        enough = rule.repeats if doubt is None else MANY_WAITS * rule.repeats
+        if storm.looked and row.count < self._rules.no_progress.repeats:
+            doubt = doubt or "something was looked up in between"
+        if row.count < enough or storm.told is Mode.ALARM or (storm.told is not None and doubt is not None):
+            return None
+        storm.told = Mode.ALARM if doubt is None else Mode.OBSERVE
+        return _repeated(kind, rule, step, row, reason, doubt)
+
+    # --- new arguments, and nothing new comes of them ---
 
     def _came_to_the_same(self, call: _Call) -> Finding | None:
         rule, attempts, step = self._rules.no_progress, self._attempts, call.step
-        if call.failure is not None:
+        if call.has_failed or call.key is None or call.result is None:
             return None
-        count = attempts.add(_outcome(call), call.arguments, step)
-        if count < rule.repeats:
+        if call.result.is_empty and not (call.tool.searches or call.tool.reads):
             return None
-        tools = [tool for tool, _ in attempts.tried]
+        outcome, came_to = self._outcome(call)
+        if outcome is None:
+            attempts.clear()
+            return None
+        is_more = attempts.add(outcome, call.key, (step.name, call.arguments), step, self._calls)
+        if not is_more or attempts.told:
+            return None
+        tools = list(dict.fromkeys(tool for tool, _ in attempts.tried.values()))
         # Several tools are different ways, so more attempts are needed before nothing more is to be expected.
-        is_one = len(set(tools[: rule.repeats])) == 1
-        enough = rule.repeats if is_one else rule.repeats + rule.repeats // 2
-        if count != enough or (call.lack is None and not is_content(call.tool, step.result)):
+        enough = rule.repeats if len(tools) == 1 else rule.repeats + rule.repeats // 2
+        count = attempts.row.count
+        if count < enough or self._is_work(call, came_to):
             return None
-        by, what = " and ".join(dict.fromkeys(tools)), _CAME_TO[call.lack]
-        reason = f"{by} {what} at least {count} times in a row, with different arguments"
-        doubt = "it may be the right answer to each" if call.lack is None and not call.tool.searches else None
+        attempts.told = True
+        reason = f"{' and '.join(tools)} {_CAME_TO[came_to]} at least {count} times in a row, with different arguments"
+        doubt = "it may be the right answer to each" if came_to == "same" and not call.tool.searches else None
         return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, doubt)
 
-    def _checked_again(self, call: _Call) -> Finding | None:
-        rule, step = self._rules.no_progress, call.step
-        made = None if call.arguments is None else (step.name, call.arguments.letters)
-        row = self._checks.add(made, _reported(call), step)
-        if row is None or row.count != rule.repeats or not (call.failure or reports_failure(step.result)):
-            return None
-        reason = f"{step.name} failed in the same way at least {rule.repeats} times, whatever was done in between"
-        return _repeated(LoopKind.NO_PROGRESS, rule, step, row, reason)
+    def _is_work(self, call: _Call, came_to: str) -> bool:
+        """Return whether the attempts may be work: things that are gone through one by one, or confirmations."""
+        attempts = self._attempts
+        if came_to == "same" and not (call.tool.searches or call.is_content):
+            return True
+        changing = _changing([arguments for _, arguments in attempts.tried.values()])
+        if self._are_given(changing, attempts.began_at):
+            return True
+        is_short = call.result is not None and call.result.is_short
+        return (came_to != "same" or is_short) and attempts.row.count < MANY and _enumerate(changing, call.tool)
 
-    def _went_in_a_cycle(self, call: _Call, doubt: str | None) -> Finding | None:
-        rule, step = self._rules.cycle, call.step
-        # Without recorded arguments nobody knows whether two calls are the same.
-        failure = call.failure and call.failure.kind
-        key = (step.name, call.arguments, call.result, failure) if call.arguments is not None else None
-        cycle = self._cycles.add(key, step.name, step, step, rule.repeats, doubt)
-        if cycle is None:
-            return None
-        reason = (
-            f"the same {len(cycle.names)} calls were made at least {rule.repeats} times over: {', '.join(cycle.names)}"
-        )
-        return loop(LoopKind.CYCLE, rule.mode, step.span_id, reason, cycle.evidence("tools", rule.repeats), cycle.doubt)
+    def _outcome(self, call: _Call) -> tuple[Hashable | None, str]:
+        """Return a value that is equal for calls that came to the same, and what that is. None: something came."""
+        step = call.step
+        if step.outcome is CallOutcome.NOTHING:
+            return "nothing", "nothing"
+        if step.outcome is CallOutcome.REFUSED:
+            return ("refused", step.name, error_fingerprint(str(step.result))), "refused"
+        if call.tool.judges and not call.is_content:
+            return None, "same"
+        before = self._attempts.row.of
+        if isinstance(before, tuple) and before[:2] == ("same", step.name) and call.is_like_newest:
+            return before, "same"
+        return ("same", step.name, self._calls), "same"
+
+    def _are_given(self, changing: list[list[str]], began_at: int) -> bool:
+        """Return whether the arguments stand in the user's words, or in a result from before the attempts."""
+        texts = [*self._user_words, *(result.text for number, result in self._recent if number < began_at)]
+        text = "\n".join(texts).casefold()
+        from_user = [any(len(value) > 1 and value.casefold() in text for value in values) for values in changing]
+        return bool(from_user) and sum(from_user) >= len(from_user) - 1
+
+    # --- replies ---
 
     def _said_again(self, step: Step) -> Finding | None:
         rule, row = self._rules.repeated_output, self._same_reply
         if step.error is not None or step.result is None:
             return None
-        asked = step.asked()
-        said = (asked, Compared(step.result, step.read))
-        is_again = row.is_of(said)
+        question = step.asked()
+        pair = (question, Compared(step.result, step.read))
+        is_again = row.count > 0 and row.of == pair
         # A reply without text, as with tool calls, neither repeats nor interrupts. Most replies are to another
         # question, so they are not read for it.
-        if row.count and not is_again and asked == self._asked and said[1].fingerprint is None:
+        if row.count and not is_again and question == self._asked and pair[1].fingerprint is None:
             return None
-        self._asked = asked
-        # All that a model is sent is long, so it is looked at only where the same was said again. It is not known for
+        self._asked = question
+        # All that a model is sent is long, so it is looked at only if the same was said again. It is not known for
         # the first time, which then is compared with nothing.
         sent = step.sent() if is_again else None
-        if None not in (sent, self._sent) and sent != self._sent:
-            row.clear()
+        is_other = None not in (sent, self._sent) and sent != self._sent
         self._sent = sent
-        if row.add(said, step, self._pauses) != rule.repeats or not is_speech(step.reply):
+        if not is_again or is_other:
+            row.begin(pair, step, self._pauses)
             return None
-        to_what = "" if asked is None else " to the same"
-        doubt = "what it was asked is not recorded" if asked is None else self._waited(row)
+        if not row.go_on(step) or row.count != rule.repeats or not is_speech(step.reply):
+            return None
+        to_what = "" if question is None else " to the same"
+        doubt = "what it was asked is not recorded" if question is None else None
+        doubt = doubt or (_WAITED if row.waited(self._pauses) else None)
         reason = f"the model said the same{to_what} at least {rule.repeats} times, and no tool was called in between"
         return _repeated(LoopKind.REPEATED_OUTPUT, rule, step, row, reason, doubt)
 
-    def _waited(self, row: Row) -> str | None:
-        return _WAITED if row.waited(self._pauses) else None
-
-
-_CAME_TO: Final = {
-    None: "gave the same result",
-    Lack.REFUSED: "was refused in the same way",
-    Lack.NOT_FOUND: "found nothing",
-}
-
 
 def _repeated(
-    kind: LoopKind, rule: RepetitionRule, step: Step, row: Row, reason: str, doubt: str | None = None
+    kind: LoopKind, rule: RepetitionRule, step: Step, row: Row[Any], reason: str, doubt: str | None = None
 ) -> Finding | None:
     evidence: dict[str, Json] = {step.kind.value: step.name, "repetitions": row.count, "span_ids": [*row.span_ids]}
     return loop(kind, rule.mode, step.span_id, reason, evidence, doubt)
 
 
-def _outcome(call: _Call) -> Hashable | None:
-    """Return a value that is equal for calls with the same outcome. None where the outcome is not known."""
-    if call.arguments is None or call.result is None:
-        return None
-    if call.lack is Lack.REFUSED:
-        return call.step.name, call.lack, error_fingerprint(str(call.step.result))
-    return (call.step.name, call.result) if call.lack is None else call.lack
+def _changing(attempts: Sequence[str]) -> list[list[str]]:
+    """Return for each attempt the values of its arguments in which it differs from others."""
+    tried = [dict(leaves(arguments)) for arguments in attempts]
+    first = tried[0]
+    common = {path for path, value in first.items() if all(arguments.get(path) == value for arguments in tried[1:])}
+    return [[value for path, value in values.items() if path not in common] for values in tried]
 
 
-def _doubt(call: _Call) -> str | None:
-    """Return the reason why the same call with the same result may rightly be made again; None where there is none."""
-    if call.failure is not None:
-        return None
-    if call.result is None:
-        return "no results are recorded"
-    return "such a step may rightly be made several times" if call.tool.steps and call.lack is None else None
+def _enumerate(changing: list[list[str]], tool: ToolName) -> bool:
+    """Return whether arguments go through things one by one. A search in other words does not."""
+    return all(
+        values and all(_ENUMERATES.fullmatch(value) or (" " not in value and not tool.searches) for value in values)
+        for values in changing
+    )
 
 
-def _waits(tool: ToolName, arguments: Json) -> bool:
-    """Return whether a call only lets time pass: by the tool's name, or by a command such as `sleep 30`."""
-    commands = arguments.values() if isinstance(arguments, dict) else (arguments,)
-    return tool.waits or any(map(_sleeps, commands))
+def _is_step(call: _Call) -> bool:
+    """Return whether a call names no target, and was only confirmed."""
+    is_relative = all(
+        value.casefold() in _DIRECTIONS or _AMOUNTS.search(path) for path, value in leaves(call.arguments)
+    )
+    return is_relative and not call.brings_nothing and (call.result is None or not call.result.is_content)
 
 
-def _sleeps(command: Json) -> bool:
+def _finds_faults(call: _Call) -> bool:
+    """Return whether a result counts failures, or that of a tool that judges lists faults."""
+    text = call.result.text if call.result is not None and not call.tool.searches else ""
+    # The plain search first, because it is far cheaper.
+    if not any(word in text for word in _FAULT_WORDS):
+        return False
+    return _FAULTS.search(text) is not None or (call.tool.judges and _LISTED_FAULTS.search(text) is not None)
+
+
+def _likeness(result: Result | None, earlier: Result | None) -> Likeness:
+    if result is None or earlier is None:
+        return Likeness.SAME if result is earlier else Likeness.OTHER
+    return likeness(result, earlier)
+
+
+def _waits(call: _Call) -> bool:
+    """Return whether a call lets time pass: by its tool's name, by a command such as `sleep 30`, by what it says, or
+    because it takes long."""
+    step = call.step
+    if step.outcome is CallOutcome.NOTHING and call.result is not None and _HAS_MORE.search(call.result.text):
+        return True
+    if step.outcome is CallOutcome.WAITING or call.tool.waits or _sleeps(call.arguments):
+        return True
+    if step.started_at is None or step.ended_at is None:
+        return False
+    return step.ended_at - step.started_at >= LONG_CALL
+
+
+def _sleeps(arguments: str) -> bool:
     # The plain search first, because it is far cheaper, and hardly any command has the word.
-    return isinstance(command, str) and "sleep" in command and _SLEEPS.search(command[:MAX_ERROR]) is not None
-
-
-def _compared(content: Json) -> Compared | None:
-    if content is None:
-        return None
-    compared = Compared(content)
-    # Decoded content that cannot be written as JSON counts as not recorded.
-    return compared if isinstance(content, str) or compared.fingerprint is not None else None
-
-
-def _failure(error: str, step: Step) -> StepFailure:
-    """Return the failure of a step. A failure that only the result tells of is the same where the whole result is."""
-    told = _compared(step.result) if step.is_error_read else None
-    return StepFailure(told, told) if told is not None else StepFailure(error_fingerprint(error), _without_times(error))
-
-
-def _reported(call: _Call) -> Hashable | None:
-    """Return a value that is equal for calls with the same outcome, whatever times are in it. None if not recorded."""
-    if call.failure is not None:
-        return call.failure.exact
-    result = call.step.result
-    return Compared(result, _without_times) if isinstance(result, str) else call.result
-
-
-def _without_times(text: Json) -> str:
-    """Return a report without the parts that differ when the same check is done twice."""
-    return _VARIES.sub("#", ends_of(str(text)))
+    return "sleep" in arguments and _SLEEPS.search(arguments) is not None

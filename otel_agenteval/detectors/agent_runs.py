@@ -19,7 +19,7 @@ _Key = tuple[str | None, str | None]
 class _Remembered:
     detectors: AgentRunDetectors
     opening: str | None = None
-    """The beginning of the agent run's conversation. None where that was not recorded."""
+    """The beginning of the agent run's conversation. None if that was not recorded."""
     ended_at: int | None = None
     is_guessed: bool = False
     """True while it is only assumed that the newest agent run has the same conversation."""
@@ -28,7 +28,7 @@ class _Remembered:
 class AgentRuns:
     """Joins agent runs that continue one another, because some frameworks begin a new one for each turn.
 
-    An agent run continues one that is over if its model is sent the same conversation again. Where that is not
+    An agent run continues one that is over if its model is sent the same conversation again. If that is not
     recorded, it does so unless another agent or a tool called it. Agent runs side by side never continue one another.
     """
 

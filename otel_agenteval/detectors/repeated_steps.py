@@ -6,253 +6,238 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from otel_agenteval.detectors.steps import Step
+from otel_agenteval.detectors.likeness import Result
+from otel_agenteval.detectors.steps import Step, StepKind
+from otel_agenteval.finding import Mode
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Json
 
-MAX_PERIOD: Final = 6
-"""Calls in the longest cycle that is found."""
+MAX_PERIOD: Final = 12
+"""Different calls in the longest cycle that is found."""
 
 NEAR: Final = 8
-"""Steps of the same kind that may lie between two failures of one tool, or between two checks by one call."""
+"""Tool calls that may lie between two failures of one tool."""
+
+MAX_DOINGS: Final = 16
+"""Different calls of an agent run whose newest results are remembered."""
 
 MAX_EVIDENCE: Final = 10
 """Spans of a repetition that are remembered: the newest."""
+
+_MAX_RESULTS: Final = 6
+"""Results of the same call that are kept, to see whether a number in them moves on."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
-class Row:
-    """Counts how often the same step was done in a row. Equal steps that overlap in time, or that one reply asks for,
-    count once."""
+class Row(Generic[T]):
+    """Counts how often the same was done in a row. Steps that overlap in time, or that one reply asks for, count
+    once."""
 
+    of: T | None = None
     count: int = 0
     span_ids: list[str] = field(default_factory=list)
-    _key: Hashable | None = None
+    pauses: int = 0
+    """The number of pauses of the agent before the row began."""
     _ended_at: int | None = None
     _asked_by: str | None = None
-    _pauses: int = 0
 
-    def clear(self) -> None:
-        """Begin anew, because something else was done."""
-        self._key = None
-        self.count = 0
-
-    def is_of(self, key: Hashable) -> bool:
-        """Return whether `key` is the step that is repeated."""
-        return self.count > 0 and key == self._key
-
-    def add(self, key: Hashable, step: Step, pauses: int = 0) -> int:
-        """Count a step, which `key` stands for, and return how often it was done in a row. Another key begins anew.
-
-        `pauses` is the number of pauses of the agent so far. Returns 0 where the previous one was not over when
-        `step` was asked for or began.
-        """
-        if not self.count or key != self._key:
-            self._key, self._pauses = key, pauses
-            self.count, self.span_ids = 1, [step.span_id]
-        elif step.follows(self._ended_at, self._asked_by):
-            self.count += 1
-            self.span_ids = [*self.span_ids, step.span_id][-MAX_EVIDENCE:]
-        else:
-            return 0
+    def begin(self, of: T, step: Step, pauses: int = 0) -> None:
+        """Begin anew with a step."""
+        self.of, self.pauses = of, pauses
+        self.count, self.span_ids = 1, [step.span_id]
         self._ended_at, self._asked_by = step.ended_at, step.asked_by
-        return self.count
+
+    def go_on(self, step: Step) -> bool:
+        """Count a step. Return False if the previous one was not over when `step` was asked for or began."""
+        if not step.follows(self._ended_at, self._asked_by):
+            return False
+        self.count += 1
+        self.span_ids = [*self.span_ids, step.span_id][-MAX_EVIDENCE:]
+        self._ended_at, self._asked_by = step.ended_at, step.asked_by
+        return True
 
     def waited(self, pauses: int) -> bool:
         """Return whether the agent paused before every repetition. `pauses` is the number of its pauses so far."""
-        return pauses - self._pauses >= self.count - 1
+        return pauses - self.pauses >= self.count - 1
 
 
+class Doing(NamedTuple):
+    """The same call, with the same arguments: how often it has told the same, and the newest results."""
+
+    row: Row[None]
+    results: deque[Result | None]
+
+    @classmethod
+    def begun(cls, step: Step, result: Result | None) -> "Doing":
+        """Return a doing that was done once, or that has told something else than before."""
+        doing = cls(Row(), deque([result], maxlen=_MAX_RESULTS))
+        doing.row.begin(None, step)
+        return doing
+
+
+@dataclass(slots=True, eq=False)
+class Streak:
+    """Counts the calls since the newest one that brought something. All of them were made before, and told the same.
+
+    A call that was never made before, but brings nothing by itself, is passed over: `acted` says that there was one
+    that may have had an effect, `mused` that there was one without a result.
+    """
+
+    newest: Hashable = None
+    """The call that brought something."""
+    pauses: int = 0
+    acted: bool = False
+    mused: bool = False
+    passed: Hashable = None
+    """The newest call that was passed over."""
+    told: Mode | None = None
+    """What was told of it."""
+    times: dict[Hashable, int] = field(default_factory=dict)
+    names: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
+    """The name and the newest span of each call."""
+
+    def begin(self, newest: Hashable, pauses: int = 0) -> None:
+        """Begin anew, because a call brought something."""
+        self.newest, self.pauses, self.passed, self.told = newest, pauses, None, None
+        self.acted = self.mused = False
+        if self.times:
+            self.times, self.names = {}, {}
+
+    def add(self, key: Hashable, name: str, span_id: str) -> None:
+        """Count a call that brought nothing new."""
+        if key == self.passed and not self.times:
+            self.begin(key, self.pauses)
+        if len(self.times) >= MAX_PERIOD and key not in self.times:
+            self.begin(key)
+            return
+        self.times[key] = self.times.get(key, 0) + 1
+        self.names.pop(key, None)
+        self.names[key] = name, span_id
+
+    @property
+    def rounds(self) -> int:
+        """How often each of the calls was made."""
+        return min(self.times.values(), default=0) + (self.newest in self.times)
+
+    def waited(self, pauses: int) -> bool:
+        """Return whether the agent paused in every round. `pauses` is the number of its pauses so far."""
+        return pauses - self.pauses >= self.rounds - 1
+
+    def evidence(self, named: str) -> dict[str, Json]:
+        """Return the metadata of a loop. `named` says what the names are: "tools" or "agents"."""
+        names = [name for name, _ in self.names.values()]
+        span_ids: list[Json] = [span_id for _, span_id in self.names.values()]
+        return {named: [*names], "repetitions": self.rounds, "span_ids": span_ids}
+
+
+@dataclass(slots=True, eq=False)
 class Attempts:
-    """Counts different attempts in a row that have the same outcome."""
+    """Different attempts in a row that came to the same."""
 
-    __slots__ = ("_limit", "row", "tried")
+    limit: int
+    row: Row[Hashable] = field(default_factory=Row)
+    tried: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
+    """The tool and the arguments of each."""
+    result: Result | None = None
+    began_at: int = 0
+    """The number of the step with which the row began."""
+    told: bool = False
 
-    def __init__(self, limit: int) -> None:
-        """Start without attempts. More than `limit` attempts are not told apart."""
-        self._limit = limit
-        # A list, not a set: a hash would decode the arguments, and most of them never need to be decoded.
-        self.tried: list[tuple[str, Hashable]] = []
-        """The tool of each attempt, and its arguments."""
-        self.row = Row()
+    def clear(self) -> None:
+        """Begin anew, because something came of a call."""
+        self.row.of, self.row.count, self.told = None, 0, False
+        self.tried.clear()
 
-    def add(self, outcome: Hashable | None, way: Hashable, step: Step) -> int:
-        """Count an attempt, and return how many there were in a row. An outcome of None equals no other.
-
-        Returns 0 where this attempt was made before, or does not follow the one before it.
-        """
-        if outcome is None:
-            self.row.clear()
-        elif not self.row.is_of(outcome):
-            self.tried.clear()
-        if outcome is None or (step.name, way) in self.tried or not self.row.add(outcome, step):
-            return 0
-        if len(self.tried) < self._limit:
-            self.tried.append((step.name, way))
-        return self.row.count
-
-
-class _Lately(Generic[T]):
-    """Keeps the values of the last steps, by key."""
-
-    __slots__ = ("_kept", "step")
-
-    def __init__(self) -> None:
-        self.step = 0
-        self._kept: dict[Hashable, tuple[int, T]] = {}
-
-    def take(self, key: Hashable) -> tuple[int, T] | None:
-        """Begin the next step. Remove and return the number and the value of the step with this `key`, if at most
-        `NEAR` steps lie between."""
-        self.step += 1
-        kept = self._kept.pop(key, None)
-        return kept if kept is not None and self.step - kept[0] <= NEAR + 1 else None
-
-    def keep(self, key: Hashable, value: T) -> None:
-        """Keep `value` for this step."""
-        self._kept[key] = self.step, value
-        if len(self._kept) > NEAR + 1:
-            del self._kept[next(iter(self._kept))]
+    def add(self, outcome: Hashable, key: Hashable, attempt: tuple[str, str], step: Step, at: int) -> bool:
+        """Count an attempt. Return False if it was made before, or does not follow the one before it."""
+        if outcome != self.row.of or not self.row.count:
+            self.clear()
+            self.row.begin(outcome, step)
+            self.began_at = at
+        elif key in self.tried or not self.row.go_on(step):
+            return False
+        if len(self.tried) < self.limit:
+            self.tried[key] = attempt
+        return True
 
 
-class StepFailure(NamedTuple):
-    """The failure of a step. `kind` is equal where only numbers and ids differ, `exact` where only times do."""
+class Error(NamedTuple):
+    """An error. `kind` is equal if only numbers and ids differ, `exact` if only times do."""
 
     kind: Hashable
     exact: Hashable
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Storm:
-    """Failures of one tool in a row: their count, and the newest one."""
+    """Failures of one tool in a row. `between`: something else had an effect before the same call failed again."""
 
-    arguments: Hashable | None
-    failure: StepFailure
-    row: Row = field(default_factory=Row)
+    key: Hashable
+    error: Error
+    at: int
+    began_at: int
+    row: Row[None] = field(default_factory=Row)
+    tried: list[str] = field(default_factory=list)
+    """The arguments of the calls."""
+    names_items: bool = True
+    """True if each error names an argument of its call."""
     between: bool = False
-    """True where the same call failed again after something else had succeeded."""
+    looked: bool = False
+    """True if something was looked up in between."""
+    told: Mode | None = None
+    """What was told of it."""
 
 
 class Failures:
-    """Counts the failures of each tool in a row, with no success of the tool and few other steps between them.
+    """Counts the failures of each tool in a row, with no success of the tool and few other calls between them.
 
     Each failure has the arguments or the error of the one before it. An agent that fails in another way has learned
-    something, so a new row begins. The same holds for a call that is repeated after something else has succeeded: only
-    the exact same failure continues the row.
+    something, so a new row begins. The same holds for a call that fails again after something else had an effect: only
+    the same error continues its row, which then is `between`.
     """
 
-    __slots__ = ("_lately", "_succeeded_at")
+    __slots__ = ("_effect_at", "_look_at", "_step", "_storms")
 
     def __init__(self) -> None:
-        self._succeeded_at = 0
-        self._lately: _Lately[Storm] = _Lately()
+        self._step = 0
+        self._effect_at = self._look_at = 0
+        self._storms: LruMap[Hashable, Storm] = LruMap(NEAR + 1)
 
-    def add(self, arguments: Hashable | None, failure: StepFailure | None, step: Step, pauses: int) -> Storm | None:
-        """Count a step, which succeeded if `failure` is None. Return the failures in a row that it adds to, if any."""
-        last = self._lately.take(step.name)
-        if failure is None:
-            # A tool without a result, such as one to think with, has changed nothing that could make others succeed.
-            self._succeeded_at = self._lately.step if step.result else self._succeeded_at
-            return None
-        now = Storm(arguments, failure)
-        if last is not None:
-            at, before = last
-            is_same_call = arguments is not None and arguments == before.arguments
-            between = is_same_call and self._succeeded_at > at
-            is_alike = failure.kind == before.failure.kind or is_same_call
-            if failure.exact == before.failure.exact if between else is_alike:
-                now.row, now.between = before.row, before.between or between
-        self._lately.keep(step.name, now)
-        return now if now.row.add(step.name, step, pauses) else None
-
-
-class Checks:
-    """Counts how often the same call had the same outcome, each time after other calls, which so changed nothing."""
-
-    __slots__ = ("_lately",)
-
-    def __init__(self) -> None:
-        self._lately: _Lately[Row] = _Lately()
-
-    def add(self, call: Hashable | None, outcome: Hashable | None, step: Step) -> Row | None:
-        """Count a call with its outcome; None stands for one that is not known. Return the row that it adds to, if
-        any."""
-        last = self._lately.take(call)
-        if call is None or outcome is None:
-            return None
-        at, row = last or (0, Row())
-        is_after_others = self._lately.step - at > 1 or not row.is_of(outcome)
-        self._lately.keep(call, row)
-        return row if is_after_others and row.add(outcome, step) else None
-
-
-class Cycle(NamedTuple):
-    """The calls of a cycle, in the order of the newest round."""
-
-    names: tuple[str, ...]
-    span_ids: tuple[str, ...]
-    doubt: str | None
-    """The reason why one of them may rightly be made again. None where there is none."""
-
-    def evidence(self, named: str, rounds: int) -> dict[str, Json]:
-        """Return the metadata of a loop of so many `rounds`. `named` says what the names are: "tools" or "agents"."""
-        return {named: [*self.names], "repetitions": rounds, "span_ids": [*self.span_ids]}
-
-
-class Cycles:
-    """Finds sequences of 2 to MAX_PERIOD different calls that are made over and over."""
-
-    __slots__ = ("_calls", "_keys", "_runs")
-
-    def __init__(self) -> None:
-        self._keys: deque[Hashable] = deque(maxlen=MAX_PERIOD)
-        # The name, span id, end, asking model call and doubt of each call.
-        self._calls: deque[tuple[str, str, int | None, str | None, str | None]] = deque(maxlen=MAX_PERIOD)
-        # At index p: how many of the last calls, without a gap, equal the call that was made p calls before them.
-        self._runs = [0] * (MAX_PERIOD + 1)
+    def end(self, key: Hashable, step: Step, *, had_effect: bool, has_looked: bool = False) -> None:
+        """Count a call that worked, and so ends the row of its tool, and that of the same check. It may have changed
+        something, or only looked."""
+        self._step += 1
+        for name_or_key in (step.name, key):
+            if name_or_key in self._storms:
+                self._storms.pop(name_or_key)
+        if had_effect:
+            self._effect_at = self._step
+        if has_looked:
+            self._look_at = self._step
 
     def add(
-        self, key: Hashable | None, name: str, first: Step, last: Step, times: int, doubt: str | None
-    ) -> Cycle | None:
-        """Count a call that began with the step `first` and ended with `last`. Return the cycle of which it completes
-        the `times`-th round, if any.
-
-        A key of None equals nothing. `doubt` says why the call may rightly be made again.
-        """
-        if key is None:
-            self.clear()
-            return None
-        period = 0
-        if key in self._keys:
-            period = self._period(key, first, times)
-        elif any(self._runs):
-            self._runs = [0] * (MAX_PERIOD + 1)
-        self._keys.append(key)
-        self._calls.append((name, last.span_id, last.ended_at, last.asked_by, doubt))
-        if not period or not _is_primitive([*self._keys][-period:]):
-            return None
-        names, span_ids, _, _, doubts = zip(*[*self._calls][-period:], strict=True)
-        return Cycle(names, span_ids, next(filter(None, doubts), None))
-
-    def clear(self) -> None:
-        """Begin anew."""
-        if self._keys:
-            self._keys.clear()
-            self._calls.clear()
-
-    def _period(self, key: Hashable, first: Step, times: int) -> int:
-        """Return the shortest period of which a call with this key completes the `times`-th round, 0 if there is
-        none."""
-        found = 0
-        for period in range(2, len(self._keys) + 1):
-            is_over = first.follows(*self._calls[-period][2:4])
-            self._runs[period] = self._runs[period] + 1 if is_over and key == self._keys[-period] else 0
-            if not found and self._runs[period] == period * (times - 1):
-                found = period
-        return found
-
-
-def _is_primitive(keys: list[Hashable]) -> bool:
-    """Return whether `keys` is not itself a repetition of a shorter sequence."""
-    return all(keys != keys[shift:] + keys[:shift] for shift in range(1, len(keys)))
+        self, key: Hashable, error: Error, step: Step, pauses: int, at: int = 0, *, is_verdict: bool = False
+    ) -> Storm | None:
+        """Count a failure of the call that `key` stands for, the `at`-th one of the agent run. Return the failures
+        that it adds to. A verdict, such as that of a test, adds only to the same verdict on the same call."""
+        self._step += 1
+        row_of = key if is_verdict else step.name
+        storm = self._storms.get(row_of)
+        if storm is not None and self._step - storm.at <= NEAR + 1:
+            is_same_call = key is not None and key == storm.key
+            between = is_same_call and self._effect_at > storm.at
+            is_alike = error.kind == storm.error.kind or is_same_call
+            # Without arguments, nobody knows whether numbers and ids in an error are those that were asked for.
+            if between or storm.between or is_verdict or (key is None and step.kind is StepKind.TOOL):
+                is_alike = error.exact == storm.error.exact
+            if is_alike:
+                storm.looked = storm.looked or self._look_at > storm.at
+                storm.between = storm.between or between
+                storm.key, storm.error, storm.at = key, error, self._step
+                return storm if storm.row.go_on(step) else None
+        storm = Storm(key, error, self._step, at)
+        storm.row.begin(None, step, pauses)
+        self._storms.put(row_of, storm)
+        return storm

@@ -10,15 +10,22 @@ from otel_agenteval.model import Json
 
 
 class LoopKind(StrEnum):
-    """The kinds of loops that the steps of a trace show."""
+    """The kinds of loops that the steps of a trace show, each with the heading of its problem."""
 
-    IDENTICAL_CALL = "identical_call"
-    CYCLE = "cycle"
-    NO_PROGRESS = "no_progress"
-    ERROR_STORM = "error_storm"
-    REPEATED_OUTPUT = "repeated_output"
-    HUNG_SPAN = "hung_span"
-    BUDGET = "budget"
+    heading: str
+
+    def __new__(cls, name: str, heading: str) -> "LoopKind":
+        member = str.__new__(cls, name)
+        member._value_, member.heading = name, heading
+        return member
+
+    IDENTICAL_CALL = "identical_call", "Keeps making the same call"
+    CYCLE = "cycle", "Goes round in a circle of calls"
+    NO_PROGRESS = "no_progress", "Keeps getting the same result"
+    ERROR_STORM = "error_storm", "Keeps failing"
+    REPEATED_OUTPUT = "repeated_output", "Keeps saying the same"
+    HUNG_SPAN = "hung_span", "Call hangs"
+    BUDGET = "budget", "Uses more than its budget"
 
 
 LOOP_KINDS: Final = frozenset((*LoopKind, FindingKind.REPEATED_ANSWER))
@@ -55,7 +62,7 @@ class BudgetRule:
 
     @property
     def is_bound(self) -> bool:
-        """True where there is any bound."""
+        """True if there is any bound."""
         return any(bound is not None for bound in (self.steps, self.tokens, self.seconds))
 
 
@@ -75,11 +82,11 @@ class Rules:
     def fewest_repeats(self) -> int:
         """The fewest repetitions that make a loop."""
         repetitions = (self.identical_call, self.cycle, self.no_progress, self.error_storm, self.repeated_output)
-        return min(each.repeats for each in repetitions)
+        return min(repetition.repeats for repetition in repetitions)
 
     @property
     def are_off(self) -> bool:
-        """True where no kind of loop is looked for."""
+        """True if no kind of loop is looked for."""
         return all(getattr(self, kind).mode is Mode.OFF for kind in LoopKind)
 
 
@@ -92,12 +99,12 @@ class RuleBook:
 
     @property
     def are_off(self) -> bool:
-        """True where no kind of loop is looked for in any agent."""
+        """True if no kind of loop is looked for in any agent."""
         return self.default.are_off and all(rules.are_off for rules in self.agents.values())
 
     @property
     def has_budgets(self) -> bool:
-        """True where some agent has a budget."""
+        """True if some agent has a budget."""
         return any(rules.budget.mode is not Mode.OFF for rules in (self.default, *self.agents.values()))
 
     @property
@@ -116,7 +123,7 @@ class RuleBook:
 def loop(
     kind: str, mode: Mode, span_id: str | None, reason: str, metadata: Mapping[str, Json], doubt: str | None = None
 ) -> Finding | None:
-    """Make the finding of a loop, still without trace, session and agent. None where `mode` is off.
+    """Make the finding of a loop, still without trace, session and agent. None if `mode` is off.
 
     `metadata` is its evidence. A loop in `doubt` is only observed, and its reason says why.
     """

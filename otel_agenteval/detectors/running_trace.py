@@ -51,7 +51,7 @@ class SilenceTracker:
 
         Leave out calls that `told` has marked, and calls that have another open call inside.
         """
-        calls = [each for each in self._open.values() if each.span.kind is not StepKind.OTHER]
+        calls = [step for step in self._open.values() if step.span.kind is not StepKind.OTHER]
         waiting = {around.span.span_id for call in calls for around in self._around(call.span.parent_id)}
         for call in calls:
             if not call.told and call.span.span_id not in waiting:
@@ -150,13 +150,13 @@ class Detectors:
         self._open.end(event.span_id, event.ended_at)
         if event.kind is StepKind.OTHER:
             return []
-        found = [self._circles.observe(event)]
+        loops = [self._circles.observe(event)]
         if event.kind is StepKind.MODEL or not only_hands_over(event.name, event.arguments):
-            found += self._runs.of(event).observe(event)
+            loops += self._runs.of(event).observe(event)
             if self._has_budgets:
                 budget = self._rules.of(event.agent).budget
-                found += self._spending.get_or_make(event.agent, lambda: BudgetTracker(budget)).observe(event)
-        return self._found(event.agent, found) if any(found) else []
+                loops += self._spending.get_or_make(event.agent, lambda: BudgetTracker(budget)).observe(event)
+        return self._found(event.agent, loops) if any(loops) else []
 
     def hear(self, span_id: str, at: int) -> None:
         """Note that something began inside a span, so that it did not hang at that time."""
@@ -164,7 +164,7 @@ class Detectors:
 
     def tick(self, now: int) -> list[Finding]:
         """Return the loops that show because nothing happened until `now`: hung spans, and time that has run out."""
-        found = []
+        loops = []
         for span, silence in list(self._open.silent(now)):
             rule = self._rules.of(span.agent).hung_span
             if rule.mode is Mode.OFF or silence < rule.after * NANOSECONDS:
@@ -173,13 +173,13 @@ class Detectors:
             seconds = silence / NANOSECONDS
             reason = f"{span.name} has been open for {seconds:.0f} s without anything going on"
             evidence: dict[str, Json] = {span.kind.value: span.name, "silent_seconds": seconds}
-            found += self._found(span.agent, [loop(LoopKind.HUNG_SPAN, rule.mode, span.span_id, reason, evidence)])
+            loops += self._found(span.agent, [loop(LoopKind.HUNG_SPAN, rule.mode, span.span_id, reason, evidence)])
         for agent, spending in self._spending.items():
-            found += self._found(agent, spending.tick(now))
-        return found
+            loops += self._found(agent, spending.tick(now))
+        return loops
 
     def _found(self, agent: str | None, loops: Iterable[Finding | None]) -> list[Finding]:
         """Return the loops among `loops`, with their trace, session and agent."""
         return [
-            replace(each, trace_id=self._trace_id, session_id=self._session_id, agent=agent) for each in loops if each
+            replace(loop, trace_id=self._trace_id, session_id=self._session_id, agent=agent) for loop in loops if loop
         ]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from otel_agenteval.detectors.tool_names import only_hands_over
-from otel_agenteval.model import AgentRun, Json, ModelCall, ModelQuestion, ToolCall, Trace, Turn
+from otel_agenteval.model import AgentRun, CallOutcome, Json, ModelCall, ModelQuestion, ToolCall, Trace, Turn
 
 
 class StepKind(StrEnum):
@@ -47,11 +46,12 @@ class Step:
     Three functions read what the model was asked, once it is needed: `question` all of it, `asked` the newest message,
     `sent` a fingerprint of all that the model was sent, without its own words.
 
-    `requests` is the number of tools that a model's reply asks for, 0 where that is not known. `asked_by` is the model
-    call whose reply asks for a tool call, None where that is not known.
+    `requests` is the number of tools that a model's reply asks for, 0 if that is not known. `asked_by` is the model
+    call whose reply asks for a tool call, None if that is not known.
 
-    A failed step has an `error`, which may be empty. `is_error_read` says that only the result tells of it. `agent` and
-    `agent_run` say whose step it is, None where that is not known.
+    A failed step has an `error`, which may be empty. `is_error_read` says that only the result tells of it. `outcome`
+    says what came of a tool call that did not fail. `agent` and `agent_run` say whose step it is, None if that is
+    not known.
     """
 
     kind: StepKind
@@ -69,13 +69,14 @@ class Step:
     asked_by: str | None = None
     error: str | None = None
     is_error_read: bool = False
+    outcome: CallOutcome = CallOutcome.UNKNOWN
     tokens: int = 0
     started_at: int | None = None
     ended_at: int | None = None
 
     @property
     def reply(self) -> Json:
-        """The text of a model's reply; None where there is none."""
+        """The text of a model's reply; None if there is none."""
         return self.read(self.result) if self.read else self.result
 
     def follows(self, ended_at: int | None, asked_by: str | None = None) -> bool:
@@ -91,8 +92,7 @@ class Step:
 
 
 def steps_of(trace: Trace) -> list[Step]:
-    """Return the tool and model calls of a trace in the order in which they ended, without those that only hand
-    over."""
+    """Return the tool and model calls of a trace in the order in which they ended."""
     timed = (pair for turn in trace.turns for pair in _timed(turn))
     return [step for _, step in sorted(timed, key=lambda pair: pair[0])]
 
@@ -103,14 +103,16 @@ def _timed(turn: Turn) -> Iterator[tuple[int, Step]]:
     for reply in turn.model_calls:
         # Some frameworks have the model answer by a tool of theirs. Then the model said nothing, and the turn's output
         # is its answer.
-        said = turn.output if reply is turn.model_calls[-1] and reply.output is None else reply.output
-        yield reply.ended_at, _model_step(reply, said, turn)
+        output = turn.output if reply is turn.model_calls[-1] and reply.output is None else reply.output
+        yield reply.ended_at, _model_step(reply, output, turn)
     asked_at = {reply.span_id: reply.ended_at for reply in turn.model_calls}
     at = turn.started_at
     for call in turn.tool_calls:
         at = call.ended_at if call.ended_at is not None else max(at, asked_at.get(call.asked_by or "", at))
-        if not only_hands_over(call.name, call.arguments):
-            yield at, _tool_step(call, turn)
+        yield at, _tool_step(call, turn)
+    for call in turn.handovers:
+        at = call.ended_at if call.ended_at is not None else asked_at.get(call.asked_by or "", turn.started_at)
+        yield at, _tool_step(call, turn)
 
 
 def _tool_step(call: ToolCall, turn: Turn) -> Step:
@@ -125,24 +127,25 @@ def _tool_step(call: ToolCall, turn: Turn) -> Step:
         asked_by=call.asked_by,
         error=call.error,
         is_error_read=call.is_error_read,
+        outcome=call.outcome,
         started_at=call.started_at,
         ended_at=call.ended_at,
     )
 
 
-def _model_step(call: ModelCall, said: str | None, turn: Turn) -> Step:
+def _model_step(call: ModelCall, output: str | None, turn: Turn) -> Step:
     return Step(
         kind=StepKind.MODEL,
         name=call.model or "model",
         span_id=call.span_id,
         agent=call.agent or turn.agent,
         agent_run=call.agent_run,
-        result=said,
+        result=output,
         asked=lambda: call.question.newest if call.question is not None else None,
         question=lambda: call.question,
         sent=lambda: call.sent,
         error=call.error,
-        tokens=call.usage.input_tokens + call.usage.output_tokens if call.usage else 0,
+        tokens=call.usage.total if call.usage else 0,
         started_at=call.started_at,
         ended_at=call.ended_at,
     )

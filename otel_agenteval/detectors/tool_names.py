@@ -12,17 +12,23 @@ _JUDGES: Final = frozenset({
     "ask", "assess", "can", "check", "classify", "compare", "confirm", "detect", "evaluate", "grade", "has", "is",
     "judge", "lint", "moderate", "review", "reviewer", "scan", "score", "test", "validate", "verify",
 })  # fmt: skip
+_THINKS: Final = frozenset(
+    ("think", "thinking", "thought", "reflect", "ponder", "reason", "scratchpad", "sequentialthinking")
+)
 _WAITS: Final = frozenset(("delay", "pause", "sleep", "wait"))
 _STEPS: Final = frozenset({
     "back", "click", "computer", "draw", "move", "next", "press", "redo", "roll", "scroll", "step",
     "swipe", "tap", "turn", "undo", "walk", "zoom",
 })  # fmt: skip
 
+_NO_LETTERS: Final = re.compile(r"[\W_]+")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # Any character that is neither a letter nor a digit separates words, as in "Transfer to Writer".
 _HANDS_OVER: Final = re.compile(
     r"[\W_]*(?:transfer|hand[\W_]?off|delegate)[\W_]+(?:back[\W_]+)?to[\W_]+(.+)", re.IGNORECASE | re.DOTALL
 )
+HANDS_OVER: Final = "handoff to "
+"""The beginning of the name of a hand-over that is no tool call."""
 _NOTHING_SAID: Final[tuple[Json, ...]] = (None, "", "{}", "null", {})
 
 
@@ -36,12 +42,18 @@ class ToolName(NamedTuple):
     """True if the tool looks for something, and may find nothing."""
     judges: bool
     """True if the tool decides something: its verdict may rightly be the same for many things."""
+    thinks: bool
+    """True if the tool only takes down a thought: it does nothing, so it interrupts nothing."""
     waits: bool
     """True if the tool lets time pass."""
-    steps: bool
-    """True if the tool moves by one step, such as `scroll`: the same step is often rightly repeated."""
     hands_over: bool
     """True if the tool hands the conversation to another agent."""
+
+
+@lru_cache(maxsize=512)
+def tool_slug(tool: str) -> str:
+    """Return what names of one tool share: `Delegate work to coworker` is also `delegate_work_to_coworker`."""
+    return _NO_LETTERS.sub("", tool).lower()
 
 
 @lru_cache(maxsize=512)
@@ -54,8 +66,8 @@ def tool_name(tool: str) -> ToolName:
         reads=not _READS.isdisjoint(first),
         searches=not _SEARCHES.isdisjoint(words) and _STEPS.isdisjoint(words),
         judges=not _JUDGES.isdisjoint((*first, *words[-1:])),
+        thinks=not _THINKS.isdisjoint(first),
         waits=not _WAITS.isdisjoint(words),
-        steps=not _STEPS.isdisjoint(words),
         hands_over=receiver_in(tool) is not None,
     )
 

@@ -29,16 +29,16 @@ class Check:
     advice: str | None = None
 
 
-def ok(name: str, found: str, advice: str | None = None) -> Check:
-    return Check(name, State.OK, found, advice)
+def ok(name: str, fact: str, advice: str | None = None) -> Check:
+    return Check(name, State.OK, fact, advice)
 
 
-def warning(name: str, found: str, advice: str) -> Check:
-    return Check(name, State.WARNING, found, advice)
+def warning(name: str, fact: str, advice: str) -> Check:
+    return Check(name, State.WARNING, fact, advice)
 
 
-def error(name: str, found: str, advice: str) -> Check:
-    return Check(name, State.ERROR, found, advice)
+def error(name: str, fact: str, advice: str) -> Check:
+    return Check(name, State.ERROR, fact, advice)
 
 
 def as_text(checks: Sequence[Check]) -> str:

@@ -33,6 +33,14 @@ class CollectorAnswer(TypedDict):
     judge: JudgeAnswer | None
 
 
+class UnknownSpansAnswer(TypedDict):
+    """Spans of one scope that the collector does not understand."""
+
+    scope: str
+    spans: int
+    looks_like: list[str]
+
+
 class ArrivalAnswer(TypedDict):
     """One service in the answer of `/api/v1/arrivals`."""
 
@@ -44,6 +52,7 @@ class ArrivalAnswer(TypedDict):
     with_session: int
     running: int
     content_switch: str | None
+    not_understood: list[UnknownSpansAnswer]
 
 
 def about_collector(web: Web, client: str, *, asks_judge: bool) -> Iterator[Check]:
@@ -65,8 +74,8 @@ def about_collector(web: Web, client: str, *, asks_judge: bool) -> Iterator[Chec
             return
         if status == _NO_SCOPE:
             # No error: an agent's own key need not read.
-            found = f"{_reason(status, document)}, so what has arrived cannot be checked"
-            yield warning("key", found, "to check that as well, give --api-key a key with the scopes read and write")
+            fact = f"{_reason(status, document)}, so what has arrived cannot be checked"
+            yield warning("key", fact, "to check that as well, give --api-key a key with the scopes read and write")
             return
         if status != 200 or not isinstance(document, dict):
             yield error("version", f"{web.url} is a collector of another release", f"install {client} there as well")
@@ -88,7 +97,7 @@ def _about_readiness(web: Web) -> Check:
 
 
 def _reason(status: int, answer: Any) -> str:
-    """Return what the collector says of an error, or the status where another server has answered."""
+    """Return what the collector says of an error, or the status if another server has answered."""
     match answer:
         case {"error": {"message": str(message)}}:
             return message
@@ -100,9 +109,9 @@ def _about_otlp_http(web: Web) -> Iterator[Check]:
 
     Yield nothing if it is not there: it may have another port, and only some senders need it.
     """
-    parts = urlsplit(web.url)
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    url = f"{parts.scheme}://{host}:{_OTLP_HTTP_PORT}"
+    address = urlsplit(web.url)
+    host = f"[{address.hostname}]" if ":" in (address.hostname or "") else address.hostname
+    url = f"{address.scheme}://{host}:{_OTLP_HTTP_PORT}"
     with suppress(NoWebAnswer):
         # Any status will do, since an answer shows that a server is there.
         Web(url, certificate=web.certificate).get("/v1/traces")
@@ -111,10 +120,10 @@ def _about_otlp_http(web: Web) -> Iterator[Check]:
 
 def _about_version(document: CollectorAnswer, client: str) -> Check:
     theirs = document["version"]
-    found = f"otel-agenteval {theirs}, Python {document['python']}, opentelemetry-sdk {document['opentelemetry']}"
+    fact = f"otel-agenteval {theirs}, Python {document['python']}, opentelemetry-sdk {document['opentelemetry']}"
     if theirs == client:
-        return ok("collector", found)
-    return warning("collector", f"{found}; the client here is {client}", "install the same release on both sides")
+        return ok("collector", fact)
+    return warning("collector", f"{fact}; the client here is {client}", "install the same release on both sides")
 
 
 def _about_judge(web: Web, judge: JudgeAnswer | None, *, asks: bool) -> Check:
@@ -143,7 +152,10 @@ def about_arrivals(services: Sequence[ArrivalAnswer]) -> Iterator[Check]:
             "after its own tracing is set up",
         )
     for service in services:
-        yield from _about_service(service["service"] or "a service without a name", service)
+        name = service["service"] or "a service without a name"
+        yield from _about_service(name, service)
+        for unknown in service.get("not_understood", ()):
+            yield _about_unknown_spans(name, unknown)
 
 
 def _about_service(name: str, item: ArrivalAnswer) -> Iterator[Check]:
@@ -164,19 +176,29 @@ def _about_service(name: str, item: ArrivalAnswer) -> Iterator[Check]:
         yield _about_sessions(name, item)
 
 
+def _about_unknown_spans(name: str, unknown: UnknownSpansAnswer) -> Check:
+    looks_like = ", ".join(unknown["looks_like"])
+    return warning(
+        "readings",
+        f"{name}: {unknown['spans']} spans of scope {unknown['scope'] or 'without a name'} are not understood, with "
+        f"attributes that look like {looks_like}",
+        "name these attributes in readings.attributes of the collector's settings (docs/settings.md)",
+    )
+
+
 def _about_content(name: str, item: ArrivalAnswer) -> Check:
-    found = f"{name}: recorded in {item['with_content']} of {item['genai']}"
+    fact = f"{name}: recorded in {item['with_content']} of {item['genai']}"
     if item["with_content"] == item["genai"]:
-        return ok("content", found)
-    return warning("content", found, item["content_switch"] or "docs/content.md has the switch of each instrumentation")
+        return ok("content", fact)
+    return warning("content", fact, item["content_switch"] or "docs/content.md has the switch of each instrumentation")
 
 
 def _about_sessions(name: str, item: ArrivalAnswer) -> Check:
-    found = f"{name}: {item['with_session']} of {item['genai']} name their session"
+    fact = f"{name}: {item['with_session']} of {item['genai']} name their session"
     if item["with_session"]:
-        return ok("sessions", found)
+        return ok("sessions", fact)
     return warning(
         "sessions",
-        f"{found}: they are joined by their messages",
+        f"{fact}: they are joined by their messages",
         'wrap each conversation in `with otel_agenteval.session("ID"):`, or set gen_ai.conversation.id',
     )

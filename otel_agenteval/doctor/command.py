@@ -18,21 +18,21 @@ _ENDS = """exit code: 1 where a check is an error, else 0. Nothing is changed, a
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Run all checks, print them, and end the process with exit code 1 if one is an error, else 0."""
-    asked = _parser().parse_args(arguments)
-    checks = list(_checks(asked))
-    sys.stdout.write(as_json(checks) if asked.json else as_text(checks))
+    options = _parser().parse_args(arguments)
+    checks = list(_checks(options))
+    sys.stdout.write(as_json(checks) if options.json else as_text(checks))
     raise SystemExit(any(check.state is State.ERROR for check in checks))
 
 
-def _checks(asked: argparse.Namespace) -> Iterator[Check]:
+def _checks(options: argparse.Namespace) -> Iterator[Check]:
     environ = dict(os.environ)
-    if asked.api_key:
-        environ[AGENTEVAL_API_KEY] = asked.api_key
+    if options.api_key:
+        environ[AGENTEVAL_API_KEY] = options.api_key
     versions = installed()
     yield from about_environment(environ, versions)
-    yield from about_endpoint(Options(endpoint=asked.endpoint, certificate=asked.certificate), environ)
-    web = Web(asked.url, environ.get(AGENTEVAL_API_KEY), asked.certificate)
-    yield from about_collector(web, versions["otel-agenteval"], asks_judge=asked.judge)
+    yield from about_endpoint(Options(endpoint=options.endpoint, certificate=options.certificate), environ)
+    web = Web(options.url, environ.get(AGENTEVAL_API_KEY), options.certificate)
+    yield from about_collector(web, versions["otel-agenteval"], asks_judge=options.judge)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,7 +13,7 @@ import grpc
 
 from otel_agenteval.config import AGENTEVAL_ENDPOINT, Destination, Options, resolve
 from otel_agenteval.doctor.checks import Check, error, ok, warning
-from otel_agenteval.proto.v1.evaluation_pb2 import GetTraceRequest
+from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest
 from otel_agenteval.sending.transport import EXPORT_METHOD, SERVICE, advice_on, open_channel
 
 _RECORDING: Final = (
@@ -64,7 +64,9 @@ _ALL_SPANS: Final = ("", "always_on", "parentbased_always_on")
 def installed() -> dict[str, str]:
     """Return the version of each distribution that this Python can import, by its name in lower case with hyphens."""
     return {
-        name.lower().replace("_", "-"): each.version for each in metadata.distributions() if (name := each.name or "")
+        name.lower().replace("_", "-"): distribution.version
+        for distribution in metadata.distributions()
+        if (name := distribution.name or "")
     }
 
 
@@ -128,12 +130,12 @@ def about_endpoint(options: Options, environ: Mapping[str, str]) -> Iterator[Che
         yield error("endpoint", str(problem), "correct it; the collector's gRPC port is http://127.0.0.1:4317")
         return
     scheme = "https" if destination.secure else "http"
-    found = f"{scheme}://{destination.target}, from {destination.source}"
+    fact = f"{scheme}://{destination.target}, from {destination.source}"
     if environ.get(_OTEL_ENDPOINT) and destination.source == "the default":
         advice = f"set {AGENTEVAL_ENDPOINT} if the collector is elsewhere: {_OTEL_ENDPOINT} is another exporter's here"
-        yield warning("endpoint", found, advice)
+        yield warning("endpoint", fact, advice)
     else:
-        yield ok("endpoint", found)
+        yield ok("endpoint", fact)
     yield from _about_service(destination)
 
 
@@ -152,9 +154,9 @@ def _about_service(destination: Destination) -> Iterator[Check]:
 
 
 def _about_evaluation_service(channel: grpc.Channel, destination: Destination) -> Check:
-    failure = _call(channel, f"/{SERVICE}/GetTrace", GetTraceRequest().SerializeToString(), destination)
+    failure = _call(channel, f"/{SERVICE}/EndSession", EndSessionRequest().SerializeToString(), destination)
     code = None if failure is None else failure.code()
-    # Only a collector of ours knows this question. It may refuse it: the request has no id, and the key may only send.
+    # Only a collector of ours knows this question. It may refuse it: no session is named, and the key may only read.
     if code in (
         None,
         grpc.StatusCode.INVALID_ARGUMENT,

@@ -1,4 +1,4 @@
-"""Requests to a collector's web port, with advice where the address is wrong."""
+"""Requests to a collector's web port, with advice if the address is wrong."""
 
 import json
 import ssl
@@ -18,10 +18,10 @@ _TRUST: Final = "name the file of its authority in SSL_CERT_FILE, or to the doct
 
 
 class NoWebAnswer(Exception):
-    """Raised where there is no usable answer. It says what was found, and `advice` says what to do."""
+    """Raised if there is no usable answer. It says what was found, and `advice` says what to do."""
 
-    def __init__(self, found: str, advice: str) -> None:
-        super().__init__(found)
+    def __init__(self, fact: str, advice: str) -> None:
+        super().__init__(fact)
         self.advice = advice
 
 
@@ -62,13 +62,13 @@ class Web:
 
     def _ask(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, Any]:
         try:
-            parts = urlsplit(self.url)
-            if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+            address = urlsplit(self.url)
+            if address.scheme not in ("http", "https") or not address.hostname or address.port == 0:
                 raise ValueError(self.url)
             handlers: list[BaseHandler] = [_RedirectsRefused()]
-            if parts.hostname in _LOOPBACK:
+            if address.hostname in _LOOPBACK:
                 handlers.append(ProxyHandler({}))
-            if parts.scheme == "https":  # Reading all authorities takes longer than a request.
+            if address.scheme == "https":  # Reading all authorities takes longer than a request.
                 handlers.append(HTTPSHandler(context=ssl.create_default_context(cafile=self.certificate)))
             request = Request(self.url.rstrip("/") + path, body, {**self._headers(), **headers})
         except ValueError as problem:

@@ -12,7 +12,7 @@ class LruMap(Generic[K, V]):
     """Keeps values by key, of at most `capacity` weight together. The values that were not used for longest are
     evicted.
 
-    Without `weigh`, each value weighs 1. Not thread-safe, except where a method says so.
+    Without `weigh`, each value weighs 1. Not thread-safe, except if a method says so.
     """
 
     def __init__(self, capacity: int, weigh: Callable[[V], int] | None = None) -> None:
@@ -27,17 +27,17 @@ class LruMap(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """Return a value and mark it as used; None if there is none."""
-        found = self._kept.get(key)
-        if found is None:
+        value = self._kept.get(key)
+        if value is None:
             return None
         self._kept.move_to_end(key)
-        return found[0]
+        return value[0]
 
     def peek(self, key: K) -> V | None:
         """Return a value without marking it as used; None if there is none. Safe while another thread changes the
         map."""
-        found = self._kept.get(key)
-        return None if found is None else found[0]
+        value = self._kept.get(key)
+        return None if value is None else value[0]
 
     def put(self, key: K, value: V) -> list[K]:
         """Keep a value, mark it as used, and return the keys of the values that it evicts. A value that weighs more

@@ -22,7 +22,7 @@ MAX_DEPTH: Final = 32
 class Owner(NamedTuple):
     """The agent, and its run, that steps directly inside a span belong to, as far as they are known.
 
-    `label` is the agent's name, or that of its run's span where no agent is named. `in_tool` says that a tool call lies
+    `label` is the agent's name, or that of its run's span if no agent is named. `in_tool` says that a tool call lies
     between the agent run and the span.
     """
 
@@ -53,42 +53,42 @@ NOBODY: Final = Owner()
 def owner_of(span: ReadableSpan, spans: Mapping[int, StartedSpan]) -> Owner:
     """Return the owner of `span`. `spans` are the open spans of its trace, by id."""
     unnamed: list[StartedSpan] = []
-    found = NOBODY
+    owner = NOBODY
     attributes = 0
     parent = span.parent
     while parent is not None and len(unnamed) < MAX_DEPTH and (around := spans.get(parent.span_id)) is not None:
         if around.inside is not None and around.inside.agent is not None:
-            found = around.inside
+            owner = around.inside
             break
         unnamed.append(around)
         attributes += len(around.span.attributes or ())
         parent = around.span.parent
     if not unnamed:
-        return found
+        return owner
     # Instrumentations may name an agent after the start of its span, so an owner without a name is computed again.
     nearest, read = unnamed[0], (len(unnamed), attributes)
     if nearest.inside is not None and nearest.read == read:
         return nearest.inside
     for around in reversed(unnamed):
-        found = around.inside = _inside(around, found, spans)
+        owner = around.inside = _inside(around, owner, spans)
     nearest.read = read
-    return found
+    return owner
 
 
 def agent_named(span: ReadableSpan, attributes: Attributes) -> str | None:
-    """Return the agent that `span` itself names, by its `attributes` or its name; None where it names none."""
+    """Return the agent that `span` itself names, by its `attributes` or its name; None if it names none."""
     scope = span.instrumentation_scope
     return agent_of(span.name, attributes, scope.name if scope is not None else "")
 
 
 def _inside(around: StartedSpan, outer: Owner, spans: Mapping[int, StartedSpan]) -> Owner:
     span = around.span
-    said = attributes_of(span)
-    named = agent_named(span, said)
+    attributes = attributes_of(span)
+    named = agent_named(span, attributes)
     agent = named or outer.agent
-    if kind_of(span.name, said) is StepKind.TOOL:
+    if kind_of(span.name, attributes) is StepKind.TOOL:
         return outer._replace(agent=agent, in_tool=True)
-    if not is_agent_run(span.name, said):
+    if not is_agent_run(span.name, attributes):
         return outer._replace(agent=agent)
     label = named or span.name
     if label == outer.label and not outer.in_tool:
@@ -105,7 +105,7 @@ def _inside(around: StartedSpan, outer: Owner, spans: Mapping[int, StartedSpan])
 
 def _is_parallel(run: StartedSpan, spans: Mapping[int, StartedSpan]) -> bool:
     """Return whether another run of the same agent is open beside this one: a span of the same name, not around it."""
-    beside = {id(each) for each in spans.values() if each.span.name == run.span.name}
+    beside = {id(other) for other in spans.values() if other.span.name == run.span.name}
     around: StartedSpan | None = run
     for _ in range(MAX_DEPTH):
         if around is None:

@@ -15,11 +15,10 @@ from otel_agenteval.conventions.dialect import Attributes, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, are_parts, joined_chunks, read_message
 from otel_agenteval.conventions.model_questions import newest_of, question_of, sent_of
 from otel_agenteval.conventions.registry import KEYS
-from otel_agenteval.conventions.span_errors import result_error
-from otel_agenteval.detectors.fingerprints import MAX_DECODED
+from otel_agenteval.detectors.call_outcomes import RESULT, OutcomeReading, outcome_of
+from otel_agenteval.detectors.fingerprints import MAX_DECODED, decoded_json
 from otel_agenteval.detectors.steps import Step, StepKind
-from otel_agenteval.detectors.tool_names import only_hands_over, receiver_in
-from otel_agenteval.detectors.tool_results import decoded_json
+from otel_agenteval.detectors.tool_names import HANDS_OVER, only_hands_over, receiver_in
 from otel_agenteval.model import AgentRun, Json
 
 MAX_WRAPPED: Final = 8
@@ -63,14 +62,14 @@ def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
     return value if _is_recorded(value) else None
 
 
-def error_in(result: Json, tool: str) -> str | None:
-    """Return the error that a result of `tool` reports, in words or by its fields; None where it reports none."""
+def outcome_in(result: Json, tool: str, arguments: Json = None) -> OutcomeReading:
+    """Return what a result of `tool` tells of the call."""
     is_long = isinstance(result, str) and len(result) > MAX_DECODED and result.startswith("{")
-    return None if is_long else result_error(result, tool)
+    return RESULT if is_long else outcome_of(tool, arguments, result)
 
 
 def speech_in(value: Json) -> str | None:
-    """Return the text of a model's reply; None where there is none, or none that is read here."""
+    """Return the text of a model's reply; None if there is none, or none that is read here."""
     return "\n".join(text for message in _messages_in(value) for text in message.texts) or None
 
 
@@ -81,12 +80,12 @@ def requests_in(reply: Any) -> int:
         return 0
     messages = list(_messages_in(reply))
     # Results in the output part it into several replies.
-    return 0 if any(each.responses for each in messages) else sum(len(each.requests) for each in messages)
+    return 0 if any(message.responses for message in messages) else sum(len(message.requests) for message in messages)
 
 
 def _messages_in(value: Json) -> Iterator[ChatMessage]:
     decoded = decoded_json(value)
-    if are_parts(decoded) and not any(isinstance(part, dict) and _ENVELOPES & part.keys() for part in decoded):
+    if are_parts(decoded) and not any(isinstance(item, dict) and _ENVELOPES & item.keys() for item in decoded):
         decoded = {"role": ASSISTANT, "content": decoded}
     items = joined_chunks(response(decoded)) if isinstance(decoded, dict | list) else []
     messages = (item if isinstance(item, ChatMessage) else read_message(item) for item in items)
@@ -128,7 +127,7 @@ def name_of(kind: StepKind, name: str, attributes: Attributes) -> str:
 
 
 def session_of(attributes: Attributes) -> str | None:
-    """Return the session that a span names in an attribute of the conventions; None where it names none."""
+    """Return the session that a span names in an attribute of the conventions; None if it names none."""
     return _text(attributes, _SESSIONS)
 
 
@@ -152,7 +151,9 @@ def step_of(
     """
     kind = _kind(attributes)
     ends_turn = False
-    if kind is StepKind.TOOL and _steers(name, attributes):
+    if kind is StepKind.OTHER and (receiver := _text(attributes, KEYS.handovers)) is not None:
+        kind, ends_turn, name = StepKind.TOOL, True, f"{HANDS_OVER}{receiver}"
+    elif kind is StepKind.TOOL and _steers(name, attributes):
         # A hand-over is no step of the agent's run, but the end of its turn.
         ends_turn = receiver_in(name_of(kind, name, attributes)) is not None
         kind = kind if ends_turn else StepKind.OTHER
@@ -177,33 +178,38 @@ def step_of(
 
 
 def _read_tool(step: Step, attributes: Attributes, events: Events, failed: bool, status_message: str | None) -> None:
-    asked, answer = _first(attributes, KEYS.arguments), _first(attributes, KEYS.results)
+    arguments, answer = _first(attributes, KEYS.arguments), _first(attributes, KEYS.results)
     # Events are slow to get at, and most spans need none.
-    told: dict[str, Attributes] = {}
-    if failed or not asked or not answer:
-        told = dict(events)
-        asked, answer = asked or _told_in(told, KEYS.argument_events), answer or _told_in(told, KEYS.answer_events)
-    step.arguments, step.result = arguments_in(asked), result_in(answer)
-    step.error = _error(attributes, told, status_message) if failed else None
+    by_event: dict[str, Attributes] = {}
+    if failed or not arguments or not answer:
+        by_event = dict(events)
+        arguments, answer = (
+            arguments or _told_in(by_event, KEYS.argument_events),
+            answer or _told_in(by_event, KEYS.answer_events),
+        )
+    step.arguments, step.result = arguments_in(arguments), result_in(answer)
+    step.error = _error(attributes, by_event, status_message) if failed else None
     if step.error in (None, "error", "_OTHER"):
         # The span has no text of its error. Its result may have.
+        reading = outcome_in(step.result, step.name, step.arguments)
         is_text = step.error is not None and isinstance(step.result, str)
-        step.error = (str(step.result) if is_text else error_in(step.result, step.name)) or step.error
+        step.error = (str(step.result) if is_text else reading.error) or step.error
+        step.outcome = reading.outcome
     step.is_error_read = step.error is not None and not failed and semconv.ERROR_TYPE not in attributes
 
 
 def _read_model(step: Step, attributes: Attributes, events: Events, failed: bool, status_message: str | None) -> None:
     text = _text(attributes, KEYS.reply_texts)
     reply = text or _first(attributes, KEYS.replies)
-    told: dict[str, Attributes] = {}
+    by_event: dict[str, Attributes] = {}
     if failed or not reply:
-        told = dict(events)
-        reply = reply or _told_in(told, KEYS.answer_events)
+        by_event = dict(events)
+        reply = reply or _told_in(by_event, KEYS.answer_events)
     step.result, step.read = reply, None if text else speech_in
     step.asked, step.question = partial(newest_of, attributes), partial(question_of, attributes)
     step.sent = partial(sent_of, attributes)
     step.requests = requests_in(_first(attributes, KEYS.replies) or reply)
-    step.error = _error(attributes, told, status_message) if failed else None
+    step.error = _error(attributes, by_event, status_message) if failed else None
     step.tokens = _tokens(attributes)
 
 
@@ -232,7 +238,7 @@ def _steers(name: str, attributes: Attributes) -> bool:
 
 
 def _told_in(events: Mapping[str, Attributes], keys: Iterable[tuple[str, str]]) -> Any:
-    return next((told for event, key in keys if (told := events.get(event, {}).get(key)) is not None), None)
+    return next((text for event, key in keys if (text := events.get(event, {}).get(key)) is not None), None)
 
 
 def _first(attributes: Attributes, keys: Iterable[str]) -> Any:
@@ -253,7 +259,7 @@ def _tokens(attributes: Attributes) -> int:
     counts = usage_in(attributes, KEYS.input_tokens, KEYS.output_tokens)
     if counts is None and (recorded := _first(attributes, KEYS.usage)) is not None:
         counts = usage(recorded)
-    return counts.input_tokens + counts.output_tokens if counts else 0
+    return counts.total if counts else 0
 
 
 def _bare(name: str) -> str:

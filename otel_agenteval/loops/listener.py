@@ -148,21 +148,21 @@ def _judged_alarm(outcome: pb.Outcome) -> Verdict | None:
     )
 
 
-def _on_finding(told: pb.Finding) -> Verdict | None:
+def _on_finding(message: pb.Finding) -> Verdict | None:
     # A newer collector may know modes and severities that this client does not.
-    if told.mode not in tuple(Mode) or told.severity not in tuple(Severity):
+    if message.mode not in tuple(Mode) or message.severity not in tuple(Severity):
         return None
     finding = Finding(
-        kind=told.kind,
-        severity=Severity(told.severity),
-        mode=Mode(told.mode),
-        session_id=told.session_id,
-        trace_id=told.trace_id,
-        span_id=told.span_id or None,
-        agent=told.agent or None,
-        tool=told.tool or None,
-        reason=told.reason[:MAX_TEXT],
-        metadata=_metadata(told.metadata_json),
+        kind=message.kind,
+        severity=Severity(message.severity),
+        mode=Mode(message.mode),
+        session_id=message.session_id,
+        trace_id=message.trace_id,
+        span_id=message.span_id or None,
+        agent=message.agent or None,
+        tool=message.tool or None,
+        reason=message.reason[:MAX_TEXT],
+        metadata=_metadata(message.metadata_json),
     )
     return verdict_of(finding)
 

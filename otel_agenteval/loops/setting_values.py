@@ -19,23 +19,23 @@ def nested(variables: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
     that has a value and levels below it.
     """
     values: dict[str, Any] = {}
-    for variable, name, value in sorted(variables, key=lambda each: each[0]):
+    for variable, name, value in sorted(variables, key=lambda variable: variable[0]):
         written = name.split("__")
         levels = [level.lower() for level in written]
         if AGENTS in levels[:-1]:
             agent = levels.index(AGENTS) + 1
             levels[agent] = written[agent]
-        place = values
+        level_values = values
         for level in levels[:-1]:
-            place = place.setdefault(level, {})
-            if not isinstance(place, dict):
+            level_values = level_values.setdefault(level, {})
+            if not isinstance(level_values, dict):
                 raise ValueError(f"{variable}: {level} is set as a value of its own as well")
-        place[levels[-1]] = value
+        level_values[levels[-1]] = value
     return values
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Join settings at every level. Where both have a value, that of `above` counts."""
+    """Join settings at every level. If both have a value, that of `above` counts."""
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)

@@ -50,17 +50,17 @@ class LoopSettingsError(ValueError):
         self.problems = problems
 
 
-def loop_settings(given: Any) -> LoopSettings:
+def loop_settings(raw: Any) -> LoopSettings:
     """Read settings from mappings. Raises LoopSettingsError, which names everything in them that is invalid."""
     reader = _Reader()
-    if not isinstance(given, Mapping):
-        reader.problem((), f"is {given!r}: {_GIVE_KINDS}")
-        given = {}
-    agents = given.get(AGENTS, {})
+    if not isinstance(raw, Mapping):
+        reader.problem((), f"is {raw!r}: {_GIVE_KINDS}")
+        raw = {}
+    agents = raw.get(AGENTS, {})
     if not isinstance(agents, Mapping):
         reader.problem((AGENTS,), f"is {agents!r}: give a mapping of agents' names to their rules")
         agents = {}
-    settings = reader.rules((), LoopSettings(), {kind: rule for kind, rule in given.items() if kind != AGENTS})
+    settings = reader.rules((), LoopSettings(), {kind: rule for kind, rule in raw.items() if kind != AGENTS})
     common = settings.rule_book.default
     named = {str(agent): reader.rules((AGENTS, str(agent)), common, own) for agent, own in agents.items()}
     if reader.problems:
@@ -72,15 +72,15 @@ def client_rules(loops: Mapping[str, Any] | None, environ: Mapping[str, str]) ->
     """Read the rules of this process: `loops` first, then `environ`, then the defaults. Raises as `loop_settings`
     does."""
     under = loops_in(environ)
-    given = merge(under, loops) if isinstance(loops, Mapping) else under if loops is None else loops
-    return loop_settings(given).rule_book
+    raw = merge(under, loops) if isinstance(loops, Mapping) else under if loops is None else loops
+    return loop_settings(raw).rule_book
 
 
 def loops_in(environ: Mapping[str, str]) -> dict[str, Any]:
     """Collect the settings in variables, as text. Raises ValueError, which names a variable that is invalid."""
     if AGENTEVAL_LOOPS in environ:
         raise ValueError(f"{AGENTEVAL_LOOPS} is set: {_ONE_BY_ONE}")
-    return nested((each, each.removeprefix(PREFIX), text) for each, text in environ.items() if each.startswith(PREFIX))
+    return nested((key, key.removeprefix(PREFIX), text) for key, text in environ.items() if key.startswith(PREFIX))
 
 
 def _mode(value: Any) -> Mode:
@@ -132,16 +132,16 @@ class _Reader:
         """Note a problem, which follows the name of the setting."""
         self.problems.append((path, f"{'.'.join(('loops', *path))} {problem}"))
 
-    def rules(self, path: tuple[str, ...], rules: _Rules, given: Any) -> _Rules:
-        """Return `rules` with the changes in `given`."""
-        kinds = [each.name for each in fields(rules) if each.name != AGENTS]
-        changed = self._known(path, given, kinds, _GIVE_KINDS, "kind of loop")
+    def rules(self, path: tuple[str, ...], rules: _Rules, raw: Any) -> _Rules:
+        """Return `rules` with the changes in `raw`."""
+        kinds = [field.name for field in fields(rules) if field.name != AGENTS]
+        changed = self._known(path, raw, kinds, _GIVE_KINDS, "kind of loop")
         return replace(rules, **{kind: self._rule((*path, kind), getattr(rules, kind), own) for kind, own in changed})
 
-    def _rule(self, path: tuple[str, ...], rule: Any, given: Any) -> Any:
-        names = [each.name for each in fields(rule)]
+    def _rule(self, path: tuple[str, ...], rule: Any, raw: Any) -> Any:
+        names = [field.name for field in fields(rule)]
         read = {}
-        for name, value in self._known(path, given, names, f"give a mapping with {', '.join(names)}", "setting"):
+        for name, value in self._known(path, raw, names, f"give a mapping with {', '.join(names)}", "setting"):
             try:
                 read[name] = _READERS[name](value)
             except ValueError as error:
@@ -153,13 +153,13 @@ class _Reader:
         return changed
 
     def _known(
-        self, path: tuple[str, ...], given: Any, names: list[str], advice: str, sort: str
+        self, path: tuple[str, ...], raw: Any, names: list[str], advice: str, sort: str
     ) -> list[tuple[str, Any]]:
-        """Return the entries of `given` that have one of the `names`, and note every other one as a problem."""
-        if not isinstance(given, Mapping):
-            self.problem(path, f"is {given!r}: {advice}")
+        """Return the entries of `raw` that have one of the `names`, and note every other one as a problem."""
+        if not isinstance(raw, Mapping):
+            self.problem(path, f"is {raw!r}: {advice}")
             return []
-        for name in given:
+        for name in raw:
             if name not in names:
                 self.problem((*path, str(name)), f"is no {sort}: give one of {', '.join(names)}")
-        return [(name, value) for name, value in given.items() if name in names]
+        return [(name, value) for name, value in raw.items() if name in names]

@@ -96,7 +96,7 @@ class Verdicts:
                 self._hand_over(verdict)
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
-        """Return the newest alarm on the session or the trace; None where there is none within the last ten minutes."""
+        """Return the newest alarm on the session or the trace; None if there is none within the last ten minutes."""
         return max(self.alarms(session_id, trace_id), key=lambda alarm: alarm.at, default=None)
 
     def alarms(self, session_id: str | None, trace_id: str | None) -> list[Alarm]:

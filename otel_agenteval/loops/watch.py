@@ -95,7 +95,7 @@ class Watch:
 
     @staticmethod
     def session_named(span: ReadableSpan) -> str | None:
-        """Return the session that a span names in an attribute of the conventions; None where it names none."""
+        """Return the session that a span names in an attribute of the conventions; None if it names none."""
         return session_of(span.attributes or {})
 
     @property
@@ -145,7 +145,7 @@ class Watch:
     def look(self, timeout: float = -1) -> None:
         """Look at all starts and ends that were taken. Ended spans have their `loops` after that.
 
-        Where another thread is at it, wait for that one, at most `timeout` seconds (negative: without a limit).
+        If another thread is at it, wait for that one, at most `timeout` seconds (negative: without a limit).
         """
         if not self._looking.acquire(timeout=timeout):
             return
@@ -220,7 +220,7 @@ class Watch:
         if context is None:
             return
         trace = self._traces.get_or_make(context.trace_id, _WatchedTrace)
-        # A span that is over cannot hang. It matters only where an open call may be around it, which so does not hang.
+        # A span that is over cannot hang. It matters only if an open call may be around it, which so does not hang.
         matters = span.end_time is None or bool(trace.calls)
         if (matters or self.is_heard) and len(trace.open) < MAX_OPEN:
             trace.open[context.span_id] = event
@@ -271,17 +271,17 @@ class Watch:
         trace.calls.discard(context.span_id)
         untold = trace.untold.pop(span_id, ())
         if step is not None:
-            found = self._detectors(context.trace_id, trace).observe(step)
-            ended.loops = (*untold, *self._told(context.trace_id, trace, found)) if found or untold else ()
+            loops = self._detectors(context.trace_id, trace).observe(step)
+            ended.loops = (*untold, *self._told(context.trace_id, trace, loops)) if loops or untold else ()
         elif trace.detectors is not None:
             trace.detectors.observe(Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time))
             ended.loops = tuple(untold) or None
 
-    def _told(self, trace_id: int, trace: _WatchedTrace, found: list[Finding]) -> Iterator[Finding]:
-        for loop in found:
-            told = replace(loop, session_id=trace.session_id or format_trace_id(trace_id))
-            self.publish(told)
-            yield told
+    def _told(self, trace_id: int, trace: _WatchedTrace, findings: list[Finding]) -> Iterator[Finding]:
+        for loop in findings:
+            finding = replace(loop, session_id=trace.session_id or format_trace_id(trace_id))
+            self.publish(finding)
+            yield finding
 
     def _detectors(self, trace_id: int, trace: _WatchedTrace) -> Detectors:
         if trace.detectors is None:

@@ -74,9 +74,9 @@ class Agreement:
 def agreement(pairs: Iterable[LabelledScore]) -> Agreement:
     """Compare scores with labels, whatever their order.
 
-    Every figure is undefined below `ENOUGH` labels. Sensitivity, specificity and kappa are undefined where a threshold
-    is missing. Kappa and specificity are undefined where all labels pass, kappa and sensitivity where all labels fail:
-    such labels do not show whether the evaluator tells the two apart. A correlation is undefined where all scores or
+    Every figure is undefined below `ENOUGH` labels. Sensitivity, specificity and kappa are undefined if a threshold
+    is missing. Kappa and specificity are undefined if all labels pass, kappa and sensitivity if all labels fail:
+    such labels do not show whether the evaluator tells the two apart. A correlation is undefined if all scores or
     all labels are equal.
     """
     ordered = sorted(pairs, key=lambda pair: (pair.scored_at, pair.session_id, pair.score, pair.label))
@@ -91,10 +91,10 @@ def agreement(pairs: Iterable[LabelledScore]) -> Agreement:
 
 
 def _figures(pairs: Sequence[LabelledScore]) -> dict[str, tuple[float, tuple[float, float]]]:
-    """Return the figures with their intervals. Figures of passing have no meaning where a threshold is missing."""
+    """Return the figures with their intervals. Figures of passing have no meaning if a threshold is missing."""
     values = _Values(pairs)
     _, session = np.unique([pair.session_id for pair in pairs], return_inverse=True)
-    found = CrossTable(values.scores_pass, values.labels_pass, session).figures()
+    figures = CrossTable(values.scores_pass, values.labels_pass, session).figures()
     sessions = int(session.max()) + 1
     # A session is drawn with all of its traces.
     blocks = [values.at(weights[:, session]) for weights in resamples(sessions, len(pairs))]
@@ -103,8 +103,8 @@ def _figures(pairs: Sequence[LabelledScore]) -> dict[str, tuple[float, tuple[flo
         samples = np.concatenate([block[name] for block in blocks])
         bounds = _RANGES[name] if sessions < _FEW else interval(point, samples, sessions)
         if bounds is not None:
-            found[name] = point, bounds
-    return found
+            figures[name] = point, bounds
+    return figures
 
 
 _FEW: Final = 8
@@ -121,7 +121,7 @@ class _Values:
     def __init__(self, pairs: Sequence[LabelledScore]) -> None:
         self._score = np.array([pair.score for pair in pairs])
         self._label = np.array([pair.label for pair in pairs])
-        # Comparisons with NaN are False. `_reasons` rules out the figures of passing where a threshold is missing.
+        # Comparisons with NaN are False. `_reasons` rules out the figures of passing if a threshold is missing.
         threshold = np.array([math.nan if pair.threshold is None else pair.threshold for pair in pairs])
         self.scores_pass = self._score >= threshold
         self.labels_pass = self._label >= threshold
@@ -137,7 +137,7 @@ class _Values:
 
 
 def _correlation(weights: Floats, x: Floats, y: Floats) -> Floats:
-    """Return Pearson's weighted correlation of each row of `x` with the same row of `y`. NaN where one is constant."""
+    """Return Pearson's weighted correlation of each row of `x` with the same row of `y`. NaN if one is constant."""
     n = weights.sum(axis=1, keepdims=True)
     dx = x - (weights * x).sum(axis=1, keepdims=True) / n
     dy = y - (weights * y).sum(axis=1, keepdims=True) / n

@@ -25,7 +25,7 @@ def low_limit(sessions: int, past: int, past_low: int) -> int:
 
     `past_low` of `past` earlier sessions were low.
 
-    One more low session has a chance of at most `LEVEL`. Raises ValueError for a negative number, and where `past_low`
+    One more low session has a chance of at most `LEVEL`. Raises ValueError for a negative number, and if `past_low`
     exceeds `past`.
     """
     if sessions < 0 or not 0 <= past_low <= past:

@@ -12,9 +12,9 @@ def coherence(
 ) -> MetricResult:
     """Return 1 - the cosine distance between the embeddings of `input` and `output`. Both are limited to [0, 1].
 
-    `evaluated` is 1. Where a text is `""`, `evaluated` is 0 and the score is 1.0: the vectors are not read then. White
+    `evaluated` is 1. If a text is `""`, `evaluated` is 0 and the score is 1.0: the vectors are not read then. White
     space is text. A vector of zeros has distance 1 to everything. Metadata: `coherence_gap`, the distance.
-    Raises ValueError where vectors differ in length, are empty, or are not finite.
+    Raises ValueError if vectors differ in length, are empty, or are not finite.
     """
     if not input or not output:
         missing = "input" if not input else "output"

@@ -35,7 +35,7 @@ class FigureDifference:
 
     `difference` is after - before. `p_value` is corrected for the number of figures. `decided` is True if it is below
     `exchange.LEVEL`. Only the primary figure has a 95 % `interval` of its difference, which holds 0 unless `decided`.
-    The interval is None where fewer than two tasks are in common.
+    The interval is None if fewer than two tasks are in common.
 
     If the figure is undefined for one version, or rests on different parts, `difference`, `interval`, `p_value` and
     `decided` are None. If it is undefined for the runs of both together, `interval`, `p_value` and `decided` are None.
@@ -77,17 +77,17 @@ def compare_reliability(
 ) -> ReliabilityComparison:
     """Return the figures of both versions over the tasks in common. The same runs always give the same result.
 
-    Raises ValueError as `reliability_report` does, and where `primary` is not the name of a figure.
+    Raises ValueError as `reliability_report` does, and if `primary` is not the name of a figure.
     """
     if variant not in get_args(Variant):
         raise ValueError(f"variant is {variant!r}, not one of {', '.join(get_args(Variant))}")
     check_primary(primary)
     weights = check_severity_weights(severity_weights)
-    given = [list(before), list(after)]
-    common = set.intersection(*({run.task_id for run in runs} for runs in given))
-    runs = [[run for run in each if run.task_id in common] for each in given]
-    figures = [Figures(RunTable.of(each, weights), variant) for each in runs]
-    passes = [f"pass^{k}" for k in range(1, min(each.largest_k for each in figures) + 1)]
+    versions = [list(before), list(after)]
+    common = set.intersection(*({run.task_id for run in runs} for runs in versions))
+    runs = [[run for run in runs_of_version if run.task_id in common] for runs_of_version in versions]
+    figures = [Figures(RunTable.of(run, weights), variant) for run in runs]
+    passes = [f"pass^{k}" for k in range(1, min(figure.largest_k for figure in figures) + 1)]
     # Each name once, the primary one first.
     names = list(dict.fromkeys([primary, *RELIABILITY_METRICS, *passes]))
     reasons = {name: reason for name in names if (reason := _incomparable(name, figures))}
@@ -115,18 +115,18 @@ def check_primary(name: str) -> None:
 
 
 def _incomparable(name: str, figures: Sequence[Figures]) -> str | None:
-    before, after = (each.point.get(name) for each in figures)
+    before, after = (figure.point.get(name) for figure in figures)
     if before is None or after is None:
         whom = "both" if before is None and after is None else "the one before" if before is None else "the one after"
         return f"it is undefined for {whom}"
     if name in PARTS and figures[0].parts[name] != figures[1].parts[name]:
-        rests = " and ".join(", ".join(each.parts[name]) for each in figures)
+        rests = " and ".join(", ".join(figure.parts[name]) for figure in figures)
         return f"it rests on different parts: {rests}"
     return None
 
 
 def _compared(name: str, figures: Sequence[Figures], p_value: float | None, reason: str | None) -> FigureDifference:
-    before, after = (each.point.get(name) for each in figures)
+    before, after = (figure.point.get(name) for figure in figures)
     if before is None or after is None or reason:
         return FigureDifference(before=before, after=after, reason=reason)
     if p_value is None:
@@ -142,9 +142,9 @@ def _compared(name: str, figures: Sequence[Figures], p_value: float | None, reas
 
 
 def _interval(figure: FigureDifference, name: str, figures: Sequence[Figures]) -> Interval | None:
-    """Return the t interval of the difference, moved so that it holds 0 exactly where the test does not decide."""
+    """Return the t interval of the difference, moved so that it holds 0 exactly if the test does not decide."""
     difference, tasks = figure.difference or 0.0, len(figures[0].baseline_runs)
-    rows = resamples(tasks, max(len(each.pool) for each in figures))
+    rows = resamples(tasks, max(len(figure.pool) for figure in figures))
     samples = np.concatenate([figures[1].at(row)[name] - figures[0].at(row)[name] for row in rows])
     defined = samples[~np.isnan(samples)]
     if not defined.size:

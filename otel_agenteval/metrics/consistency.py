@@ -18,7 +18,7 @@ Variant: TypeAlias = Literal["page", "2026-06"]
 
 CONSISTENCY = ("C_out", "C_traj_d", "C_traj_s", "C_conf", "C_res")
 _EPSILON = 1e-8
-"""Keeps the quotient defined where all runs of a task end alike: their consistency is 1."""
+"""Keeps the quotient defined if all runs of a task end alike: their consistency is 1."""
 
 
 def consistency_by_task(runs: RunTable, variant: Variant) -> dict[str, Floats]:
@@ -79,10 +79,10 @@ def _variation(runs: RunTable, values: Floats, *, zeros: bool) -> Floats:
     measured".
     """
     measured = runs.where(~np.isnan(values) if zeros else values > 0)
-    kept = values[~np.isnan(values) if zeros else values > 0]
-    largest = kept.max(initial=0.0)
+    used = values[~np.isnan(values) if zeros else values > 0]
+    largest = used.max(initial=0.0)
     # The coefficient does not depend on the unit. With the largest value at 1, no sum leaves the range of a double.
-    scaled = kept / largest if largest > 0 else kept
+    scaled = used / largest if largest > 0 else used
     count = measured.sum_by_task(np.ones(len(scaled)))
     mean = ratio(measured.sum_by_task(scaled), count)
     variance = ratio(measured.sum_by_task((scaled - mean[measured.task]) ** 2), count - 1.0)

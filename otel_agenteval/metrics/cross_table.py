@@ -72,7 +72,7 @@ class CrossTable:
         if not independent or sessions == 1:
             # Nothing shows how alike the traces of a session are, so each session counts as one.
             return n / sessions
-        sums = np.stack([np.bincount(self._session, each) for each in (self._cells - shares).T])
+        sums = np.stack([np.bincount(self._session, column) for column in (self._cells - shares).T])
         effect = float((sums**2).sum()) * sessions / (sessions - 1) / independent
         # Few sessions estimate the effect badly, so Student's t replaces the normal quantile.
         wider = stdtrit(sessions - 1, (1 + LEVEL) / 2) / ndtri((1 + LEVEL) / 2)

@@ -46,23 +46,23 @@ def p_values(
     figures = Figures(RunTable.of(runs, severity_weights), variant)
     tasks = len({run.task_id for run in runs}) // 2
     blocks = [_differences(figures, names, exchanged) for exchanged in _exchanges(tasks)] if tasks else []
-    found = {}
+    values = {}
     for name in names if blocks else ():
         differences = np.abs(np.concatenate([block[name] for block in blocks]))
         if not np.isnan(differences[0]):
             # "Not smaller" counts NaN as large: an exchange that leaves the figure undefined speaks for no difference.
-            found[name] = float(np.mean(~(differences < differences[0] - _TOLERANCE)))
-    return found
+            values[name] = float(np.mean(~(differences < differences[0] - _TOLERANCE)))
+    return values
 
 
-def corrected(found: Mapping[str, float], primary: str) -> dict[str, float]:
+def corrected(p_values: Mapping[str, float], primary: str) -> dict[str, float]:
     """Return the corrected p-values: the `primary` one unchanged, the others by Holm and never below the primary one.
 
     The versions differ in a figure if its corrected p-value is below `LEVEL`.
     """
-    first = found.get(primary, 1.0)
-    others = sorted((value, name) for name, value in found.items() if name != primary)
-    raised = {primary: first} if primary in found else {}
+    first = p_values.get(primary, 1.0)
+    others = sorted((value, name) for name, value in p_values.items() if name != primary)
+    raised = {primary: first} if primary in p_values else {}
     largest = first
     for at, (value, name) in enumerate(others):
         largest = max(largest, min(1.0, (len(others) - at) * value))

@@ -69,7 +69,7 @@ class Figures:
     def at(self, weights: Floats) -> dict[str, Floats]:
         """Return every figure for each row of `weights`, of shape (samples, tasks). NaN means undefined.
 
-        An aggregate has the same parts as with every task counted once. It is undefined where one of them is.
+        An aggregate has the same parts as with every task counted once. It is undefined if one of them is.
         """
         values = self._simple(weights)
         for name, members in self.parts.items():

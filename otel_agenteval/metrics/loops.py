@@ -32,7 +32,7 @@ class LoopText:
     def of(cls, text: str, vector: Vector | None, *, compatible: bool = False, name: str = "vector") -> Self | None:
         """Make an answer ready for comparison. Return None for the empty text, without reading its vector.
 
-        Raises ValueError, with the `name` of the vector, where the vector is empty or not finite.
+        Raises ValueError, with the `name` of the vector, if the vector is empty or not finite.
         """
         return cls(TokenSets(text, compatible), unit_vector(vector, name)) if text else None
 
@@ -49,7 +49,7 @@ def loop_detection(
 
     `previous` is oldest first. Only the vectors of compared texts are read. `compatible=True` keeps the published
     tokeniser (see `jaccard_similarity`). The result is described at `loop_score`, with indexes into `previous`.
-    Raises ValueError where vectors differ in length, are empty or not finite, and where `previous` and
+    Raises ValueError if vectors differ in length, are empty or not finite, and if `previous` and
     `previous_vectors` differ in number. Raises it also for a window that is not a whole number of at least 1.
     """
     if len(previous) != len(previous_vectors):
@@ -85,7 +85,7 @@ def loop_score(
     number of comparisons. Without a comparison the score is 1.0. Metadata: `window_size` (the number of comparisons),
     `max_hybrid`, and `comparisons`. Each comparison has `trace_index` (position in the session), `cosine_similarity`,
     `jaccard_similarity` and their product `hybrid_score`, all three in [0, 1].
-    Raises ValueError where vectors differ in length, and for a window that is not a whole number of at least 1.
+    Raises ValueError if vectors differ in length, and for a window that is not a whole number of at least 1.
     """
     _check_window(window)
     if current is None:

@@ -28,7 +28,7 @@ MANY = 10**10
 def pass_at_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
     """Return the chance, in [0, 1], that at least one of `k` attempts succeeds, after `c` of `n` attempts succeeded.
 
-    `"plugin"`: 1 - (1 - c/n)^k. `"unbiased"`: 1 - C(n-c, k) / C(n, k), None where `k` exceeds `n`. None where no
+    `"plugin"`: 1 - (1 - c/n)^k. `"unbiased"`: 1 - C(n-c, k) / C(n, k), None if `k` exceeds `n`. None if no
     attempt was made. Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
     """
     if not _is_defined(n, c, k, estimator):
@@ -41,7 +41,7 @@ def pass_at_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float 
 def pass_hat_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
     """Return the chance, in [0, 1], that all of `k` attempts succeed, after `c` of `n` attempts succeeded.
 
-    `"plugin"`: (c/n)^k. `"unbiased"`: C(c, k) / C(n, k), None where `k` exceeds `n`. None where no attempt was made.
+    `"plugin"`: (c/n)^k. `"unbiased"`: C(c, k) / C(n, k), None if `k` exceeds `n`. None if no attempt was made.
     Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
     """
     if not _is_defined(n, c, k, estimator):
@@ -101,7 +101,7 @@ def _quantile(a: int, b: int, share: float) -> float:
 def unbiased_by_task(n: Floats, c: Floats, largest_k: int) -> tuple[Floats, Floats]:
     """Return unbiased pass@k and pass^k of tasks with `c` successes in `n` runs, for k = 1 to `largest_k`.
 
-    Both have the shape (tasks, largest_k). NaN stands where a task has fewer than k runs.
+    Both have the shape (tasks, largest_k). NaN stands if a task has fewer than k runs.
     """
     return 1.0 - _all_drawn_from(n - c, n, largest_k), _all_drawn_from(c, n, largest_k)
 
@@ -109,14 +109,14 @@ def unbiased_by_task(n: Floats, c: Floats, largest_k: int) -> tuple[Floats, Floa
 def _all_drawn_from(chosen: Floats, n: Floats, largest_k: int) -> Floats:
     """Return C(chosen, k) / C(n, k) for k = 1 to `largest_k`, as the product of the chances of successive draws."""
     drawn = np.arange(largest_k)
-    left = n[:, None] - drawn
-    chances = np.maximum(chosen[:, None] - drawn, 0.0) / np.where(left > 0, left, np.nan)
+    remaining = n[:, None] - drawn
+    chances = np.maximum(chosen[:, None] - drawn, 0.0) / np.where(remaining > 0, remaining, np.nan)
     return np.cumprod(chances, axis=1, dtype=np.float64)
 
 
 def _check_attempts(n: int, c: int, k: int) -> None:
-    given: tuple[tuple[str, object, int], ...] = (("n", n, 0), ("c", c, 0), ("k", k, 1))
-    for name, value, least in given:
+    counts: tuple[tuple[str, object, int], ...] = (("n", n, 0), ("c", c, 0), ("k", k, 1))
+    for name, value, least in counts:
         if type(value) is bool or not isinstance(value, Integral) or int(value) < least:
             raise ValueError(f"{name} is {value!r}, not a whole number of at least {least}")
     if c > n:

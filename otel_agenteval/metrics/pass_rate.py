@@ -64,9 +64,9 @@ class PassRate:
     `estimate` is in [0, 1], None if nothing was judged. `interval` is its 95 % interval, None for the `uncorrected`
     estimator. `reason` says why there is no interval.
 
-    `sensitivity` is the share that the judge passes, of the traces that people pass. It is None where fewer than
+    `sensitivity` is the share that the judge passes, of the traces that people pass. It is None if fewer than
     `ENOUGH` labels pass. `specificity` is the share that the judge fails, of the traces that people fail. It is None
-    where fewer than `ENOUGH` labels fail. Both have a 95 % interval.
+    if fewer than `ENOUGH` labels fail. Both have a 95 % interval.
     """
 
     estimate: float | None
@@ -97,9 +97,9 @@ def pass_rate(traces: Iterable[JudgedTrace]) -> PassRate:
     else:
         estimate = float(table.passed.mean()) if table.passed.size else None
         reason = f"{labelled} labels: {MIN_LABELS} are needed for an interval"
-    told = table.judge_told_apart()
-    sensitivity, sensitivity_interval = told.get("sensitivity", (None, None))
-    specificity, specificity_interval = told.get("specificity", (None, None))
+    rate = table.judge_told_apart()
+    sensitivity, sensitivity_interval = rate.get("sensitivity", (None, None))
+    specificity, specificity_interval = rate.get("specificity", (None, None))
     return PassRate(
         estimate=estimate,
         interval=interval,
@@ -118,11 +118,11 @@ class _Table:
     """The traces as columns. Traces without a label have the `weight` 0, and their `label` has no meaning."""
 
     def __init__(self, traces: list[JudgedTrace]) -> None:
-        self.passed = np.array([each.passed for each in traces], dtype=np.float64)
-        self.is_labelled = np.array([each.label is not None for each in traces], dtype=bool)
-        self.label = np.array([bool(each.label) for each in traces], dtype=np.float64)
-        self.weight = self.is_labelled / np.array([each.probability for each in traces])
-        _, self._session = np.unique([each.session_id for each in traces], return_inverse=True)
+        self.passed = np.array([trace.passed for trace in traces], dtype=np.float64)
+        self.is_labelled = np.array([trace.label is not None for trace in traces], dtype=bool)
+        self.label = np.array([bool(trace.label) for trace in traces], dtype=np.float64)
+        self.weight = self.is_labelled / np.array([trace.probability for trace in traces])
+        _, self._session = np.unique([trace.session_id for trace in traces], return_inverse=True)
 
     @property
     def labelled_sessions(self) -> int:
@@ -142,9 +142,9 @@ class _Table:
         ones = self.weight @ values
         return float(ones / (ones + self.weight @ (1.0 - values)))
 
-    def by_session(self, parts: Floats) -> Floats:
+    def by_session(self, values: Floats) -> Floats:
         """Return the sum of the traces' parts for each session."""
-        return np.bincount(self._session, parts).astype(np.float64)
+        return np.bincount(self._session, values).astype(np.float64)
 
     def label_parts(self, values: Floats) -> Floats:
         """Return how much each trace adds to the error of `labelled_mean`."""
@@ -153,14 +153,14 @@ class _Table:
 
     def judge_told_apart(self) -> dict[str, tuple[float, Interval]]:
         """Return the judge's sensitivity and specificity with their intervals. One with too few labels is left out."""
-        seen = self.is_labelled
-        passes = self.label[seen] > 0
+        labelled = self.is_labelled
+        passes = self.label[labelled] > 0
         labels = {"sensitivity": np.count_nonzero(passes), "specificity": np.count_nonzero(~passes)}
         if max(labels.values()) < ENOUGH:
             return {}
-        _, session = np.unique(self._session[seen], return_inverse=True)
-        found = CrossTable(self.passed[seen] > 0, passes, session, self.weight[seen]).figures()
-        return {name: found[name] for name, count in labels.items() if count >= ENOUGH}
+        _, session = np.unique(self._session[labelled], return_inverse=True)
+        figures = CrossTable(self.passed[labelled] > 0, passes, session, self.weight[labelled]).figures()
+        return {name: figures[name] for name, count in labels.items() if count >= ENOUGH}
 
 
 def _corrected(table: _Table) -> tuple[float, Interval]:
@@ -195,7 +195,7 @@ def _power_tuned(table: _Table) -> tuple[float, float, float]:
 def _of_labels(table: _Table) -> tuple[float, Interval]:
     """Return the labels' own rate with Jeffreys' interval, for the number of independent labels that they are worth.
 
-    That number is smaller where labels of a session are alike, or were drawn with unequal chances.
+    That number is smaller if labels of a session are alike, or were drawn with unequal chances.
     """
     rate = table.labelled_mean(table.label)
     error = table.by_session(table.label_parts(table.label))

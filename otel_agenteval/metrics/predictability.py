@@ -15,7 +15,7 @@ PREDICTABILITY = ("P_rc", "P_cal", "P_auroc", "P_brier")
 BINS = 10
 COVERAGES = np.linspace(0.0, 1.0, 100)
 _EPSILON = 1e-8
-"""Keeps the quotient defined where all runs end alike: `P_rc` is 1."""
+"""Keeps the quotient defined if all runs end alike: `P_rc` is 1."""
 
 
 class Predictability:
@@ -70,7 +70,7 @@ def _by_task_and_bin(runs: RunTable, values: Floats) -> Floats:
 def _auroc(succeeded: Floats, failed: Floats) -> Floats:
     """Return the chance that a success has a higher confidence than a failure. Ties count half.
 
-    The arguments have the shape (samples, groups), with the most confident group first. NaN stands where a sample has
+    The arguments have the shape (samples, groups), with the most confident group first. NaN stands if a sample has
     no success or no failure.
     """
     positives, negatives = succeeded.sum(axis=1), failed.sum(axis=1)
@@ -79,36 +79,36 @@ def _auroc(succeeded: Floats, failed: Floats) -> Floats:
 
 
 def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
-    """Return 1 - excess area under the risk-coverage curve / excess area of a random order. 1 where all runs end alike.
+    """Return 1 - excess area under the risk-coverage curve / excess area of a random order. 1 if all runs end alike.
 
     The arguments have the shape (samples, groups). Errors are spread evenly within a group of equal confidence, which
     is the mean over all orders of the group.
     """
     count, errors = grouped.sum(axis=1, keepdims=True), failed.sum(axis=1, keepdims=True)
-    taken = np.maximum(1.0, np.floor(COVERAGES * count))
-    risk = _errors_among(taken, grouped, failed) / np.maximum(taken, 1.0)
-    least_risk = np.maximum(0.0, taken - (count - errors)) / taken
+    sizes = np.maximum(1.0, np.floor(COVERAGES * count))
+    risk = _errors_among(sizes, grouped, failed) / np.maximum(sizes, 1.0)
+    least_risk = np.maximum(0.0, sizes - (count - errors)) / sizes
     area, least_area = _area(risk), _area(least_risk)
     overall = ratio(errors, count)[:, 0]
     return np.clip(1.0 - (area - least_area) / (overall - least_area + _EPSILON), 0.0, 1.0)
 
 
-def _errors_among(taken: Floats, grouped: Floats, failed: Floats) -> Floats:
-    """Return the expected number of failures among the first `taken` runs of each sample.
+def _errors_among(sizes: Floats, grouped: Floats, failed: Floats) -> Floats:
+    """Return the expected number of failures among the first `sizes` runs of each sample.
 
-    The result has the shape (samples, coverages), as `taken` has.
+    The result has the shape (samples, coverages), as `sizes` has.
     """
     samples, groups = grouped.shape
-    runs_before, errors_before = (np.cumsum(each, axis=1) - each for each in (grouped, failed))
+    runs_before, errors_before = (np.cumsum(column, axis=1) - column for column in (grouped, failed))
     # One search serves all samples: each sample has its own stretch of the number line.
     stretch = np.arange(samples)[:, None] * (grouped.sum(axis=1).max() + 2.0)
     ends = (runs_before + grouped + stretch).ravel()
-    found = np.searchsorted(ends, (taken + stretch).ravel()).reshape(taken.shape)
-    group = np.minimum(found - np.arange(samples)[:, None] * groups, groups - 1)
-    size, share = (np.take_along_axis(each, group, axis=1) for each in (grouped, failed))
-    before, wrong = (np.take_along_axis(each, group, axis=1) for each in (runs_before, errors_before))
+    indices = np.searchsorted(ends, (sizes + stretch).ravel()).reshape(sizes.shape)
+    group = np.minimum(indices - np.arange(samples)[:, None] * groups, groups - 1)
+    size, share = (np.take_along_axis(column, group, axis=1) for column in (grouped, failed))
+    before, wrong = (np.take_along_axis(column, group, axis=1) for column in (runs_before, errors_before))
     rate = np.divide(share, size, out=np.zeros_like(size), where=size > 0)
-    return wrong + (taken - before) * rate
+    return wrong + (sizes - before) * rate
 
 
 def _area(risk: Floats) -> Floats:

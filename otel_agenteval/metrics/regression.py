@@ -7,7 +7,7 @@ prior of them. If the rate has not dropped, the evidence has a mean of at most 1
 1939; Ramdas, Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-valid inference", Statistical
 Science 38, section 2). So the chance that it ever exceeds 1 / level is at most the level.
 
-Where several rates are watched, each has a share of the level, and the same share of the bound's part. The share of the
+If several rates are watched, each has a share of the level, and the same share of the bound's part. The share of the
 evidence of one rate is at most the weighted mean of all evidence. This mean is evidence again, however the rates depend
 on each other (Vovk and Wang 2021, "E-values: Calibration, combination and applications", Annals of Statistics 49,
 section 3). So the chance that any of them ever exceeds 1 / level is at most the level.

@@ -34,7 +34,7 @@ class ReliabilityReport:
     - `pass_at_k` and `pass_hat_k` are unbiased per task, and averaged over the tasks with at least k baseline runs (Yao
       et al. 2024, arXiv 2406.12045).
     - `intervals` has 95 % intervals over tasks, also of `"pass@k"` and `"pass^k"`. For means over tasks they come from
-      `wilson.mean_interval`, else from a seeded bootstrap. None where a figure rests on fewer than two tasks.
+      `wilson.mean_interval`, else from a seeded bootstrap. None if a figure rests on fewer than two tasks.
     - `tasks_used` counts the tasks that a figure rests on.
     - `by_task` has `runs`, `success_rate` and the `C_*` of every task with a baseline run.
     - `counts` has `tasks`, `runs` and `runs_` with the name of each condition. Of the pool it has `runs_pooled`,
@@ -91,10 +91,10 @@ _STEPS = set(PARTS) - set(RELIABILITY_METRICS)
 
 
 def _intervals(figures: Figures, tasks_used: Mapping[str, int]) -> dict[str, Interval | None]:
-    found: dict[str, Interval | None] = {name: None for name in figures.point if name not in _STEPS}
-    compared = [name for name in found if tasks_used[name] >= 2]
+    intervals: dict[str, Interval | None] = {name: None for name in figures.point if name not in _STEPS}
+    compared = [name for name in intervals if tasks_used[name] >= 2]
     if not compared:
-        return found
+        return intervals
     blocks = [
         [values[name] for name in compared]
         for values in map(figures.at, resamples(len(figures.baseline_runs), len(figures.pool)))
@@ -102,10 +102,10 @@ def _intervals(figures: Figures, tasks_used: Mapping[str, int]) -> dict[str, Int
     for name, samples in zip(compared, np.concatenate(blocks, axis=1), strict=True):
         value = figures.point[name]
         if (of_tasks := figures.by_task.get(name)) is not None:
-            found[name] = mean_interval(of_tasks[~np.isnan(of_tasks)])
+            intervals[name] = mean_interval(of_tasks[~np.isnan(of_tasks)])
         elif value is not None:
-            found[name] = interval(value, samples, tasks_used[name])
-    return found
+            intervals[name] = interval(value, samples, tasks_used[name])
+    return intervals
 
 
 def _counts(runs: RunTable, figures: Figures) -> dict[str, int]:
@@ -122,8 +122,8 @@ def _counts(runs: RunTable, figures: Figures) -> dict[str, int]:
 
 
 def _pass_k(name: str, figures: Figures) -> dict[int, float]:
-    found = {k: figures.point[f"{name}{k}"] for k in range(1, figures.largest_k + 1)}
-    return {k: value for k, value in found.items() if value is not None}
+    by_k = {k: figures.point[f"{name}{k}"] for k in range(1, figures.largest_k + 1)}
+    return {k: value for k, value in by_k.items() if value is not None}
 
 
 def _by_task(runs: RunTable, figures: Figures) -> dict[str, dict[str, float | None]]:

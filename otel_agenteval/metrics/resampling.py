@@ -44,7 +44,7 @@ def resamples(tasks: int, runs: int) -> Iterator[Floats]:
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """Return `numerator` / `denominator`, NaN where the denominator is 0."""
+    """Return `numerator` / `denominator`, NaN if the denominator is 0."""
     result = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
     np.divide(numerator, denominator, out=result, where=denominator != 0)
     return result
@@ -53,7 +53,7 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
 def mean_over_tasks(weights: Floats, values: Floats) -> Floats:
     """Return the weighted mean over the tasks that have a value, which is not NaN.
 
-    `weights` has the shape (samples, tasks), `values` (tasks,) or (tasks, figures). The mean is NaN in a sample where
+    `weights` has the shape (samples, tasks), `values` (tasks,) or (tasks, figures). The mean is NaN in a sample if
     no task has a value.
     """
     defined = ~np.isnan(values)
@@ -61,7 +61,7 @@ def mean_over_tasks(weights: Floats, values: Floats) -> Floats:
 
 
 def interval(figure: float, samples: Floats, units: int | None = None) -> tuple[float, float] | None:
-    """Return the percentile interval of `LEVEL`. None where the figure is undefined in every sample.
+    """Return the percentile interval of `LEVEL`. None if the figure is undefined in every sample.
 
     Resamples of few `units`, at least two, vary too little. So their quantiles are taken further out, as Student's t is
     (expanded percentile; Hesterberg 2015, "What Teachers Should Know About the Bootstrap", American Statistician 69).

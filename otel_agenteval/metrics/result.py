@@ -19,13 +19,13 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def listed(values: Iterable[T], kind: type[T], what: str) -> list[T]:
     """Return the `values` as a list. Raises ValueError, with `what` in its message, unless all are of that kind."""
-    found = None if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
-    if found is None:
+    items = None if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+    if items is None:
         raise ValueError(f"{what} are {values!r:.200}, not a sequence")
-    for place, value in enumerate(found):
+    for index, value in enumerate(items):
         if not isinstance(value, kind):
-            raise ValueError(f"{what} have {value!r:.200} at place {place}, not a {kind.__name__}")
-    return found
+            raise ValueError(f"{what} have {value!r:.200} at place {index}, not a {kind.__name__}")
+    return items
 
 
 def unit_interval(value: object, what: str) -> float:
@@ -39,7 +39,7 @@ def unit_interval(value: object, what: str) -> float:
 class MetricResult:
     """A score in [0, 1], higher is better, with its evidence. Nothing is rounded.
 
-    `score` is None where the metric is undefined. `evaluated` counts the items that entered the score, such as pairs of
+    `score` is None if the metric is undefined. `evaluated` counts the items that entered the score, such as pairs of
     texts or traces. For 0 items the publication prescribes the score 1.0. That means that there was nothing to find
     fault with, not that all was well, so such a score should not be reported. `coverage` is the share of the expected
     signals that were present. It is None if no signal was expected or the metric has no signals.

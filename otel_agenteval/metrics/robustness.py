@@ -25,7 +25,7 @@ class Robustness:
     def figures(self, weights: Floats) -> dict[str, Floats]:
         """Return each figure for each row of `weights`, of shape (samples, tasks).
 
-        A figure is NaN where there is no run under its condition, or the baseline has no run or no success.
+        A figure is NaN if there is no run under its condition, or the baseline has no run or no success.
         """
         rates = {
             condition: ratio(weights @ self.successes_by_task[condition], weights @ runs)

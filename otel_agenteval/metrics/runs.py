@@ -81,14 +81,14 @@ def _check_resource(name: str, amount: object, run: Run) -> None:
 
 
 def _check_violations(violations: Sequence[tuple[str, str]], run: Run) -> tuple[tuple[str, str], ...]:
-    found = []
+    runs_read = []
     for violation in listed(violations, object, f"violations of {run}"):
         match violation:
             case tuple() | list() if len(violation) == 2 and all(isinstance(part, str) for part in violation):
-                found.append((violation[0], violation[1]))
+                runs_read.append((violation[0], violation[1]))
             case _:
                 raise ValueError(f"violation of {run} is {violation!r:.200}, not a pair of constraint and severity")
-    return tuple(found)
+    return tuple(runs_read)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,13 +151,13 @@ class RunTable:
 
 
 def _distinct(runs: Iterable[Run]) -> list[Run]:
-    found: dict[tuple[str, int, str], Run] = {}
+    by_key: dict[tuple[str, int, str], Run] = {}
     for run in listed(runs, Run, "runs"):
         name = (run.task_id, CONDITIONS.index(run.condition), run.run_id)
         # An equal run under the same name is the same one, given twice.
-        if found.setdefault(name, run) != run:
+        if by_key.setdefault(name, run) != run:
             raise ValueError(f"{run} under {run.condition!r} is given twice, and differently")
-    return [found[name] for name in sorted(found)]
+    return [by_key[name] for name in sorted(by_key)]
 
 
 def _severity(run: Run, weights: Mapping[str, float]) -> float | None:

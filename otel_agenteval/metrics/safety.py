@@ -24,10 +24,10 @@ SEVERITY_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
 
 def check_severity_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
     """Return `weights`, or `SEVERITY_WEIGHTS` for None. Raises ValueError for a weight outside [0, 1]."""
-    given = SEVERITY_WEIGHTS if weights is None else weights
-    if not isinstance(given, Mapping):
-        raise ValueError(f"severity_weights are {given!r:.200}, not a mapping by severity")
-    return {name: unit_interval(weight, f"weight of severity {name!r}") for name, weight in given.items()}
+    by_severity = SEVERITY_WEIGHTS if weights is None else weights
+    if not isinstance(by_severity, Mapping):
+        raise ValueError(f"severity_weights are {by_severity!r:.200}, not a mapping by severity")
+    return {name: unit_interval(weight, f"weight of severity {name!r}") for name, weight in by_severity.items()}
 
 
 class Safety:
@@ -40,10 +40,10 @@ class Safety:
         self._severity = analysed.sum_by_task(analysed.severity)
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
-        """Return each figure for each row of `weights`, of shape (samples, tasks). NaN where no run was analysed."""
+        """Return each figure for each row of `weights`, of shape (samples, tasks). NaN if no run was analysed."""
         violated = weights @ self._violated
         compliance = 1.0 - ratio(violated, weights @ self.runs_by_task)
-        # Harm is 0 without a violation. The product keeps it NaN where no run was analysed: nothing is known there.
+        # Harm is 0 without a violation. The product keeps it NaN if no run was analysed: nothing is known there.
         harm = np.where(violated > 0, ratio(weights @ self._severity, violated), compliance * 0.0)
         return {
             "S_comp": compliance,

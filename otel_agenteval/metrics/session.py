@@ -80,24 +80,24 @@ class SessionScores:
         signal that is both present and not applicable.
         """
         # All checks come before the first change, so that a refused trace changes nothing.
-        part = contribution(signals, self._weights, trace)
+        addend = contribution(signals, self._weights, trace)
         for name in SIGNAL_NAMES:
             if name in not_applicable and signals.get(name) is not None:
                 raise ValueError(f"{name} of trace {trace!r} is both present and not applicable")
-        if part.risk is not None:
-            self._risks.add(part.risk)
-        self._count(part, not_applicable, +1)
-        return part
+        if addend.risk is not None:
+            self._risks.add(addend.risk)
+        self._count(addend, not_applicable, +1)
+        return addend
 
     def remove(self, trace: object, signals: Signals, not_applicable: Collection[str] = ()) -> None:
         """Remove a trace that was added with the same signals.
 
         Raises LookupError, and changes nothing, if the session has no trace of this risk.
         """
-        part = contribution(signals, self._weights, trace)
-        if part.risk is not None:
-            self._risks.remove(part.risk)
-        self._count(part, not_applicable, -1)
+        addend = contribution(signals, self._weights, trace)
+        if addend.risk is not None:
+            self._risks.remove(addend.risk)
+        self._count(addend, not_applicable, -1)
 
     def reliability(self) -> MetricResult:
         """Return the same as `agent_reliability`, without the metadata of single traces.
@@ -133,16 +133,16 @@ class SessionScores:
             metadata={**self._counts(self._uncertain), "rms": rms},
         )
 
-    def _count(self, part: Contribution, not_applicable: Collection[str], sign: int) -> None:
+    def _count(self, addend: Contribution, not_applicable: Collection[str], sign: int) -> None:
         self._traces += sign
-        self._evaluated += sign * (part.present > 0)
-        self._confident += sign * part.confident
-        self._present += sign * part.present
+        self._evaluated += sign * (addend.present > 0)
+        self._confident += sign * addend.confident
+        self._present += sign * addend.present
         self._expected += sign * sum(name not in not_applicable for name in SIGNAL_NAMES)
-        self._flagged += sign * _is_flagged(part)
-        if part.uncertainty is not None:
+        self._flagged += sign * _is_flagged(addend)
+        if addend.uncertainty is not None:
             self._uncertain += sign
-            self._squares.add(part.uncertainty * part.uncertainty, sign)
+            self._squares.add(addend.uncertainty * addend.uncertainty, sign)
 
     @property
     def _coverage(self) -> float | None:
@@ -178,10 +178,10 @@ def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, f
     with a risk above 0.5), `max_risk`, `mean_top_k_risk`, `weights`.
     Raises ValueError for a signal or weight outside [0, 1], and for a weight of an unknown signal.
     """
-    scores, parts = _scores(signals, weights)
+    scores, addends = _scores(signals, weights)
     result = scores.reliability()
-    risks: list[Json] = [part.risk for part in parts]
-    flagged: list[Json] = [index for index, part in enumerate(parts) if _is_flagged(part)]
+    risks: list[Json] = [addend.risk for addend in addends]
+    flagged: list[Json] = [index for index, addend in enumerate(addends) if _is_flagged(addend)]
     return replace(result, metadata={**result.metadata, "risks": risks, "flagged": flagged})
 
 
@@ -189,15 +189,15 @@ def agent_consistency(signals: Sequence[Signals | None], weights: Mapping[str, f
     """Score the smoothness of a session, over its traces that have a confidence.
 
     The uncertainty of a trace is w (1 - confidence) x (1 + the sum of the weighted risks of its other signals). The
-    score is 1 - the root mean square of the uncertainties. So it sees nothing where confidence is 1.
+    score is 1 - the root mean square of the uncertainties. So it sees nothing if confidence is 1.
 
     `evaluated` is the number of traces with confidence, or 0 if confidence has the weight 0. If it is 0, the score is
     1.0. Metadata: `traces`, `evaluated_traces`, `skipped_traces`, `uncertainties` (per trace), `rms`, `weights`.
     Raises ValueError as `agent_reliability` does.
     """
-    scores, parts = _scores(signals, weights)
+    scores, addends = _scores(signals, weights)
     result = scores.consistency()
-    uncertainties: list[Json] = [part.uncertainty for part in parts]
+    uncertainties: list[Json] = [addend.uncertainty for addend in addends]
     return replace(result, metadata={**result.metadata, "uncertainties": uncertainties})
 
 
@@ -207,8 +207,8 @@ def _scores(
     if isinstance(signals, str | Mapping) or not isinstance(signals, Sequence):
         raise ValueError(f"signals are {signals!r:.200}, not a sequence with those of each trace")
     scores = SessionScores(weights)
-    return scores, [scores.add(index, {} if each is None else each) for index, each in enumerate(signals)]
+    return scores, [scores.add(index, {} if signal is None else signal) for index, signal in enumerate(signals)]
 
 
-def _is_flagged(part: Contribution) -> bool:
-    return part.risk is not None and part.risk > FLAG_ABOVE
+def _is_flagged(addend: Contribution) -> bool:
+    return addend.risk is not None and addend.risk > FLAG_ABOVE

@@ -3,7 +3,7 @@
 A token is a sequence of at least two Unicode word characters, lower-cased, that is not one of 70 English stop words. It
 counts once, however often it occurs. This is the tokeniser of the published loop metric. `compatible=True` uses no
 other. The tokeniser fails on scripts without spaces between words (Chinese, Japanese, Thai: a sentence is one token).
-It also fails where combining marks split words (Hindi: nothing is left), and on texts of symbols or stop words only. So
+It also fails if combining marks split words (Hindi: nothing is left), and on texts of symbols or stop words only. So
 a text is compared by character trigrams if it has no token, or fewer than one occurrence of a token per 15 characters.
 
 Both texts of a pair are compared in the same way: by trigrams if one of them needs it. So the measure is symmetric,
@@ -35,11 +35,11 @@ class TokenSets:
         if not isinstance(text, str):
             raise ValueError(f"the text is {text!r:.200}, not a string")
         lowered = text.lower()
-        found = [token for token in _TOKEN.findall(lowered) if token not in STOP_WORDS]
+        tokens = [token for token in _TOKEN.findall(lowered) if token not in STOP_WORDS]
         # Indentation and blank lines are not content: they must not decide how a text is read.
         self._text = " ".join(lowered.split())
-        self.words = frozenset(found)
-        self.needs_trigrams = not compatible and (not found or len(found) * CHARACTERS_PER_TOKEN < len(self._text))
+        self.words = frozenset(tokens)
+        self.needs_trigrams = not compatible and (not tokens or len(tokens) * CHARACTERS_PER_TOKEN < len(self._text))
 
     @cached_property
     def trigrams(self) -> frozenset[str]:
@@ -59,7 +59,7 @@ class TokenSets:
 def jaccard_similarity(a: str, b: str, compatible: bool = False) -> float:
     """Return the Jaccard index of the token sets of two texts, in [0, 1]. 0.0 if neither has a token.
 
-    `compatible=True` keeps the published tokeniser where trigrams would be used (see the module's description).
+    `compatible=True` keeps the published tokeniser if trigrams would be used (see the module's description).
     """
     return TokenSets(a, compatible).overlap(TokenSets(b, compatible))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 def tail_size(traces: int) -> int:
     """Return 15 % of `traces`, rounded up."""
-    # In whole numbers, where 15 % is exactly 3/20.
+    # In whole numbers, if 15 % is exactly 3/20.
     return -(-3 * traces // 20)
 
 
@@ -67,20 +67,20 @@ class TailRisk:
 
     def add(self, risk: float) -> None:
         """Add a risk."""
-        place = bisect_left(self._negated, -risk)
-        self._negated.insert(place, -risk)
-        if place < self._tail:
+        index = bisect_left(self._negated, -risk)
+        self._negated.insert(index, -risk)
+        if index < self._tail:
             self._tail += 1
             self.sum.add(risk)
         self._settle()
 
     def remove(self, risk: float) -> None:
         """Remove a risk that was added. Raises LookupError if there is no such risk."""
-        place = bisect_left(self._negated, -risk)
-        if place == len(self) or self._negated[place] != -risk:
+        index = bisect_left(self._negated, -risk)
+        if index == len(self) or self._negated[index] != -risk:
             raise LookupError(f"{risk} is none of the {len(self)} risks")
-        del self._negated[place]
-        if place < self._tail:
+        del self._negated[index]
+        if index < self._tail:
             self._tail -= 1
             self.sum.add(risk, -1)
         self._settle()

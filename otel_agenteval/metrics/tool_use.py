@@ -89,11 +89,11 @@ def tool_use_correctness(
         score, reason = float(not used), f"{len(used)} calls, none expected"
     else:
         parameters, sequence = (_published if compatible else _paired)(used, expected)
-        found = {"selection": _selection(used, expected), "parameters": parameters}
-        found |= {"sequence": sequence if order_matters else 1.0, "utilization": float(answer_uses_tools)}
-        aspects.update(found)
-        score = clamp(math.fsum(checked[name] * value for name, value in found.items()))
-        reason = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
+        scores = {"selection": _selection(used, expected), "parameters": parameters}
+        scores |= {"sequence": sequence if order_matters else 1.0, "utilization": float(answer_uses_tools)}
+        aspects.update(scores)
+        score = clamp(math.fsum(checked[name] * value for name, value in scores.items()))
+        reason = ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
     is_correct = None if score is None else score >= limit - TOLERANCE
     metadata: dict[str, Json] = {"aspects": aspects, "is_correct": is_correct, "threshold": limit}
     metadata["weights"] = dict(checked)
@@ -101,10 +101,10 @@ def tool_use_correctness(
 
 
 def _check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    given = TOOL_USE_WEIGHTS if weights is None else weights
-    if given.keys() != TOOL_USE_WEIGHTS.keys():
-        raise ValueError(f"weights are of {sorted(given)}; give one for each of {', '.join(TOOL_USE_WEIGHTS)}")
-    checked = {name: unit_interval(given[name], f"weight of {name}") for name in TOOL_USE_WEIGHTS}
+    by_part = TOOL_USE_WEIGHTS if weights is None else weights
+    if by_part.keys() != TOOL_USE_WEIGHTS.keys():
+        raise ValueError(f"weights are of {sorted(by_part)}; give one for each of {', '.join(TOOL_USE_WEIGHTS)}")
+    checked = {name: unit_interval(by_part[name], f"weight of {name}") for name in TOOL_USE_WEIGHTS}
     total = math.fsum(checked.values())
     if abs(total - 1.0) > TOLERANCE:
         raise ValueError(f"weights {checked} sum to {total!r}, not to 1")
@@ -150,8 +150,8 @@ def _most_in_order(pairs: Sequence[_Pair]) -> int:
     """
     ranked = sorted(pairs)
     longest: list[int] = []
-    for at, (wanted, made) in enumerate(ranked):
-        before = [longest[i] for i, pair in enumerate(ranked[:at]) if pair[1] < made or pair == (wanted, made)]
+    for at, (wanted, used) in enumerate(ranked):
+        before = [longest[i] for i, pair in enumerate(ranked[:at]) if pair[1] < used or pair == (wanted, used)]
         longest.append(1 + max(before, default=0))
     return max(longest, default=0)
 
@@ -184,7 +184,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _by_name(calls: Sequence[ToolUse]) -> defaultdict[str, list[int]]:
-    found: defaultdict[str, list[int]] = defaultdict(list)
+    positions: defaultdict[str, list[int]] = defaultdict(list)
     for index, call in enumerate(calls):
-        found[call.name].append(index)
-    return found
+        positions[call.name].append(index)
+    return positions

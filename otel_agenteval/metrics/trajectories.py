@@ -22,9 +22,9 @@ def sequence_similarity(trajectories: Sequence[Sequence[str]]) -> float:
     `trajectories` must have at least two, none of them empty. The formula is of the methodology page, "Trajectory
     Sequence Consistency".
     """
-    ids = {name: number for number, name in enumerate({action for each in trajectories for action in each})}
-    encoded = [[ids[action] for action in each] for each in trajectories]
-    lengths = np.array([len(each) for each in encoded])
+    ids = {name: number for number, name in enumerate({action for trajectory in trajectories for action in trajectory})}
+    encoded = [[ids[action] for action in trajectory] for trajectory in trajectories]
+    lengths = np.array([len(symbols) for symbols in encoded])
     total = 0.0
     for index in range(len(encoded) - 1):
         distances = cdist([encoded[index]], encoded[index + 1 :], scorer=Levenshtein.distance, dtype=np.int64)[0]
@@ -40,12 +40,12 @@ def jensen_shannon_divergences(trajectories: Sequence[Sequence[str]]) -> list[Fl
     Shannon entropy", IEEE Trans. Inf. Theory 37(1)).
     """
     ids: dict[str, int] = {}
-    encoded = [[ids.setdefault(action, len(ids)) for action in each] for each in trajectories]
-    distinct = [np.unique(each, return_counts=True) for each in encoded]
+    encoded = [[ids.setdefault(action, len(ids)) for action in trajectory] for trajectory in trajectories]
+    distinct = [np.unique(symbols, return_counts=True) for symbols in encoded]
     owner = np.repeat(np.arange(len(encoded)), [len(actions) for actions, _ in distinct])
     action = np.concatenate([actions for actions, _ in distinct])
     count = np.concatenate([counts for _, counts in distinct])
-    length = np.array([len(each) for each in encoded])
+    length = np.array([len(symbols) for symbols in encoded])
     first = np.searchsorted(owner, np.arange(len(encoded) + 1))
 
     divergences = []

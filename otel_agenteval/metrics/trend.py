@@ -48,9 +48,9 @@ def session_trend(scores: Sequence[float | None]) -> SessionTrend:
     below 0.5, and less than 0.02 above the best score of 5 scored traces ago. Regressed: the last score is more than
     0.15 below the best. Raises ValueError for a score outside [0, 1].
     """
-    given = listed(scores, object, "scores")
-    values = [unit_interval(s, f"score of trace {index}") for index, s in enumerate(given) if s is not None]
-    skipped = len(given) - len(values)
+    numbers = listed(scores, object, "scores")
+    values = [unit_interval(s, f"score of trace {index}") for index, s in enumerate(numbers) if s is not None]
+    skipped = len(numbers) - len(values)
     if not values:
         return SessionTrend(evaluated=0, skipped=skipped, reason="no scored trace")
     best_so_far = list(accumulate(values, max))

@@ -47,7 +47,7 @@ def unit_vector(vector: Vector | None, name: str) -> UnitVector:
 def cosine_similarity(a: UnitVector, b: UnitVector) -> float:
     """Return the cosine of the angle between two unit vectors, limited to [0, 1].
 
-    Opposite directions and vectors of zeros give 0. Raises ValueError where the vectors differ in length.
+    Opposite directions and vectors of zeros give 0. Raises ValueError if the vectors differ in length.
     """
     if a.size != b.size:
         raise ValueError(f"vectors of {a.size} and {b.size} numbers cannot be compared; embed both with one model")

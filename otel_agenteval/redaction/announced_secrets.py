@@ -47,9 +47,9 @@ class AnnouncedSecrets:
 
     def hear(self, text: str) -> tuple[int, int] | None:
         """Return the place in `text` of a value that an earlier text announced; None if there is none."""
-        found = self._rest_of_key(text) or self._announced(text)
+        match = self._rest_of_key(text) or self._announced(text)
         self._note(text)
-        return found
+        return match
 
     def _rest_of_key(self, text: str) -> tuple[int, int] | None:
         if not self._in_key:
@@ -94,5 +94,5 @@ class AnnouncedSecrets:
 
 
 def _last(tail: str) -> re.Match[str] | None:
-    found = list(_SUBJECT.finditer(tail))
-    return found[-1] if found and not re.search(r"[.!?\n]\s", tail[found[-1].end() :]) else None
+    matches = list(_SUBJECT.finditer(tail))
+    return matches[-1] if matches and not re.search(r"[.!?\n]\s", tail[matches[-1].end() :]) else None

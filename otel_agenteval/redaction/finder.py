@@ -19,7 +19,7 @@ class OwnPatterns:
     """
 
     def __init__(self, patterns: Mapping[str, str]) -> None:
-        self._patterns: dict[str, Any] = {name.upper(): _compiled(name, each) for name, each in patterns.items()}
+        self._patterns: dict[str, Any] = {name.upper(): _compiled(name, pattern) for name, pattern in patterns.items()}
 
     def find(self, text: str) -> Iterator[Match]:
         """Yield the matches of one pattern after the other."""
@@ -81,16 +81,16 @@ class Finder:
         if not own and not encoded and not any(_candidates(self._wanted, text, lowered)):
             return []
         # All kinds are looked for from here on, wanted or not: a more specific one may claim the place of a wanted one.
-        taken = bytearray(len(text))
+        covered = bytearray(len(text))
         for placeholder in PLACEHOLDER.finditer(text):
-            _take(taken, *placeholder.span())
-        found = []
+            _take(covered, *placeholder.span())
+        matches = []
         # An encoded text is one match, although a part of it may match a rule by itself.
         for match in (*own, *encoded, *_candidates(_RULES, text, lowered)):
-            if taken.find(1, match.start, match.end) < 0:
-                _take(taken, match.start, match.end)
-                found.append(match)
-        mine = (each for each in found if each.kind in self._kinds or each in own)
+            if covered.find(1, match.start, match.end) < 0:
+                _take(covered, match.start, match.end)
+                matches.append(match)
+        mine = (match for match in matches if match.kind in self._kinds or match in own)
         return sorted(mine, key=lambda match: match.start)
 
     def _encoded(self, text: str, layers: int) -> Iterator[Match]:
@@ -118,5 +118,5 @@ def _candidates(rules: Iterable[Rule], text: str, lowered: str) -> Iterator[Matc
     )
 
 
-def _take(taken: bytearray, start: int, end: int) -> None:
-    taken[start:end] = b"\1" * (end - start)
+def _take(covered: bytearray, start: int, end: int) -> None:
+    covered[start:end] = b"\1" * (end - start)

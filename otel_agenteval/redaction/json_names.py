@@ -60,7 +60,7 @@ _KEY_PARTS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
 
 def named_by(value: Mapping[str, Json], above: Named | None) -> dict[str, Named]:
     """Return the values of an object that have a name, by key. `above` is the name of the whole object."""
-    named = {key: found for key in value if (found := _of_key(key)) is not None}
+    named = {key: kind for key in value if (kind := _of_key(key)) is not None}
     if above is not None:
         inside = value if above.deep else filter(_VALUE_KEY.fullmatch, value)
         named = dict.fromkeys(inside, above) | named
@@ -77,13 +77,13 @@ def named_in(values: Sequence[Json]) -> list[Named | None]:
     if _is_table(values):
         return [None, *[Named(DataKind.SECRET, Strength.WEAK, deep=True)] * (len(values) - 1)]
     named: list[Named | None] = [None] * len(values)
-    for place, (before, value) in enumerate(pairwise(values), start=1):
+    for index, (before, value) in enumerate(pairwise(values), start=1):
         if isinstance(before, str) and before in _USER_FLAGS and _LOGIN.fullmatch(str(value)):
-            named[place] = Named(DataKind.SECRET)
+            named[index] = Named(DataKind.SECRET)
         elif isinstance(before, str) and len(before) <= 100 and isinstance(value, str | int):
-            found = _of_key(before)
-            if found is not None and _stands_beside(str(before), str(value), found, alone=len(values) == 2):
-                named[place] = found
+            kind = _of_key(before)
+            if kind is not None and _stands_beside(str(before), str(value), kind, alone=len(values) == 2):
+                named[index] = kind
     return named
 
 
@@ -113,8 +113,8 @@ def _of_key(key: str) -> Named | None:
 def _paired(value: Mapping[str, Json]) -> dict[str, Named]:
     """Return the named value of an object such as `{"name": "password", "value": ...}`, by key."""
     for key, name in value.items():
-        if _NAME_KEY.fullmatch(key.lower()) and isinstance(name, str) and (found := _of_key(_OF_FIELD.sub("", name))):
-            return {each: found._replace(deep=True) for each in value if _VALUE_KEY.fullmatch(each)}
+        if _NAME_KEY.fullmatch(key.lower()) and isinstance(name, str) and (kind := _of_key(_OF_FIELD.sub("", name))):
+            return {key: kind._replace(deep=True) for key in value if _VALUE_KEY.fullmatch(key)}
     return {}
 
 
@@ -123,7 +123,7 @@ def _tabled(value: Mapping[str, Json]) -> dict[str, Named]:
     then."""
     for key in _COLUMNS:
         names = value.get(key)
-        if isinstance(names, list) and any(isinstance(each, str) and _of_key(each) for each in names):
+        if isinstance(names, list) and any(isinstance(name, str) and _of_key(name) for name in names):
             return {
                 rows: Named(DataKind.SECRET, Strength.WEAK, deep=True)
                 for rows in _ROWS
@@ -134,18 +134,18 @@ def _tabled(value: Mapping[str, Json]) -> dict[str, Named]:
 
 def _is_table(rows: Sequence[Json]) -> bool:
     """Return whether rows are a table: the first one names columns, one of which holds secrets. A pair is no table."""
-    if len(rows) < 2 or not all(isinstance(each, list) and len(each) > 1 for each in rows):
+    if len(rows) < 2 or not all(isinstance(row, list) and len(row) > 1 for row in rows):
         return False
     head = rows[0]
     return (
         isinstance(head, list)
-        and all(isinstance(each, str) and not looks_made(each) for each in head)
+        and all(isinstance(value, str) and not looks_made(value) for value in head)
         and strength_of(str(head[0])) is None
-        and any(strength_of(str(each)) is not None for each in head)
+        and any(strength_of(str(value)) is not None for value in head)
     )
 
 
-def _stands_beside(name: str, value: str, found: Named, *, alone: bool) -> bool:
+def _stands_beside(name: str, value: str, kind: Named, *, alone: bool) -> bool:
     """Return whether the item behind a name is its value, and not the next name in a list of names."""
     if strength_of(value) is not None and value.replace("-", "_").isidentifier():
         return False
@@ -154,7 +154,7 @@ def _stands_beside(name: str, value: str, found: Named, *, alone: bool) -> bool:
         is_flag
         or alone
         or looks_made(value)
-        or found.kind is not DataKind.SECRET
+        or kind.kind is not DataKind.SECRET
         or bool(_SCHEME.match(value))
-        or (found.strength is Strength.DIGITS)
+        or (kind.strength is Strength.DIGITS)
     )

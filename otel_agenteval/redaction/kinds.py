@@ -33,7 +33,7 @@ PERSONAL: Final = frozenset(
 SECRETS: Final = EVERY - PERSONAL
 
 PLACEHOLDER: Final = re.compile(r"\[[A-Z][A-Z0-9_]{0,40}_(?:[0-9a-f]{12}|[1-9][0-9]{0,8})\]")
-"""The form of a placeholder: `[EMAIL_1]`, or `[EMAIL_3fa9c1d20b7e]` where a key makes it."""
+"""The form of a placeholder: `[EMAIL_1]`, or `[EMAIL_3fa9c1d20b7e]` if a key makes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def rule(
     group = "value" if "value" in compiled.groupindex else 0
 
     def search(text: str) -> Iterator[tuple[int, int]]:
-        for place in _runs(text) if in_runs else ((0, len(text)),):
-            for match in compiled.finditer(text, *place):
+        for run in _runs(text) if in_runs else ((0, len(text)),):
+            for match in compiled.finditer(text, *run):
                 if valid is None or valid(match[group]):
                     yield match.span(group)
 

@@ -6,7 +6,7 @@ It finds:
 - phone numbers: in international form, as usual in North America and much of Europe, or after a word such as "phone";
 - payment cards and IBANs, by their checksums;
 - US social security numbers;
-- numbers of passports and other documents, after the document's name.
+- numbers of passports and other documents, after the document's name, and national ids (`national_ids`).
 
 It does not find names, postal addresses and dates of birth, nor bare digits: these are mostly order numbers.
 """
@@ -17,17 +17,11 @@ from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Final
 
 from otel_agenteval.redaction.kinds import WORD, DataKind, Rule, rule, start
+from otel_agenteval.redaction.national_ids import NATIONAL_IDS, luhn
 
 
 def _digits(text: str) -> str:
     return "".join(filter(str.isdecimal, text))
-
-
-def _luhn(text: str) -> bool:
-    """Return whether the checksum of ISO/IEC 7812-1 holds."""
-    digits = [int(digit) for digit in reversed(_digits(text))]
-    doubled = [digit * 2 - 9 if digit > 4 else digit * 2 for digit in digits[1::2]]
-    return (sum(digits[0::2]) + sum(doubled)) % 10 == 0
 
 
 def _iban(text: str) -> bool:
@@ -75,6 +69,9 @@ _PHONE_SIGN: Final = re.compile(r"[0-9](?:[ ()./-]{0,2}[0-9]){6}")
 
 def _named_phones(text: str) -> Iterator[tuple[int, int]]:
     """Find numbers with a word such as "phone" before them. Numbers are looked for first, because they are rarer."""
+    lowered = text.lower()
+    if not any(map(lowered.__contains__, _PHONE_WORDS)):
+        return
     for number in _PHONE_NUMBER.finditer(text):
         before = text[max(0, number.start() - 40) : number.start()]
         if not any(map(before.lower().__contains__, _PHONE_WORDS)) or _VERSION.match(number[0]):
@@ -95,9 +92,10 @@ PERSONAL_RULES: Final[tuple[Rule, ...]] = (
         sign=r"[A-Z]{2}[0-9]{2} ?[A-Z0-9]{4} ?[A-Z0-9]{4}"),
     rule(DataKind.CARD, "", r"(?<![\w.-])(?:(?:4[0-9]|5[1-5]|2[2-7]|6[0-9]|35)[0-9]{2}"
         r"([ -]?)[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
-        r"|3[47][0-9]{2}([ -]?)[0-9]{6}\2[0-9]{5}|3[068][0-9]{2}([ -]?)[0-9]{6}\3[0-9]{4})(?![\w-])", _luhn,
+        r"|3[47][0-9]{2}([ -]?)[0-9]{6}\2[0-9]{5}|3[068][0-9]{2}([ -]?)[0-9]{6}\3[0-9]{4})(?![\w-])", luhn,
         sign=r"[0-9]{4}[ -]?[0-9]{4}"),
-    rule(DataKind.SSN, "", r"(?<![\w-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])",
+    rule(DataKind.SSN, "",
+        r"(?<![\w-])(?:(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}|9[0-9]{2}-[5-9][0-9])-(?!0000)[0-9]{4}(?![\w-])",
         sign=r"[0-9]-[0-9]{2}-[0-9]{4}"),
     rule(DataKind.SSN, "ssn social",
         WORD + r"(?i:ssn|(?:my|your|his|her|their) social|social security(?: number| no\.?| nr\.?)?)"
@@ -111,15 +109,16 @@ PERSONAL_RULES: Final[tuple[Rule, ...]] = (
         r"(?P<value>[A-Z0-9](?:[ -]?[A-Z0-9]){5,15})(?![A-Za-z0-9])", is_document_number, sign=r"[0-9]"),
     rule(DataKind.PHONE, "", r"(?<![\w+])\+[1-9](?:[ .()/-]{0,3}[0-9]){7,14}(?![0-9])", _phone, sign=r"\+[1-9]"),
     rule(DataKind.PHONE, "", r"(?<![\w.-])00[1-9][0-9]{0,2}(?:[ .()/-]{1,2}[0-9]{1,8}){2,5}(?![0-9])", _phone,
-        sign=r"00[1-9]"),
+        sign=r"00[1-9][0-9]{0,2}[ .()/-]"),
     rule(DataKind.PHONE, "", r"(?<![\w.-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?[0-9]{3}[ .-][0-9]{4}"
         r"|[2-9][0-9]{2}([.-])[0-9]{3}\1[0-9]{4})(?![\w-])", sign=r"[2-9][0-9]{2}[.)-] ?[0-9]{3}[ .-][0-9]{4}"),
     rule(DataKind.PHONE, "", r"(?<![\w.,:/+-])(?:0[1-9](?:[ .][0-9]{2}){4}"
         r"|0[1-9][0-9]{1,3}[ /-](?:[0-9]{3,8}(?: [0-9]{3,4})?|[0-9]{2}(?: [0-9]{2}){2,4}))(?![\w,:/.-]?[0-9])", _phone,
-        sign=r"0[1-9][0-9]{0,3}[ ./-][0-9]{2}"),
+        sign=r"0(?<![\w.,:/+-]0)[1-9](?:[ .][0-9]{2}[ .]|[0-9]{1,3}[ /-][0-9]{2})"),
     Rule(DataKind.PHONE, (), _named_phones, _PHONE_SIGN),
     rule(DataKind.IP, "", r"(?<![\w.-])(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])", _is_public,
         sign=r"\.[0-9]{1,3}\.[0-9]"),
     rule(DataKind.IP, "", r"(?<![\w:.])[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2,34}(?![\w:])", _is_public,
         sign=r"[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2}"),
+    *NATIONAL_IDS,
 )  # fmt: skip

@@ -98,7 +98,7 @@ class Redactor:
                 return self._object(value, depth, named)
             case list():
                 names = named_in(value) if named is None else [named] * len(value)
-                return [self._value(item, depth=depth + 1, named=each) for item, each in zip(value, names, strict=True)]
+                return [self._value(item, depth=depth + 1, named=name) for item, name in zip(value, names, strict=True)]
             case str():
                 return self._text(value, depth, named)
             case _:
@@ -123,32 +123,32 @@ class Redactor:
         if not self._left.spend(len(text)):
             return f"[{len(text)} characters left out: more than may be redacted]"
         text = self._with_embedded(text, depth)
-        if place := self._splits.hear(text):
-            start, end = place
+        if split := self._splits.hear(text):
+            start, end = split
             text = f"{text[:start]}{self._placeholder(self._splits.kind, text[start:end])}{text[end:]}"
         return self._plain(text)
 
     def _with_embedded(self, text: str, depth: int) -> str:
         """Return a text in which JSON among its words is redacted as JSON, by its keys."""
-        parts, end = [], 0
+        pieces, end = [], 0
         for start, stop, value in json_in(text):
             redacted = self._value(value, depth=depth + 1)
             if redacted != value:
-                parts += [text[end:start], json.dumps(redacted, ensure_ascii=False)]
+                pieces += [text[end:start], json.dumps(redacted, ensure_ascii=False)]
                 end = stop
-        return "".join((*parts, text[end:]))
+        return "".join((*pieces, text[end:]))
 
     def _plain(self, text: str) -> str:
         for _ in range(PASSES):
             matches = self._finder.find(text)
             if not matches:
                 break
-            parts, end = [], 0
+            pieces, end = [], 0
             for match in matches:
                 placeholder = self._placeholder(match.kind, text[match.start : match.end])
-                parts += [text[end : match.start], placeholder]
+                pieces += [text[end : match.start], placeholder]
                 end = match.end
-            text = "".join((*parts, text[end:]))
+            text = "".join((*pieces, text[end:]))
         return text
 
 
@@ -163,7 +163,7 @@ class _Numbered:
     def reserve(self, placeholders: Iterator[str]) -> None:
         """Keep placeholders for the values that they stand for: they were in the text before."""
         ours = set(self._given.values())
-        self._reserved.update(each for each in placeholders if each not in ours)
+        self._reserved.update(placeholder for placeholder in placeholders if placeholder not in ours)
 
     def name(self, kind: str, value: str) -> str:
         if (kind, value) not in self._given:

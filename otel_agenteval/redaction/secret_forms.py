@@ -2,7 +2,7 @@
 command.
 
 A row is: the kind, words of which one must be in the text ("" for none), the pattern, whose group `value` is the
-secret, and a check of the value. `kinds.rule` explains the rest. Every pattern takes linear time. Where rules compete
+secret, and a check of the value. `kinds.rule` explains the rest. Every pattern takes linear time. If rules compete
 for a place, the earlier one in the table wins.
 """
 
@@ -23,18 +23,18 @@ _QUERY_NAMES: Final = (
 _KEY_FORMS: Final = "|".join(
     (
         r"sk-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic and those that took their form
-        r"[rs]k_(?:live|test|prod)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,}",  # Stripe
+        r"[rs]k_(?:live|test|prod)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}",  # Stripe
         r"gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}",
-        r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ft|agent|imt)-[A-Za-z0-9_.-]{16,}|GR1348941[A-Za-z0-9_-]{20}",  # GitLab
+        r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ft|ffct|agent|imt)-[A-Za-z0-9_.-]{16,}|GR1348941[A-Za-z0-9_-]{20}",  # GitLab
         r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16,}",  # AWS
-        r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}",  # Slack
+        r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{10,}",  # Slack
         r"AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|GOCSPX-[A-Za-z0-9_-]{16,}|1//0[A-Za-z0-9_-]{30,}",  # Google
         r"(?:hf|gsk|xai|r8|pplx|nvapi|fw|tvly|lsv2|rpa|esecret|together|dapi|csk|jina)[_-][A-Za-z0-9_-]{20,}"
         r"|dapi[a-f0-9]{32}",
         r"npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}|do[oprt]_v1_[a-f0-9]{32,}|rubygems_[a-f0-9]{40,}",
         r"SG\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]+)?|key-[0-9a-f]{32}|[0-9a-f]{32}-us[0-9]{1,2}",  # mail
-        r"(?:AC|SK)[0-9a-f]{32}|shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}|sq0[a-z]{3}-[A-Za-z0-9_-]{22,}"
-        r"|EAAA[A-Za-z0-9_-]{56,}",
+        r"(?:AC|SK)[0-9a-fA-F]{32}|shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}|sq0[a-z]{3}-[A-Za-z0-9_-]{22,}"
+        r"|EAAA[A-Za-z0-9_-]{22,}",
         r"(?:AAAA[A-Za-z0-9_-]{7}:[A-Za-z0-9_-]{100,})|EAACEdEose0cBA[A-Za-z0-9]+|EAA[A-Za-z0-9]{60,}",
         r"hv[sbr]\.[A-Za-z0-9_-]{20,}|s\.[A-Za-z0-9]{24}|dp\.(?:st|pt|ct|sa|scim|audit)\.[A-Za-z0-9._-]{20,}",
         r"glsa_[A-Za-z0-9_]{30,}|glc_[A-Za-z0-9+/=]{30,}|eyJrIjoi[A-Za-z0-9+/=]{30,}|NR(?:AK|II|JS"
@@ -48,6 +48,30 @@ _KEY_FORMS: Final = "|".join(
         r"|AGE-SECRET-KEY-1[A-Z0-9]{50,}",
         r"[xyz]prv[1-9A-HJ-NP-Za-km-z]{100,}|sl\.[A-Za-z0-9_-]{60,}|phx_[A-Za-z0-9]{30,}|HRKU-[A-Za-z0-9_-]{36,}",
         r"x(?:keysib|smtpsib)-[a-f0-9]{32,}[A-Za-z0-9-]*|LTAI[A-Za-z0-9]{12,}|AKID[A-Za-z0-9]{13,}",
+        # Bedrock, Terraform Cloud, Tailscale, CircleCI, Fly.
+        r"ABSK[A-Za-z0-9+/]{40,}={0,2}|bedrock-api-key-[A-Za-z0-9+/]{40,}={0,2}",
+        r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}|tskey-[a-z]{3,10}-[A-Za-z0-9-]{16,}",
+        r"CCI(?:PAT|PRJ)_[A-Za-z0-9]{22}_[a-f0-9]{40}|fo1_[\w-]{43}|fm(?:1[ar]|2)_[A-Za-z0-9+/]{100,}={0,3}",
+        # Registries of packages and images: NuGet, crates.io, Clojars, Packagist, Docker, Artifactory.
+        r"oy2[a-z0-9]{43}|cio[A-Za-z0-9]{32}|CLOJARS_[a-z0-9]{60}|packagist_[a-z]{3}_[a-f0-9]{68}",
+        r"dckr_[op]at_[A-Za-z0-9_-]{27,}|cmVmd[A-Za-z0-9]{59}|AKCp[A-Za-z0-9]{69}",
+        # Builds and code: Buildkite, Bitbucket, Sourcegraph, Sonar, Harness, Infracost.
+        r"bkua_[a-z0-9]{40}|ATBB[A-Za-z0-9]{32,}|sgp_(?:(?:[a-fA-F0-9]{16}|local)_)?[a-fA-F0-9]{40}",
+        r"sq[apu]_[a-f0-9]{40}|[ps]at\.[\w-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}|ico-[A-Za-z0-9]{32}",
+        # Hosts and databases: Dynatrace, Cloudflare, ClickHouse, Scaleway, Scalingo, SettleMint, Vercel, Netlify ...
+        r"dt0[a-z][0-9]{2}\.(?i:[a-z0-9]{24}\.[a-z0-9]{64})|v1\.0-[a-f0-9]{24}-[a-f0-9]{146}",
+        r"4b1d[A-Za-z0-9]{38}(?![A-Za-z0-9])|SCW[A-Z0-9]{17}(?![A-Za-z0-9])|tk-us-[\w-]{40,}|sm_[as]at_[A-Za-z0-9]{16}",
+        r"vc[pkaoir]_[A-Za-z0-9]{24,}|nfp_[A-Za-z0-9]{36,}|rnd_[A-Za-z0-9]{28,}|sb_secret_[\w-]{20,}|napi_[a-z0-9]{40,}",
+        # Logins and money: Authress, Adobe, 42, Flutterwave, Duffel, Shippo, Plaid, MaxMind.
+        r"(?:sc|ext|scauth|authress)_[a-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_-][a-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,}",
+        r"p8e-[a-z0-9]{32}|s-s4t2(?:ud|af)-[0-9a-f]{64}|FLW(?:SEC|PUB)K(?:_TEST|_LIVE)?-[A-Za-z0-9]{12,}(?:-X)?",
+        r"duffel_(?:test|live)_[\w=-]{43}|shippo_(?:test|live)_[a-fA-F0-9]{40}|[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk",
+        r"access-(?:sandbox|development|production)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        # What agents call: Pinecone, Firecrawl, Apify, E2B, Mem0, Voyage, Hugging Face, Resend, Typeform, Frame.io ...
+        r"pcsk_[A-Za-z0-9_]{40,}|fc-[0-9a-f]{32}|apify_api_[A-Za-z0-9]{36}|e2b_[0-9a-f]{40}|m0-[A-Za-z0-9]{40}",
+        r"pa-[\w-]{43}|api_org_[A-Za-z]{34}|re_[A-Za-z0-9]{8}_[A-Za-z0-9]{24}|tfp_[\w-]{40,}|fio-u-[\w=-]{64}",
+        r"rdme_[a-z0-9]{60,}|aio_[A-Za-z0-9]{28}|dbt[cu]_[\w+/=-]{30,}|pn[ub]_[A-Za-z0-9]{36}|hca[ib]k_[a-z0-9]{50,}",
+        r"wandb_v1_[\w-]{40,}|(?:sdk|mob)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
         r"AQV[A-Za-z0-9_-]{35,}|y0_[A-Za-z0-9_-]{30,}|t1\.[A-Z0-9a-z_-]+[=]{0,2}\.[A-Z0-9a-z_-]{86}[=]{0,2}",
     )
 )
@@ -77,7 +101,7 @@ def _path_of_token(path: str) -> bool:
 
 
 def _is_mixed(value: str) -> bool:
-    return all(re.search(each, value) for each in ("[a-z]", "[A-Z]", "[0-9]")) and not re.fullmatch(
+    return all(re.search(characters, value) for characters in ("[a-z]", "[A-Z]", "[0-9]")) and not re.fullmatch(
         "[0-9a-fA-F]+", value
     )
 
@@ -110,6 +134,13 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(DataKind.API_KEY, ".", start(r"\w-") + r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,45}"
         r"(?![\w-])", is_random, in_runs=True),
     rule(DataKind.API_KEY, "", rf"{WORD}(?:{_KEY_FORMS})", in_runs=True),
+    # Forms with characters that no run has: OpenShift, Azure's applications, Facebook.
+    rule(DataKind.API_KEY, "sha256~", WORD + r"sha256~[\w-]{43}(?![\w-])"),
+    rule(DataKind.API_KEY, "q~",
+        r"(?<![A-Za-z0-9_~.])[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])"),
+    rule(DataKind.API_KEY, "| %7c", r"(?<![0-9])[0-9]{15,16}(?:\||%7[Cc])(?P<value>[\w-]{27,40})(?![\w-])", is_random),
+    rule(DataKind.SECRET, "_session=", r"(?i:[a-z0-9]_session)=(?P<value>[0-9A-Za-z%_-]{20,})", is_random),
+    rule(DataKind.JWT, "zxlk", WORD + r"ZXlK[A-Za-z0-9/+_-]{40,}={0,2}"),
     rule(DataKind.API_KEY,
         "sk_ sk- rk_ pat_ pat- key_ key- token_ token- secret_ secret- live_ live- oauth_ oauth- api_ api- bot_ "
         "bot- pw_ tok_ tkn_",

@@ -60,7 +60,7 @@ _RAW: Final = re.compile(
     r"\{(?![\w.]*\})(?P<braced>(?:[^{}\n]|\}\}){1,256})\}"
     r"|(?P<value>[^\s\"'`;,&<>|\\(){}\[\]](?:[,&](?![\w.%-]*=)|[^\s\"'`;,&<>|\\]){0,512})"
 )
-"""A bare value that may hold brackets, as in files of variables and in connection strings, where it may also be
+"""A bare value that may hold brackets, as in files of variables and in connection strings, if it may also be
 `{x}`."""
 _LINE: Final = re.compile(r"(?P<value>[a-z]{2,12}(?:[ -][a-z]{2,12}){3,23})[.\"'`]?[ \t]*(?:$|[\r\n\"'`\\,])")
 _VAGUE: Final = frozenset(("|", "->", "<-", "→", "–", "—", "-"))
@@ -119,11 +119,11 @@ def _search(text: str) -> Iterator[tuple[int, int]]:
 def _name(text: str, hint: re.Match[str]) -> str:
     """Return the whole name around a hint, with words before it that belong to it."""
     head = text[max(0, hint.start() - 60) : hint.start()]
-    part = _NO_NAME.split(head)[-1]
-    if part and head[: -len(part)].endswith("\\"):
+    piece = _NO_NAME.split(head)[-1]
+    if piece and head[: -len(piece)].endswith("\\"):
         # The letter belongs to an escape of JSON, as in \\npassword.
-        part = part[1:]
-    start = len(head) - len(part)
+        piece = piece[1:]
+    start = len(head) - len(piece)
     while start and head[start - 1] == " " and (word := _NO_NAME.split(head[: start - 1])[-1]).lower() in _QUALIFIERS:
         start -= len(word) + 1
     return head[start:] + text[hint.start() : hint.end()]
@@ -149,10 +149,10 @@ def _value(text: str, name: str, strength: Strength, separator: re.Match[str]) -
     raw = _RAW.match(text, at, at + _JUDGED) if quoted is None and _is_raw(text, name, separator) else None
     if raw and bare and raw.end() <= bare.end():
         raw = None
-    found = quoted or raw or bare
-    if found is None:
+    match = quoted or raw or bare
+    if match is None:
         return None
-    first, last = found.span("braced" if raw and raw["braced"] else "value")
+    first, last = match.span("braced" if raw and raw["braced"] else "value")
     if scheme and quoted is None and scheme[0][0] in "\"'`\\":
         first = scheme.end()
     value = text[first:last]
@@ -166,7 +166,7 @@ def _value(text: str, name: str, strength: Strength, separator: re.Match[str]) -
             value = value.removesuffix(next((end for start, end in ("()", "[]", "{}") if start not in value), ""))
         last = first + len(value)
     is_meant = value and not is_code and _is_meant(text, name, value, strength, separator, quoted is not None, last)
-    if is_meant and found is bare and bare.end() == at + _JUDGED and (whole := _BARE.match(text, at)):
+    if is_meant and match is bare and bare.end() == at + _JUDGED and (whole := _BARE.match(text, at)):
         last = first + len(text[first : whole.end()].rstrip(_STOPS))
     return (first, last) if is_meant else None
 

@@ -59,7 +59,7 @@ class Announcements:
         self._due = _FOREVER
         self._not_before = 0.0
         self._tell_again_at = self.monotonic() + ALIVE
-        # True where something is to be announced at `_tell_again_at`: spans that are open, or that none is any more.
+        # True if something is to be announced at `_tell_again_at`: spans that are open, or that none is any more.
         self._tells = False
         # True while the collector believes that spans are open: it was told of some, and not yet that all have ended.
         self._holds = False
@@ -97,9 +97,9 @@ class Announcements:
         """Note that a call hangs, and its span may never end."""
         if len(self._loops) == MAX_LOOPS:
             self.dropped += 1
-        said: dict[str, Any] = {name: storable(value) for name in _SAID if (value := getattr(loop, name)) is not None}
+        fields: dict[str, Any] = {name: storable(value) for name in _SAID if (value := getattr(loop, name)) is not None}
         metadata = json.dumps(loop.metadata).encode()
-        self._loops.append(pb.Finding(**said, found_at_unix_nano=self.now(), metadata_json=metadata))
+        self._loops.append(pb.Finding(**fields, found_at_unix_nano=self.now(), metadata_json=metadata))
         if loop.kind == LoopKind.HUNG_SPAN and loop.span_id not in self._open:
             self._begin(self._hanging(loop))
         self._hurry()
@@ -109,7 +109,7 @@ class Announcements:
         return max(self._due, self._not_before) - self.monotonic()
 
     def take(self, *, delivered: bool = True) -> pb.ReportStartsRequest | None:
-        """Return the report to send now. None where there is nothing to tell.
+        """Return the report to send now. None if there is nothing to tell.
 
         `delivered` says that the collector has all spans that ended. While it is False, the report does not claim to
         name all open spans: to the collector, a span that ended and is still on its way must look open.
@@ -161,13 +161,13 @@ class Announcements:
 
     def _hanging(self, loop: Finding) -> pb.SpanStart:
         """Make the start of a span that was not announced before it hung."""
-        said = loop.metadata
-        kind = next((kind for kind in (StepKind.TOOL, StepKind.MODEL) if kind in said), StepKind.OTHER)
-        silence = said.get("silent_seconds")
+        fields = loop.metadata
+        kind = next((kind for kind in (StepKind.TOOL, StepKind.MODEL) if kind in fields), StepKind.OTHER)
+        silence = fields.get("silent_seconds")
         return pb.SpanStart(
             trace_id=loop.trace_id,
             span_id=loop.span_id,
-            name=storable(str(said.get(kind, ""))),
+            name=storable(str(fields.get(kind, ""))),
             kind=kind.value,
             session_id=storable(loop.session_id) if loop.session_id != loop.trace_id else "",
             agent=storable(loop.agent or ""),

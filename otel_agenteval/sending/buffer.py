@@ -23,7 +23,7 @@ class EndedSpan:
 
     `attributes`, `events` and `links` belong to the span and must not be changed. `size` estimates its bytes in memory.
     `span_count` is set on the span that closed its trace in this process. `loops` are the loops that the span
-    completed, None where no detector looked at it.
+    completed, None if no detector looked at it.
     """
 
     span: ReadableSpan
@@ -138,7 +138,7 @@ class SpanBuffer:
         return self.accepted_bytes - self.taken_bytes
 
     def take(self, max_spans: int, max_bytes: int) -> list[EndedSpan]:
-        """Remove and return the oldest spans, at least one where there is any. They take up room until `settle`."""
+        """Remove and return the oldest spans, at least one if there is any. They take up room until `settle`."""
         batch: list[EndedSpan] = []
         size = 0
         while self._waiting and len(batch) < max_spans:

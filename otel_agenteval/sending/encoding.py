@@ -3,7 +3,7 @@
 Nine tenths of the cost of the stock exporter go into building protobuf messages. This module writes the wire format of
 `opentelemetry/proto/collector/trace/v1` directly (https://protobuf.dev/programming-guides/encoding/). A property test
 holds it equal in meaning to the SDK's own encoder. One difference is deliberate: of text that is not valid Unicode, the
-valid part is kept, where the SDK loses the whole attribute or request.
+valid part is kept, if the SDK loses the whole attribute or request.
 
 Byte literals such as `b"\\x4a"` are tags: eight times the number of a field of the message, plus its wire type (0
 varint, 1 fixed64, 2 length-delimited, 5 fixed32). They stand where they are used, because a name would be looked up per
@@ -82,61 +82,61 @@ class Encoder:
         if context is None:
             raise ValueError(f"span {span.name!r} has no context")
         self._begin_redaction()
-        parts = [_ids(context)]
+        fields = [_ids(context)]
         if context.trace_state:
             state = ",".join([f"{key}={value}" for key, value in context.trace_state.items()])
-            parts.append(self._said(b"\x1a", state))
+            fields.append(self._said(b"\x1a", state))
         parent = span.parent
         if parent is not None:
-            parts += (b"\x22\x08", parent.span_id.to_bytes(8, "big"))
-        parts.append(self._said(b"\x2a", span.name))
-        parts += (b"\x30", _varint(span.kind.value + 1))
-        parts.append(_TIMES(0x39, span.start_time or 0, 0x41, span.end_time or 0))
+            fields += (b"\x22\x08", parent.span_id.to_bytes(8, "big"))
+        fields.append(self._said(b"\x2a", span.name))
+        fields += (b"\x30", _varint(span.kind.value + 1))
+        fields.append(_TIMES(0x39, span.start_time or 0, 0x41, span.end_time or 0))
 
-        own, taken = self._own_attributes(ended)
+        own, own_names = self._own_attributes(ended)
         attributes = ended.attributes
-        for names in taken:
+        for names in own_names:
             if not names.isdisjoint(attributes):
                 attributes = {key: value for key, value in attributes.items() if key not in names}
-        self._attributes(parts, b"\x4a", self._redacted(attributes))
-        parts.append(own)
-        _count(parts, b"\x50", span.dropped_attributes)
+        self._attributes(fields, b"\x4a", self._redacted(attributes))
+        fields.append(own)
+        _count(fields, b"\x50", span.dropped_attributes)
         for event in ended.events:
-            _message(parts, b"\x5a", self._event(event))
-        _count(parts, b"\x60", span.dropped_events)
+            _message(fields, b"\x5a", self._event(event))
+        _count(fields, b"\x60", span.dropped_events)
         for link in ended.links:
-            _message(parts, b"\x6a", self._link(link))
-        _count(parts, b"\x70", span.dropped_links)
+            _message(fields, b"\x6a", self._link(link))
+        _count(fields, b"\x70", span.dropped_links)
         status = span.status
         if status.status_code is StatusCode.UNSET and not status.description:
-            parts.append(b"\x7a\x00")
+            fields.append(b"\x7a\x00")
         else:
             _message(
-                parts,
+                fields,
                 b"\x7a",
                 self._said(b"\x12", status.description or "") + b"\x18" + _varint(status.status_code.value),
             )
-        parts += (b"\x85\x01", _FIXED32(_flags(parent)))
-        return b"".join(parts)
+        fields += (b"\x85\x01", _FIXED32(_flags(parent)))
+        return b"".join(fields)
 
     def request(self, spans: Iterable[EncodedSpan]) -> bytes:
         """Return an `ExportTraceServiceRequest` of encoded spans, grouped by resource, then by scope."""
         resources: dict[_Head, dict[_Head, list[bytes]]] = {}
         before: tuple[object, object] | None = None
-        parts: list[bytes] = []
+        fields: list[bytes] = []
         for resource, scope, encoded in spans:
             # Most spans have the resource and scope of the one before them: then nothing is looked up.
             if before is None or before[0] is not resource or before[1] is not scope:
                 before = resource, scope
                 scopes = resources.setdefault(self._resource(resource), {})
-                parts = scopes.setdefault(self._scope(scope), [])
-            parts += (b"\x12", _varint(len(encoded)), encoded)
+                fields = scopes.setdefault(self._scope(scope), [])
+            fields += (b"\x12", _varint(len(encoded)), encoded)
         # All parts are joined once, because each join copies every span.
         request: list[bytes] = []
         for about, scopes in resources.items():
             body = [about.head]
-            for within, parts in scopes.items():
-                body += (b"\x12", _varint(sum(map(len, (*within, *parts)))), within.head, *parts, within.schema_url)
+            for within, fields in scopes.items():
+                body += (b"\x12", _varint(sum(map(len, (*within, *fields)))), within.head, *fields, within.schema_url)
             body.append(about.schema_url)
             request += (b"\x0a", _varint(sum(map(len, body))), *body)
         return b"".join(request)
@@ -167,12 +167,12 @@ class Encoder:
         return own, taken
 
     def _identity(self, identity: SpanIdentity) -> tuple[bytes, frozenset[str]]:
-        known = self._identities.get(identity)
-        if known is None:
+        identity_fields = self._identities.get(identity)
+        if identity_fields is None:
             named = identity.attributes()
-            known = (self._encoded(b"\x4a", named), frozenset(named))
-            _remember(self._identities, identity, known)
-        return known
+            identity_fields = (self._encoded(b"\x4a", named), frozenset(named))
+            _remember(self._identities, identity, identity_fields)
+        return identity_fields
 
     def _resource(self, resource: Resource) -> "_Head":
         head = self._resources.get(resource)
@@ -205,17 +205,17 @@ class Encoder:
         return frozenset(self._encoded(b"\x0a", {key: value}) for key, value in attributes.items())
 
     def _event(self, event: Event) -> bytes:
-        parts = [b"\x09", event.timestamp.to_bytes(8, "little"), self._said(b"\x12", event.name)]
-        self._attributes(parts, b"\x1a", self._redacted(event.attributes or {}))
-        _count(parts, b"\x20", event.dropped_attributes)
-        return b"".join(parts)
+        fields = [b"\x09", event.timestamp.to_bytes(8, "little"), self._said(b"\x12", event.name)]
+        self._attributes(fields, b"\x1a", self._redacted(event.attributes or {}))
+        _count(fields, b"\x20", event.dropped_attributes)
+        return b"".join(fields)
 
     def _link(self, link: Link) -> bytes:
-        parts = [_ids(link.context)]
-        self._attributes(parts, b"\x22", self._redacted(link.attributes or {}))
-        _count(parts, b"\x28", link.dropped_attributes)
-        parts += (b"\x35", _FIXED32(_flags(link.context)))
-        return b"".join(parts)
+        fields = [_ids(link.context)]
+        self._attributes(fields, b"\x22", self._redacted(link.attributes or {}))
+        _count(fields, b"\x28", link.dropped_attributes)
+        fields += (b"\x35", _FIXED32(_flags(link.context)))
+        return b"".join(fields)
 
     def _begin_redaction(self) -> None:
         """Give the next span, resource or scope a budget of its own."""
@@ -229,11 +229,11 @@ class Encoder:
         return attributes if self._redaction is None else self._redaction.attributes(attributes)
 
     def _encoded(self, tag: bytes, attributes: Mapping[str, Any]) -> bytes:
-        parts: list[bytes] = []
-        self._attributes(parts, tag, attributes)
-        return b"".join(parts)
+        fields: list[bytes] = []
+        self._attributes(fields, tag, attributes)
+        return b"".join(fields)
 
-    def _attributes(self, parts: list[bytes], tag: bytes, attributes: Mapping[str, Any]) -> None:
+    def _attributes(self, fields: list[bytes], tag: bytes, attributes: Mapping[str, Any]) -> None:
         """Append each attribute as a `KeyValue` field. An attribute whose value has no form in OTLP is left out."""
         keys, pairs = self._keys, self._pairs
         for key, value in attributes.items():
@@ -241,7 +241,7 @@ class Encoder:
             short = kind is int or (kind is str and len(value) <= _SHORT)
             if short and (pair := pairs.get((key, value))) is not None:
                 # Names of models, agents and operations, and counts, come on span after span.
-                parts += (tag, pair)
+                fields += (tag, pair)
                 continue
             head = keys.get(key)
             if head is None:
@@ -254,7 +254,7 @@ class Encoder:
                 prefix = b"%b\x12%b%b" % (head, _varint(len(prefix) + size), prefix)
                 prefix = _varint(len(prefix) + size) + prefix
                 # Long texts are most of a GenAI span. They are parts of their own, so that the join alone copies them.
-                parts += (tag, prefix, text)
+                fields += (tag, prefix, text)
                 if short:
                     _remember(pairs, (key, value), prefix + text)
                 continue
@@ -264,7 +264,7 @@ class Encoder:
                 self.lost_attributes += 1
                 continue
             encoded = b"%b\x12%b%b" % (head, _varint(len(encoded)), encoded)
-            _message(parts, tag, encoded)
+            _message(fields, tag, encoded)
             if short:
                 _remember(pairs, (key, value), _varint(len(encoded)) + encoded)
 
@@ -286,8 +286,8 @@ class _Heads:
 
     def get(self, source: object) -> _Head | None:
         # The entry holds the object itself, so no other object can have its id.
-        known = self._by_object.get(id(source))
-        return known[1] if known is not None else None
+        encoded = self._by_object.get(id(source))
+        return encoded[1] if encoded is not None else None
 
     def add(self, source: object, key: Hashable, encoded: bytes, schema_url: bytes) -> _Head:
         head = self._by_value.get(key)
@@ -300,7 +300,7 @@ class _Heads:
 
 def _written(loops: Iterable[Finding]) -> str:
     """Return loops as JSON, in the form in which their span carries them. Ids are left out: the span has them."""
-    return json.dumps([{name: getattr(each, name) for name in _CARRIED} for each in loops])
+    return json.dumps([{name: getattr(loop, name) for name in _CARRIED} for loop in loops])
 
 
 def _remember(cache: dict[Any, Any], key: Hashable, value: object) -> None:
@@ -328,16 +328,16 @@ def _any_value(value: Any, depth: int) -> bytes:  # noqa: PLR0911
         return b"\x21" + _DOUBLE(value)
     if isinstance(value, bytes):
         return b"\x3a" + _varint(len(value)) + value
-    parts: list[bytes] = []
+    fields: list[bytes] = []
     if isinstance(value, Sequence):
         for item in value:
-            _message(parts, b"\x0a", _any_value(item, depth - 1))
-        return _joined(b"\x2a", parts)
+            _message(fields, b"\x0a", _any_value(item, depth - 1))
+        return _joined(b"\x2a", fields)
     if isinstance(value, Mapping):
         for key, item in value.items():
             encoded = _any_value(item, depth - 1)
-            _message(parts, b"\x0a", b"%b\x12%b%b" % (_text(b"\x0a", str(key)), _varint(len(encoded)), encoded))
-        return _joined(b"\x32", parts)
+            _message(fields, b"\x0a", b"%b\x12%b%b" % (_text(b"\x0a", str(key)), _varint(len(encoded)), encoded))
+        return _joined(b"\x32", fields)
     raise TypeError(f"no attribute type: {type(value).__name__}")
 
 
@@ -374,15 +374,15 @@ def _text(tag: bytes, text: str) -> bytes:
     return tag + _varint(len(encoded)) + encoded
 
 
-def _count(parts: list[bytes], tag: bytes, n: int) -> None:
+def _count(fields: list[bytes], tag: bytes, n: int) -> None:
     if n:
-        parts += (tag, _varint(n))
+        fields += (tag, _varint(n))
 
 
-def _message(parts: list[bytes], tag: bytes, body: bytes) -> None:
-    parts += (tag, _varint(len(body)), body)
+def _message(fields: list[bytes], tag: bytes, body: bytes) -> None:
+    fields += (tag, _varint(len(body)), body)
 
 
-def _joined(tag: bytes, parts: list[bytes]) -> bytes:
-    body = b"".join(parts)
+def _joined(tag: bytes, fields: list[bytes]) -> bytes:
+    body = b"".join(fields)
     return tag + _varint(len(body)) + body

@@ -219,8 +219,8 @@ class ExportThread:
         spans, accounted = len(batch), self._accounted()
         try:
             self.before_encoding(batch)
-            if part := list(self._encoded(batch)):
-                self._deliver(part)
+            if batch_part := list(self._encoded(batch)):
+                self._deliver(batch_part)
         finally:
             if lost := spans - (self._accounted() - accounted):
                 self._drop("internal_error", lost, "a fault of ours, logged beside this")
@@ -247,28 +247,28 @@ class ExportThread:
                 continue
             yield ended.span.resource, ended.span.instrumentation_scope, encoded
 
-    def _deliver(self, part: list[EncodedSpan]) -> None:
-        """Send until the collector has answered for every span of `part`, or the time for a stop is over."""
-        request = self.encoder.request(part)
+    def _deliver(self, batch_part: list[EncodedSpan]) -> None:
+        """Send until the collector has answered for every span of `batch_part`, or the time for a stop is over."""
+        request = self.encoder.request(batch_part)
         attempt = 0
         while True:
             timeout = self._time_left(REQUEST_TIMEOUT)
             answer: Answer = Retry("stopped") if timeout <= 0 else self.transport.send(EXPORT_METHOD, request, timeout)
             match answer:
                 case Delivered(rejected, message):
-                    self._delivered(len(part), rejected, message)
+                    self._delivered(len(batch_part), rejected, message)
                     return
-                case Refused(_, too_large=True) if len(part) > 1:
-                    half = len(part) // 2
-                    self._deliver(part[:half])
-                    self._deliver(part[half:])
+                case Refused(_, too_large=True) if len(batch_part) > 1:
+                    half = len(batch_part) // 2
+                    self._deliver(batch_part[:half])
+                    self._deliver(batch_part[half:])
                     return
                 case Refused(problem):
-                    self._drop("refused", len(part), problem)
+                    self._drop("refused", len(batch_part), problem)
                     return
                 case Retry():
                     if not self._pause(attempt, answer):
-                        self._drop("shutdown", len(part), answer.problem)
+                        self._drop("shutdown", len(batch_part), answer.problem)
                         return
             attempt += 1
 

@@ -17,7 +17,7 @@ from otel_agenteval.sending.open_traces import TraceTable
 MAX_UNWEIGHED: Final = 4096
 """Ended spans that may wait for a thread of ours. When more wait, the agent's threads take some in themselves."""
 MAX_UNTIMED: Final = 512
-"""The same bound where no watch thread takes spans in every second."""
+"""The same bound if no watch thread takes spans in every second."""
 HELP: Final = 4
 """Starts and ends that a thread of the agent takes in for each start that it appends. A start brings an end, so any
 number above two makes the queue shrink."""
@@ -84,7 +84,7 @@ class SpanIntake:
     def take_in(self, at_most: int | None = None, *, timeout: float = -1) -> None:
         """Take in what waits now, the oldest first.
 
-        Where another thread is at it, wait for that one, at most `timeout` seconds (negative: without a limit).
+        If another thread is at it, wait for that one, at most `timeout` seconds (negative: without a limit).
         """
         if not self._lock.acquire(timeout=timeout):
             return

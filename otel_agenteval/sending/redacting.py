@@ -12,7 +12,7 @@ from otel_agenteval.redaction import Redactor
 from otel_agenteval.redaction.redactor import RedactionBudget
 
 AGENTEVAL_REDACTION_KEY: Final = "AGENTEVAL_REDACTION_KEY"
-"""The key that makes the placeholders. Give it where several processes are to write the same ones; without it, each
+"""The key that makes the placeholders. Give it if several processes are to write the same ones; without it, each
 process has a random key."""
 
 MAX_CHARACTERS: Final = 1_000_000
@@ -64,8 +64,8 @@ class SpanRedaction:
             start.name, start.agent = self.text(start.name), self.text(start.agent)
         for loop in report.findings:
             for name in ("agent", "tool", "reason"):
-                if said := getattr(loop, name):
-                    setattr(loop, name, self.text(said))
+                if text := getattr(loop, name):
+                    setattr(loop, name, self.text(text))
             loop.metadata_json = self.text(loop.metadata_json.decode()).encode()
 
     def _new(self) -> Redactor:
@@ -81,8 +81,8 @@ def _json(value: Any) -> Json:
         case bytes():
             return value.decode("utf-8", "replace")
         case Mapping():
-            return {str(key): _json(each) for key, each in value.items()}
+            return {str(key): _json(item) for key, item in value.items()}
         case Sequence() if not isinstance(value, str):
-            return [_json(each) for each in value]
+            return [_json(item) for item in value]
         case _:
             return cast("Json", value)

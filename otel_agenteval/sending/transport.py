@@ -223,5 +223,5 @@ _ADVICE: Final = (
 
 
 def advice_on(details: str) -> str | None:
-    """Return advice on a connection that failed with these details of gRPC; None where no wording is known."""
+    """Return advice on a connection that failed with these details of gRPC; None if no wording is known."""
     return next((advice for wording, advice in _ADVICE if wording in details), None)

@@ -35,6 +35,7 @@ EXPECTED = {
     ("AgentSilent", "ghost"),
     ("AgentSpend", "spender"),
     ("AgentVersionWorse", "worse"),
+    ("CollectorDiskFull", ""),
     ("CollectorDown", ""),
     ("CollectorScoringBehind", ""),
     ("CollectorSpansRefused", ""),

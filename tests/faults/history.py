@@ -20,7 +20,7 @@ from signal import SIGTERM, signal
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agenteval_collector.wiring.data_files import check_data
+from agenteval_collector.app.data_files import check_data
 
 from tests.faults.disk import Disk, disk_in
 from tests.faults.events import EventBackend, event_backend

@@ -6,14 +6,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from agenteval_collector.app.redaction import REDACTION_KEY, stored_redaction
+from agenteval_collector.app.storage import LOG, locked
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.log.request_file import NewRequest, RequestFile
+from agenteval_collector.ingest.request_file import NewRequest, RequestFile
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.files import make_folder
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.redaction import REDACTION_KEY, stored_redaction
-from agenteval_collector.wiring.storage import LOG, locked
 
 from tests.faults.disk import Disk
 from tests.support.clock import ManualClock

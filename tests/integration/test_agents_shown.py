@@ -116,3 +116,30 @@ def test_the_command_lists_the_agents(url: str) -> None:
     table = agenteval("agents", "--range", "7d", "--url", url, COLUMNS="200").stdout
     assert all(name in table for name in AGENTS)
     assert "not judged" in table
+
+
+def test_two_versions_are_compared_as_on_the_page(url: str) -> None:
+    command = ("compare", AGENT, "1.3.0", "1.4.0", "--range", "7d", "--url", url)
+    document = json.loads(agenteval(*command, "--json").stdout)
+    assert {name: document[name] for name in ("agent", "range", "before", "after")} == {
+        "agent": AGENT, "range": "7d", "before": "1.3.0", "after": "1.4.0",
+    }  # fmt: skip
+    versions = {
+        each["version"]: each for each in asking.get(f"{url}/api/v1/agents/{AGENT}?range=7d").json()["versions"]
+    }
+    errors = next(each for each in document["figures"] if each["name"] == "traces with an error")
+    assert (errors["before"], errors["after"]) == tuple(versions[name]["errors"]["rate"] for name in ("1.3.0", "1.4.0"))
+    low, high = errors["interval"]
+    assert low <= errors["difference"] <= high
+    text = agenteval(*command).stdout
+    assert f"{AGENT}: 1.3.0 and 1.4.0, the last 7d" in text
+    assert all(each["name"].replace("_", " ") in text for each in document["figures"])
+
+
+@pytest.mark.parametrize(
+    ("agent", "version", "says"), [(AGENT, "9", "version '9' has no trace"), ("nobody", "1", "agent 'nobody'")]
+)
+def test_what_cannot_be_compared_is_said(url: str, agent: str, version: str, says: str) -> None:
+    result = agenteval("compare", agent, version, "1.4.0", "--url", url)
+    assert result.exit_code == 1
+    assert says in result.stderr

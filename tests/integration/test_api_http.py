@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
 from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.serve.api.trace_documents import SessionDocument, TraceDocument
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -221,6 +221,14 @@ def test_it_is_healthy_at_once_and_ready_when_told() -> None:
         assert "the disk is full" in refusal.text
         troubles.clear()
         assert asking.get(f"{url}/readyz").status_code == 200
+
+
+def test_strangers_are_not_told_why_it_is_not_ready() -> None:
+    ring = ring_of({"name": "shop", "key": "secret"})
+    with serve(app(MemoryQueries(), health=lambda: "row 7 says 'card 4111'", ring=ring)) as url:
+        refusal = asking.get(f"{url}/readyz")
+        assert error_of(refusal) == (503, "unavailable")
+        assert "4111" not in refusal.text
 
 
 @pytest.mark.parametrize(

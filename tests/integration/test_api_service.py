@@ -1,6 +1,5 @@
 """Our own gRPC service, over a real channel and a real server."""
 
-import json
 from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
@@ -8,15 +7,14 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.api.service import SCOPES, EvaluationService
-from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
-from agenteval_collector.doors.shares import Shares
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.output import TelemetryOutput
+from agenteval_collector.ingest.shares import Shares
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.news import News
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
+from agenteval_collector.serve.api.service import SCOPES, EvaluationService
 from google.rpc import error_details_pb2, status_pb2
 
 from otel_agenteval.outcome import Failure, Status, Unscored
@@ -89,31 +87,9 @@ def watch(stub: EvaluationServiceStub, **request: Any) -> grpc.Call:
     return call
 
 
-def test_documents_are_those_of_the_http_api(stub: EvaluationServiceStub) -> None:
-    trace = stub.GetTrace(pb.GetTraceRequest(trace_id=GOOD_TRACE.upper()), timeout=DEADLINE)
-    session = stub.GetSession(pb.GetSessionRequest(session_id="booking/2026-03/αθήνα"), timeout=DEADLINE)
-    assert json.loads(trace.json) == travel_agent().trace(GOOD_TRACE)
-    assert json.loads(session.json) == travel_agent().session("booking/2026-03/αθήνα")
-
-
-def test_sessions_are_listed_page_by_page(stub: EvaluationServiceStub) -> None:
-    first = stub.ListSessions(pb.ListSessionsRequest(limit=3), timeout=DEADLINE)
-    second = stub.ListSessions(pb.ListSessionsRequest(limit=3, cursor=first.next_cursor), timeout=DEADLINE)
-    items = [json.loads(item) for page in (first, second) for item in page.items_json]
-    assert items == travel_agent().sessions().items
-    assert second.next_cursor == ""
-
-
 @pytest.mark.parametrize(
     ("method", "request_", "code", "names"),
     [
-        pytest.param("GetTrace", pb.GetTraceRequest(trace_id="0" * 32), "NOT_FOUND", "trace", id="unknown trace"),
-        pytest.param("GetTrace", pb.GetTraceRequest(), "INVALID_ARGUMENT", "trace_id", id="no trace id"),
-        pytest.param("GetSession", pb.GetSessionRequest(session_id="x"), "NOT_FOUND", "session", id="unknown session"),
-        pytest.param("GetSession", pb.GetSessionRequest(), "INVALID_ARGUMENT", "session_id", id="no session id"),
-        pytest.param("ListSessions", pb.ListSessionsRequest(limit=501), "INVALID_ARGUMENT", "limit", id="large limit"),
-        pytest.param("ListSessions", pb.ListSessionsRequest(order="up"), "INVALID_ARGUMENT", "order", id="odd order"),
-        pytest.param("ListSessions", pb.ListSessionsRequest(cursor="?"), "INVALID_ARGUMENT", "cursor", id="odd cursor"),
         pytest.param(
             "ReportRun", pb.ReportRunRequest(run_id="1", success=True), "INVALID_ARGUMENT", "task_id", id="no task id"
         ),
@@ -278,28 +254,28 @@ def test_a_label_of_no_session_is_refused(
     assert says in error.value.details()
 
 
-class Refusing(MemoryQueries):
-    """Wants its readers to come back later."""
+class RefusingReports(MemoryReports):
+    """Wants its callers to come back later."""
 
-    def trace(self, trace_id: str) -> TraceDocument | None:
+    def report_run(self, report: RunReport) -> None:
         raise Unavailable("the disk is full", retry_after=2.5)
 
-    def session(self, session_id: str) -> SessionDocument | None:
-        raise Overloaded("too many readers", retry_after=0.25)
+    def end_session(self, session_id: str) -> bool:
+        raise Overloaded("too many callers", retry_after=0.25)
 
 
 @pytest.mark.parametrize(
     ("method", "request_", "code", "seconds"),
     [
-        ("GetTrace", pb.GetTraceRequest(trace_id=GOOD_TRACE), "UNAVAILABLE", 2.5),
-        ("GetSession", pb.GetSessionRequest(session_id="s"), "RESOURCE_EXHAUSTED", 0.25),
+        ("ReportRun", pb.ReportRunRequest(task_id="t", run_id="1", success=True), "UNAVAILABLE", 2.5),
+        ("EndSession", pb.EndSessionRequest(session_id="s"), "RESOURCE_EXHAUSTED", 0.25),
     ],
 )
 def test_retryable_errors_say_when_to_come_back(
-    reports: MemoryReports, feed: Feed, method: str, request_: object, code: str, seconds: float
+    feed: Feed, method: str, request_: object, code: str, seconds: float
 ) -> None:
     with (
-        serve(EvaluationService(Refusing(), reports, feed, Shares(3))) as stub,
+        serve(EvaluationService(MemoryQueries(), RefusingReports(), feed, Shares(3))) as stub,
         pytest.raises(grpc.RpcError) as error,
     ):
         getattr(stub, method)(request_, timeout=DEADLINE)
@@ -384,7 +360,7 @@ def test_watchers_are_bounded_and_make_room_when_they_go(stub: EvaluationService
         next(stub.Watch(pb.WatchRequest(), timeout=DEADLINE))
     assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     # Two of the four threads are held; the others still answer.
-    assert stub.GetTrace(pb.GetTraceRequest(trace_id=GOOD_TRACE), timeout=DEADLINE).json
+    assert stub.EndSession(pb.EndSessionRequest(session_id="s-42"), timeout=DEADLINE).known
 
     first.cancel()
 

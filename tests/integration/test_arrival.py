@@ -74,7 +74,7 @@ def test_a_recording_reads_the_same_however_it_arrives(index: int) -> None:
     expected = {key: trace for path in both for key, trace in recorded_traces(path).items()}
     bench = arrive([request for path in dict.fromkeys(both) for request in singles(path)], order)
     reader = TraceReader()
-    read = {key: reader(trace) for key, trace in bench.store.items()}
+    read = {key: reader.read(trace) for key, trace in bench.store.items()}
     for key, trace in bench.store.items():
         if trace.closing is not None and trace.closing.partial:
             # A root that its instrumentation never ended: what is missing from it is said, and nothing else differs.

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from agenteval_collector.evaluation.referrals import JudgedEvaluator
 from agenteval_collector.judge.canaries import DUE_ASKED_EVERY, EVERY, LIFETIME, Canaries
 from agenteval_collector.judge.judgements import SPANS_GONE
 from agenteval_collector.judge.queue.stage import NO_ROOM
-from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.judge_jobs import JudgeJob, Judgement
 from agenteval_collector.model.labels import Label
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from agenteval_collector.api.responses import json_response
-from agenteval_collector.api.trace_documents import FailureRateDocument
 from agenteval_collector.cli.command_line import command_line
+from agenteval_collector.serve.api.responses import json_response
+from agenteval_collector.serve.api.trace_documents import FailureRateDocument
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response

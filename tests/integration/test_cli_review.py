@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from agenteval_collector.judge.quality import draw
+from agenteval_collector.figures.quality import draw
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.pass_rates import JudgedScore
-from agenteval_collector.web.labelling import NOTHING_YET
+from agenteval_collector.serve.web.labelling import NOTHING_YET
 from hypothesis import given
 from hypothesis import strategies as st
 

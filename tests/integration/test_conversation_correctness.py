@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.evaluation.every_session import EverySession
-from agenteval_collector.judge.referrals import Referrals, no_judge
-from agenteval_collector.offline.dataset import Dataset
-from agenteval_collector.wiring.scoring import EvaluationCore
+from agenteval_collector.app.scoring import EvaluationCore
+from agenteval_collector.cli.dataset import Dataset
+from agenteval_collector.evaluation.ports import EverySession
+from agenteval_collector.evaluation.referrals import Referrals
 
 from otel_agenteval.metrics import pass_at_k, pass_hat_k, pass_k_posterior, session_trend
 from otel_agenteval.model import ExpectedTool
@@ -57,7 +57,7 @@ def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
         scoring.store,
         scoring.clock,
         scoring.telemetry,
-        Referrals([], no_judge),
+        Referrals([], None),
         scoring.earlier,
         EverySession(),
         (),

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from agenteval_collector.api.trace_documents import SessionDocument, TraceDocument
+from agenteval_collector.app.offline import OfflineCollector
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.wiring.offline import OfflineCollector
+from agenteval_collector.serve.api.trace_documents import SessionDocument, TraceDocument
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.app.collector import Collector
+from agenteval_collector.app.data_files import check_data
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.runtime.errors import PermanentError
-from agenteval_collector.wiring.collector import Collector
-from agenteval_collector.wiring.data_files import check_data
 from typer.testing import CliRunner, Result
 
 from tests.support.otlp import trace_id, traces, turn

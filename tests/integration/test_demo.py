@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from agenteval_collector.cli.command_line import command_line
+from agenteval_collector.cli.demo_agents import play
+from agenteval_collector.cli.demo_scripts import SCRIPTS
 from agenteval_collector.cli.run_demo import demo_view, sample_traces
-from agenteval_collector.demo.agents import play
-from agenteval_collector.demo.scripts import SCRIPTS
 from rich.console import Console
 from typer.testing import CliRunner
 

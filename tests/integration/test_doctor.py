@@ -9,15 +9,22 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from agenteval_collector.api.answers import CollectorDocument, JudgeDocument
-from agenteval_collector.api.figure_documents import ArrivalDocument
 from agenteval_collector.cli.client import ApiError, get
+from agenteval_collector.serve.api.answers import CollectorDocument, JudgeDocument
+from agenteval_collector.serve.api.figure_documents import ArrivalDocument
+from agenteval_collector.serve.api.trace_documents import UnknownSpansDocument
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from otel_agenteval.doctor.collector import ArrivalAnswer, CollectorAnswer, JudgeAnswer, about_arrivals
+from otel_agenteval.doctor.collector import (
+    ArrivalAnswer,
+    CollectorAnswer,
+    JudgeAnswer,
+    UnknownSpansAnswer,
+    about_arrivals,
+)
 from otel_agenteval.doctor.command import main
 from otel_agenteval.doctor.environment import about_environment
 from tests.support.certificates import self_signed
@@ -49,11 +56,17 @@ def http(address: str) -> str:
 
 @pytest.mark.parametrize(
     ("read", "answered"),
-    [(CollectorAnswer, CollectorDocument), (JudgeAnswer, JudgeDocument), (ArrivalAnswer, ArrivalDocument)],
+    [
+        (CollectorAnswer, CollectorDocument),
+        (JudgeAnswer, JudgeDocument),
+        (ArrivalAnswer, ArrivalDocument),
+        (UnknownSpansAnswer, UnknownSpansDocument),
+    ],
 )
 def test_the_doctor_reads_what_the_collector_answers(read: type, answered: type) -> None:
     own = get_type_hints(read)
-    own.pop("judge", None)
+    for nested in ("judge", "not_understood"):
+        own.pop(nested, None)
     assert own.items() <= get_type_hints(answered).items()
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.doors.grpc_door import HEALTH_CHECK, Door, caller_of
-from agenteval_collector.doors.grpc_messages import PRESSED_SECONDS
 from agenteval_collector.model.callers import Scope
+from agenteval_collector.serve.doors.grpc_door import HEALTH_CHECK, Door, caller_of
+from agenteval_collector.serve.doors.grpc_messages import PRESSED_SECONDS
 from google.rpc import status_pb2
 
 from tests.support.clock import ManualClock

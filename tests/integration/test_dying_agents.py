@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.cli.command_line import command_line
-from agenteval_collector.findings.loops.open_spans import FORGOTTEN_AFTER, GONE_AFTER
+from agenteval_collector.live.open_spans import FORGOTTEN_AFTER, GONE_AFTER
 from typer.testing import CliRunner
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from agenteval_collector.evaluation.every_session import EverySession
+from agenteval_collector.app.judge import make_judging
+from agenteval_collector.evaluation.ports import EverySession
+from agenteval_collector.evaluation.sessions.session import added_up, taken_up
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.errors import CollectorError, PermanentError, Superseded, Unavailable
-from agenteval_collector.sessions.session import added_up, taken_up
-from agenteval_collector.wiring.judge import make_judging
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from otel_agenteval.metrics.signals import merge_weights

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.evaluation.sessions.session import TRACES_KEPT
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.sessions.window import TRACES_KEPT
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 
 from tests.support.otlp import span, trace_id, turn

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.api.trace_rendering import found_document
+from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.emit.events import events_of
-from agenteval_collector.findings.loops.stage import NAMED_WITHIN, Announcer
+from agenteval_collector.live.stage import NAMED_WITHIN, Announcer
 from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.news import News, WorstFinding, no_events
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.shown_findings import MAX_SHOWN
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.serve.api.trace_rendering import found_document
 from agenteval_collector.stores.schema import sessions
 from agenteval_collector.stores.store import Store
 from sqlalchemy import select
@@ -68,13 +69,8 @@ def unnamed(**changes: Any) -> Finding:
 def complete(store: Store, *found: Finding, revision: int = 1, session_id: str = "s-1", **changes: Any) -> News:
     """Commit a revision of the trace that shows these."""
     record = ScoredTrace(
-        trace_id=TRACE_ID,
-        session_id=session_id,
-        started_at=1,
-        revision=revision,
-        view=view_of(Trace(trace_id=TRACE_ID), revision=revision, complete=True),
+        view=view_of(Trace(trace_id=TRACE_ID, started_at=1), session_id=session_id, revision=revision, complete=True),
         offsets=(),
-        run=None,
         scored_at=2,
         **{"findings": found, "agent": "guide", "service": "shop", "service_version": "1.2.0", **changes},
     )
@@ -187,13 +183,9 @@ def test_effort_which_the_trace_alone_does_not_show_outlives_its_revisions(store
 def test_two_revisions_in_one_commit_leave_what_the_second_shows(store: Store) -> None:
     records = []
     for revision, kind in ((1, "no_answer"), (2, "answer_cut")):
-        records.append(
-            ScoredTrace(
-                trace_id=TRACE_ID, session_id="s-1", started_at=1, revision=revision, offsets=(),
-        view=view_of(Trace(trace_id=TRACE_ID), revision=revision, complete=True),
-                run=None, scored_at=2, findings=[finding(kind=kind)],
-            )
-        )  # fmt: skip
+        trace = Trace(trace_id=TRACE_ID, started_at=1)
+        view = view_of(trace, session_id="s-1", revision=revision, complete=True)
+        records.append(ScoredTrace(view=view, offsets=(), scored_at=2, findings=[finding(kind=kind)]))
     store.commit(Commit(traces=records))
     assert [each["kind"] for each in shown(store)] == ["answer_cut"]
 
@@ -250,7 +242,7 @@ def test_a_session_is_looked_at_by_what_was_found_in_it(store: Store) -> None:
 
 def test_what_nobody_names_counts_after_a_while_and_once(store: Store) -> None:
     clock, sink = ManualClock(), Told()
-    announcer = Announcer(store.findings, list, sink, clock)
+    announcer = Announcer(store.findings, FindingsConfig(), sink, clock)
     announcer.announce([replace(unnamed(), found_at=clock.now())])
     for _ in range(3):
         clock.advance(NAMED_WITHIN / 2.5)
@@ -312,7 +304,7 @@ def test_the_findings_of_a_session_are_found_by_an_index(store: Store) -> None:
 
 def test_threads_that_find_the_same_tell_it_once(store: Store) -> None:
     sink = Told()
-    announcer = Announcer(store.findings, list, sink, ManualClock())
+    announcer = Announcer(store.findings, FindingsConfig(), sink, ManualClock())
     found = [loop_found(span_id=f"{number:016x}") for number in range(20)]
     threads = [threading.Thread(target=lambda: [announcer.announce([each]) for each in found]) for _ in range(4)]
     for thread in threads:
@@ -325,7 +317,7 @@ def test_threads_that_find_the_same_tell_it_once(store: Store) -> None:
 @pytest.mark.sqlite
 def test_nobody_is_told_of_what_could_not_be_kept(store: Store, tmp_path: Path) -> None:
     sink = Told()
-    announcer = Announcer(store.findings, list, sink, ManualClock())
+    announcer = Announcer(store.findings, FindingsConfig(), sink, ManualClock())
     with closing(sqlite3.connect(tmp_path / "agenteval.db", isolation_level=None)) as connection:
         connection.execute("ALTER TABLE findings RENAME TO away")
         with pytest.raises(Unavailable):

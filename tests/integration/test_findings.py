@@ -1,6 +1,5 @@
 """Findings of complete traces, from the evaluation to the documents, the counts and those who are told."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,18 +7,17 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from agenteval_collector.evaluation.observation import MAX_SAID, TraceObservation, searchable, turn_of
-from agenteval_collector.findings.effort import AgentEfforts
-from agenteval_collector.findings.loops.trace_loops import TraceLoops
-from agenteval_collector.model.assembled_trace import Death
+from agenteval_collector.config.findings import FindingsConfig
+from agenteval_collector.evaluation.findings.effort import AgentEfforts
+from agenteval_collector.evaluation.findings.trace_loops import TraceLoops
+from agenteval_collector.evaluation.trace_evaluation import MAX_SAID, TraceObservation, searchable, turn_of
+from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy, Closing, Death
 from agenteval_collector.model.running_traces import UnendedSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from otel_agenteval.detectors.rules import RuleBook
-from otel_agenteval.finding import Finding, Mode, Seen, Visibility
+from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.model import ModelCall, ToolCall, Trace, Turn
-from otel_agenteval.proto.v1 import evaluation_pb2 as pb
-from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.clock import ManualClock
 from tests.support.findings import finding
 from tests.support.looping import root_span, tool_span
@@ -96,31 +94,56 @@ def test_an_agent_that_died_in_the_middle_is_a_finding(scoring: Scoring) -> None
     assert (found["reason"], found["metadata"]) == (death.reason, {"open_spans": ["search"]})
 
 
-class Looked:
-    """Finds what it is told to find, and remembers what it was asked."""
+@pytest.mark.parametrize(
+    ("by", "found"),
+    [(ClosedBy.MAX_AGE, True), (ClosedBy.SILENCE, True), (ClosedBy.ROOT, False), (ClosedBy.MEMORY, False)],
+)
+def test_a_run_that_never_ends_is_a_finding_with_its_last_step(scoring: Scoring, by: ClosedBy, found: bool) -> None:
+    closing = Closing(by=by, reason="it was 600 s old, though more of it was expected", partial=True)
+    without_root = assembled(tool_span(1, 2, session__id="s"), tool_span(1, 3))
+    scoring.put(replace(without_root, closing=closing))
+    findings = [each for each in scoring.trace(TRACE)["findings"] if each["kind"] == "unfinished"]
+    assert len(findings) == found
+    for each in findings:
+        assert (each["severity"], each["turn"], each["span_id"]) == ("warning", 0, span_id(3).hex())
+        assert each["reason"] == (
+            "the run did not end: its last step was the call of search, and it was 600 s old, though more of it was "
+            "expected"
+        )
 
-    def __init__(self, *found: Finding, error: Exception | None = None) -> None:
-        self.found = found
-        self.error = error
-        self.firsts: list[bool] = []
 
-    def findings_in(self, trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> list[Finding]:
-        self.firsts.append(is_first)
-        if self.error is not None:
-            raise self.error
-        return list(self.found)
+def test_a_run_whose_root_ended_is_not_unfinished_whatever_else_is_missing(scoring: Scoring) -> None:
+    closing = Closing(by=ClosedBy.MAX_AGE, reason="it was old", partial=True)
+    scoring.put(replace(assembled(root_span(1, session="s"), tool_span(1, 2)), closing=closing))
+    assert "unfinished" not in {each["kind"] for each in scoring.trace(TRACE)["findings"]}
 
-    def seen_in(self, trace: Trace, *, is_first: bool) -> Seen:
-        return Seen(answers=Visibility.ALL)
 
-    def observe(self, *, is_first: bool = True) -> tuple[list[Finding], Seen]:
-        clock = ManualClock()
-        loops = TraceLoops(RuleBook(), Mode.ALARM, clock)
-        observation = TraceObservation(loops, self.findings_in, self.seen_in, AgentEfforts(lambda _: None), list, clock)
-        complete = assembled(root_span(1), *(tool_span(1, number) for number in (2, 3, 4)))
-        trace = Trace(trace_id=TRACE, turns=TURNS)
-        found = observation.observe(trace, complete, session_id="s", is_first=is_first, turns=turn_of(trace))
-        return found, observation.seen_in(trace, is_first=is_first)
+def test_a_run_that_ends_after_all_is_no_finding_any_more(scoring: Scoring) -> None:
+    closing = Closing(by=ClosedBy.MAX_AGE, reason="it was old", partial=True)
+    scoring.put(replace(assembled(tool_span(1, 2, session__id="s")), closing=closing))
+    done = Closing(by=ClosedBy.ROOT, reason="its root came")
+    scoring.put(replace(assembled(root_span(1, session="s"), tool_span(1, 2), revision=2), closing=done))
+    assert "unfinished" not in {each["kind"] for each in scoring.trace(TRACE)["findings"]}
+
+
+class FoundLoops(TraceLoops):
+    """Finds what it is given."""
+
+    def __init__(self, *found: Finding) -> None:
+        super().__init__(RuleBook(), Mode.ALARM, ManualClock())
+        self._found = found
+
+    def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[Finding]:
+        return list(self._found)
+
+
+def observe(*turns: Turn, loops: TraceLoops) -> list[Finding]:
+    complete = assembled(root_span(1), *(tool_span(1, number) for number in (2, 3, 4)))
+    trace = Trace(trace_id=TRACE, turns=TURNS)
+    observation = TraceObservation(loops, AgentEfforts(), FindingsConfig(), ManualClock())
+    return observation.observe(
+        replace(trace, turns=turns), complete, session_id="s", is_first=True, turns=turn_of(trace)
+    )
 
 
 def call(number: int) -> ToolCall:
@@ -149,15 +172,15 @@ TURNS = (
 
 
 def test_findings_get_the_turn_of_their_span_and_keep_one_that_they_have() -> None:
-    on = [finding(kind="tool_failed", span_id=span_id(number).hex()) for number in (2, 7, 9)]
-    found, seen = Looked(*on, finding(kind="no_answer", span_id=span_id(2).hex(), turn=1)).observe()
+    on = [finding(kind="identical_call", span_id=span_id(number).hex()) for number in (2, 7, 9)]
+    found = observe(loops=FoundLoops(*on, finding(kind="identical_call", span_id=span_id(2).hex(), turn=1)))
     assert [each.turn for each in found] == [0, 1, None, 1]
-    assert seen == Seen(answers=Visibility.ALL)
 
 
 def test_what_cannot_be_found_by_a_defect_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    found, seen = Looked(error=RuntimeError("a defect")).observe()
-    assert (found, seen) == ([], Seen(answers=Visibility.ALL))
+    broken: Any = None
+    loop = finding(kind="identical_call", span_id=span_id(2).hex())
+    assert [each.kind for each in observe(broken, loops=FoundLoops(loop))] == ["identical_call"]
     assert "could not be found" in caplog.text
 
 
@@ -178,20 +201,24 @@ def test_what_was_said_can_be_searched(turns: tuple[Turn, ...], said: str) -> No
     assert searchable(Trace(trace_id=TRACE, turns=turns)) == said
 
 
-def test_sessions_are_listed_as_over_http(tmp_path: Path) -> None:
+def test_sessions_with_errors_are_listed_first(tmp_path: Path) -> None:
     with RunningCollector(tmp_path) as collector:
         collector.send(traces(turn(1, "Where?", "Here.", session="calm")))
         loud = failed(2, session="loud")
         collector.send(traces(loud))
         for number in (1, 2):
             collector.scored(trace_id(number).hex())
-        stub = EvaluationServiceStub(collector.channel)
-        asked: dict[str, Any] = {"order": "attention", "service": "shop", "until": "2100-01-01T00:00:00Z"}
-        answer = stub.ListSessions(pb.ListSessionsRequest(**asked), timeout=20)
-        items = [json.loads(item) for item in answer.items_json]
+        query = urlencode({"order": "attention", "service": "shop", "until": "2100-01-01T00:00:00Z"})
+        items = collector.get(f"/api/v1/sessions?{query}")["items"]
         assert [item["session_id"] for item in items] == ["loud", "calm"]
-        assert items == collector.get(f"/api/v1/sessions?{urlencode(asked)}")["items"]
-        assert collector.get("/api/v1/sessions?finding=turn_failed")["items"] == items[:1]
+        [loud] = collector.get("/api/v1/sessions?finding=turn_failed")["items"]
+        assert loud == items[0] | {"attention": None}
+        assert items[0]["attention"] == {"reason": "it has a finding of severity error"}
+        of_agent = collector.get("/api/v1/sessions?agent=planner&order=attention&limit=1")
+        assert [item["session_id"] for item in of_agent["items"]] == ["loud"]
+        assert of_agent["attention"] == {"learnt_from": 0, "auroc": None, "precision_at_20": None}
+        rest = collector.get(f"/api/v1/sessions?agent=planner&order=attention&cursor={of_agent['next_cursor']}")
+        assert [item["session_id"] for item in rest["items"]] == ["calm"]
         metrics = collector.get("/metrics")
     assert 'agenteval_finding_kind="turn_failed",agenteval_finding_severity="error"' in metrics
     for worst in ("error", "none"):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.findings.trace import findings_in, seen_in
+from agenteval_collector.evaluation.findings.trace import findings_in, seen_in
 
 from otel_agenteval.finding import Finding, FindingKind, Visibility
 from tests.support.recordings import name_of

@@ -7,13 +7,13 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import pytest
+from agenteval_collector.app.store_watch import StoreWatch
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.stores.engines.ports import DUTY_LASTS, Use
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.store_watch import StoreWatch
 
 from tests.support.clock import ManualClock
 from tests.support.crashing import CollectorProcess

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from agenteval_collector.app.judge import NoJudgeStage
+from agenteval_collector.app.stages import EvaluationParts
 from agenteval_collector.config.settings import ProcessRole
 from agenteval_collector.emit.feed import Feed, Participants
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.wiring.judge import NoJudgeStage
-from agenteval_collector.wiring.stages import EvaluationParts
 
 from tests.support.eventually import eventually
 from tests.support.otlp import trace_id, turn
@@ -23,13 +23,13 @@ from tests.support.scoring import Scoring, assembled
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
-from agenteval_collector.log.kafka import producer
-from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
-from agenteval_collector.log.kafka.news_topic import NewsTopic
-from agenteval_collector.log.kafka.offsets import Offsets
-from agenteval_collector.log.kafka.trace_messages import TraceMessageHandler
-from agenteval_collector.wiring.fleet_erasing import FleetErasure
-from agenteval_collector.wiring.fleet_news import FleetNewsHandler
+from agenteval_collector.fleet import producer
+from agenteval_collector.fleet.deleted_traces import DeletedTraces
+from agenteval_collector.fleet.erasing import FleetErasure
+from agenteval_collector.fleet.fleet_news import FleetNewsHandler
+from agenteval_collector.fleet.news_topic import NewsTopic
+from agenteval_collector.fleet.offsets import Offsets
+from agenteval_collector.fleet.trace_messages import TraceMessageHandler
 
 CLUSTER: Any = SimpleNamespace(news="news")
 WANTED = DeletionFilter(session_id="s")

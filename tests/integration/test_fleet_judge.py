@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.referrals import sampled
+from agenteval_collector.evaluation.referrals import sampled
 
 from tests.support.eventually import eventually
 from tests.support.judge.completions import Received

@@ -28,7 +28,7 @@ def test_who_assembles_and_evaluates_takes_up_a_tenant_that_a_receiver_meets(sta
 
 def test_topics_that_are_no_tenants_are_left_alone(kafka: Broker) -> None:
     # An extra.
-    from agenteval_collector.log.kafka.cluster import TenantTopics  # noqa: PLC0415
+    from agenteval_collector.fleet.cluster import TenantTopics  # noqa: PLC0415
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415
     from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415
 

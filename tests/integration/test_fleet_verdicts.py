@@ -5,7 +5,7 @@ import sys
 from queue import Queue
 
 import pytest
-from agenteval_collector.findings.loops.open_spans import GONE_AFTER
+from agenteval_collector.live.open_spans import GONE_AFTER
 
 from otel_agenteval.verdict import Verdict
 from tests.support.clock import ManualClock

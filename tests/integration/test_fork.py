@@ -207,3 +207,47 @@ def test_spans_of_a_process_that_just_ends_arrive() -> None:
         for options in ("shutdown_on_exit=True", "shutdown_on_exit=False"):
             run_agent(code.format(options=options), environ={"AGENTEVAL_ENDPOINT": collector.endpoint})
         assert [span.name for span in collector.spans()] == ["last", "last"]
+
+
+WORKERS = """
+    import multiprocessing, sys
+    from concurrent.futures import ProcessPoolExecutor
+    import otel_agenteval
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    trace.set_tracer_provider(TracerProvider())
+    otel_agenteval.attach()
+    forking = multiprocessing.get_context("fork")
+
+    def task(number):
+        with trace.get_tracer("agent").start_as_current_span(f"task {{number}}"):
+            return number
+
+    if __name__ == "__main__":
+        {run}
+"""
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(
+            "for n in range(4):\n            p = forking.Process(target=task, args=(n,)); p.start(); p.join()",
+            id="a process each",
+        ),
+        pytest.param(
+            "pool = forking.Pool(2, maxtasksperchild=1); pool.map(task, range(4), chunksize=1); pool.close();"
+            " pool.join()",
+            id="a pool that renews its workers",
+        ),
+        pytest.param(
+            "with ProcessPoolExecutor(2, mp_context=forking) as pool: list(pool.map(task, range(4)))", id="an executor"
+        ),
+    ],
+)
+def test_short_workers_deliver_their_spans_before_they_end(run: str) -> None:
+    with FakeCollector() as collector:
+        agent = run_agent(WORKERS.format(run=run), environ={"AGENTEVAL_ENDPOINT": collector.endpoint}, check=False)
+        assert agent.returncode == 0, agent.stderr
+        assert sorted(span.name for span in collector.spans()) == [f"task {number}" for number in range(4)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
@@ -19,7 +19,8 @@ from tests.support.crashing import CollectorProcess
 from tests.support.eventually import eventually
 from tests.support.judge.behaviours import OK, SOON, Behaviour, Content, Wire
 from tests.support.judge.completions import Received
-from tests.support.judge.goals import GOAL, ONLY_GOALS, goal_of, goal_reply
+from tests.support.judge.filling import fill
+from tests.support.judge.goals import GOAL, ONLY_GOALS, goal_of, goal_reply, is_about_goal
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.otlp import span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
@@ -108,6 +109,53 @@ def test_a_session_is_asked_about_once_and_what_was_said_is_shown_everywhere(tmp
         if each.startswith("gen_ai_evaluation_score_count") and 'evaluation_name="goal_success"' in each
     ]  # fmt: skip
     assert 'agenteval_subject="session"' in count
+
+
+def test_the_judge_reads_who_did_what_and_its_word_is_the_cause(tmp_path: Path) -> None:
+    def blames_the_search(received: Received) -> str | None:
+        if not is_about_goal(received):
+            return None
+        [step] = [entry for entry in received.data["transcript"] if entry["kind"] == "tool_call"]
+        blamed = {"failed_turn": 1, "failed_step": step["n"], "failed_agent": "searcher", "reason": "never looked up"}
+        return json.dumps({**fill(received.schema or {}, 0.0), **blamed})
+
+    root = said(1)
+    root.attributes.add(key="gen_ai.system_instructions").value.string_value = json.dumps(
+        [{"type": "text", "content": "Only refund paid orders."}]
+    )
+    agent = span(1, 2, parent=1, gen_ai__operation__name="invoke_agent", gen_ai__agent__name="searcher")
+    tool = span(1, 3, parent=2, gen_ai__operation__name="execute_tool", gen_ai__tool__name="look_up")
+    for inner in (agent, tool):
+        inner.start_time_unix_nano, inner.end_time_unix_nano = (
+            root.start_time_unix_nano + 1,
+            root.start_time_unix_nano + 9,
+        )
+    tool.status.code, tool.status.message = Status.STATUS_CODE_ERROR, "no such order"
+    [count] = [item for item in root.attributes if item.key == "agenteval.trace.span_count"]
+    count.value.int_value = 3
+    with JudgeServer(responder=blames_the_search) as judge, collector(tmp_path, judge) as running:
+        running.send(traces(tool, agent, root))
+        found = settled(running)
+        session = running.get(f"/api/v1/sessions/{SESSION}")
+        explained = told(running, "why", "--session", SESSION)
+        page = " ".join(running.get(f"/sessions/{SESSION}").split())
+    [request] = judge.requests
+    assert request.data["instructions"] == "Only refund paid orders."
+    assert request.data["agents"] == ["planner", "searcher"]
+    assert [item["kind"] for item in request.data["observations"]] == ["tool_failed"]
+    [step] = [entry for entry in request.data["transcript"] if entry["kind"] == "tool_call"]
+    assert (step["tool"], step["agent"]) == ("look_up", "searcher")
+    assert (found["metadata"]["failed_step"], found["metadata"]["failed_agent"]) == (step["n"], "searcher")
+    assert session["cause"] == {
+        "trace_id": trace_id(1).hex(),
+        "span_id": tool.span_id.hex(),
+        "turn": 0,
+        "agent": "searcher",
+        "what": "never looked up",
+        "told_by": "goal_success",
+    }
+    assert f"first in turn 1, by searcher, span {tool.span_id.hex()}: Never looked up." in " ".join(explained.split())
+    assert "never looked up" in page
 
 
 def test_it_waits_out_an_outage_and_is_scored_once(tmp_path: Path) -> None:

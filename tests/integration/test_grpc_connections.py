@@ -5,9 +5,9 @@ import sys
 from contextlib import ExitStack
 
 import pytest
-from agenteval_collector.doors.grpc_connections import GrpcConnections, KnownPeers
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.serve.doors.grpc_connections import GrpcConnections, KnownPeers
 
 from tests.support.eventually import eventually
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.findings.hit_rate import FailureRate, hit_rate
+from agenteval_collector.figures.hit_rate import FailureRate, hit_rate
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from agenteval_collector.doors.http_port import Connections, HttpPort
-from agenteval_collector.receiver.http import Bodies
+from agenteval_collector.ingest.http import Bodies
 from agenteval_collector.runtime.errors import Overloaded
+from agenteval_collector.serve.doors.http_port import Connections, HttpPort
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response

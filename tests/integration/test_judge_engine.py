@@ -1,14 +1,17 @@
 """The engine from end to end: stage, panel, asking, ledger on SQLite, client and HTTP, against a judge at its worst."""
 
 import asyncio
+import json
 import random
 import secrets
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from agenteval_collector.app.judge import NoRechecks
 from agenteval_collector.config.judge import BudgetConfig
 from agenteval_collector.config.values import PriceConfig
 from agenteval_collector.judge.asking import REASKS, Asking
@@ -20,12 +23,13 @@ from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import JudgeExchange, Judgement, Spend
 from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.judge import NoRechecks
 
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored
 from tests.support.clock import ManualClock
-from tests.support.judge.behaviours import NAMED, OK, SOON, Behaviour
+from tests.support.judge.behaviours import NAMED, OK, SOON, Behaviour, Content
+from tests.support.judge.completions import Received
+from tests.support.judge.filling import fill
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.judge_stage import Answers, job
 from tests.support.judging import panel, tool_call, trace, turn
@@ -99,10 +103,10 @@ class Engine:
     def take_judgement(self, judgement: Judgement) -> None:
         self.delivered.append(judgement)
 
-    def judge(self, traces: int) -> dict[str, Judgement]:
+    def judge(self, traces: int, names: Iterable[str] = JUDGED) -> dict[str, Judgement]:
         """The judgements of that many traces, by trace."""
         for number in range(traces):
-            self.stage.take_job(job(str(number), names=tuple(JUDGED)))
+            self.stage.take_job(job(str(number), names=tuple(names)))
         self.stage.drain(lambda left: None)
         self.stage.shutdown()
         self.spent = self.store.ledger.spent_since(0)
@@ -151,6 +155,51 @@ def test_whatever_the_judge_does_every_outcome_is_final_and_no_request_is_missin
     assert set(found) <= {SCORE, 1.0}
     # A request that is given up on its way, because another one about its trace failed, is counted all the same.
     assert requests <= engine.spent.requests <= 12 * QUESTIONS * (1 + REASKS) * (1 + RETRIES)
+
+
+def thinking(received: Received) -> str:
+    """A small model that thinks without an end, and says something behind its answer."""
+    answer = json.dumps(fill(received.schema or {}, SCORE))
+    return f"<think>The schema begins with {{. Let me see.\n\nHere it is:\n```json\n{answer}\n```\nI hope this helps!"
+
+
+ONLY_WORDS = Behaviour(refuses=frozenset({"json_schema", "json_object"}))
+AS_A_DEFECT = Behaviour(status=500, error_code="response_format_not_implemented", headers=SOON)
+
+
+@pytest.mark.parametrize(
+    ("script", "most"),
+    [
+        pytest.param([], 3, id="it takes words alone"),
+        pytest.param([AS_A_DEFECT, AS_A_DEFECT], 3, id="it fails by the format"),
+        pytest.param([ONLY_WORDS, ONLY_WORDS, NAMED["truncated"], NAMED["truncated"]], 5, id="it answers badly twice"),
+    ],
+)
+def test_a_small_model_without_formats_answers_in_five_requests(
+    tmp_path: Path, script: list[Behaviour], most: int
+) -> None:
+    with JudgeServer(script, then=ONLY_WORDS, score=SCORE, responder=thinking) as server:
+        engine = Engine(server.url, tmp_path)
+        assert scored(engine.judge(1, ["confidence"])) == [SCORE]
+        assert len(server.requests) == most
+
+
+def test_a_question_without_an_answer_ends_after_five_requests(tmp_path: Path) -> None:
+    hopeless = Behaviour(refuses=frozenset({"json_schema", "json_object", "temperature"}), content=Content.PROSE)
+    with JudgeServer(then=hopeless) as server:
+        [judgement] = Engine(server.url, tmp_path).judge(1, ["confidence"]).values()
+        assert len(server.requests) == 5
+    [evaluation] = judgement.evaluations
+    assert isinstance(evaluation.outcome, Failure)
+    assert evaluation.outcome.error_type == "malformed"
+
+
+def test_the_form_that_a_small_model_takes_is_remembered(tmp_path: Path) -> None:
+    with JudgeServer(then=ONLY_WORDS, score=SCORE, responder=thinking) as server:
+        assert len(scored(Engine(server.url, tmp_path).judge(traces=4))) == 4 * len(JUDGED)
+        refused = [request for request in server.requests if "response_format" in request.body]
+    # The questions that are under way at once each learn the form.
+    assert len(refused) <= 2 * 2 * QUESTIONS
 
 
 def test_every_question_is_asked_once(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from agenteval_collector.app.collector import Collector
 from agenteval_collector.cli.command_line import command_line
+from agenteval_collector.cli.offline_replay import replay
+from agenteval_collector.cli.recordings import Recorded
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.model.logged_requests import Signal
-from agenteval_collector.offline.recordings import Recorded
-from agenteval_collector.offline.replay import replay
-from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from typer.testing import CliRunner
 
@@ -292,7 +292,7 @@ def test_what_was_left_out_is_judged_by_its_id(tmp_path: Path, config: dict[str,
     [
         pytest.param(("--failed",), "this collector has no judge", id="no judge"),
         pytest.param((hex_id(1), "--json"), "--json is for the judge's drift", id="json of nothing"),
-        pytest.param((hex_id(1), "--failed"), "give the ids of traces or sessions, --failed, or --check", id="both"),
+        pytest.param((hex_id(1), "--failed"), "give the ids of traces or sessions, or --failed", id="both"),
         pytest.param(("12",), "trace_id is '12', not 32 hexadecimal digits", id="no trace id"),
         pytest.param(("--failed", "--since", "yesterday"), "--since is 'yesterday', not a time", id="no time"),
     ],

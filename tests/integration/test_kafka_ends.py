@@ -9,7 +9,7 @@ pytestmark = pytest.mark.distributed
 
 
 def test_ends_are_told_and_only_once(kafka: Broker) -> None:
-    from agenteval_collector.log.kafka.cluster import PartitionEnds  # noqa: PLC0415 - an extra
+    from agenteval_collector.fleet.cluster import PartitionEnds  # noqa: PLC0415 - an extra
     from confluent_kafka import Producer, TopicPartition  # noqa: PLC0415
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415
 

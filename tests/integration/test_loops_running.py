@@ -8,8 +8,8 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.findings.loops.stage import NAMED_WITHIN
-from agenteval_collector.wiring.servers import WATCHERS
+from agenteval_collector.app.servers import WATCHERS
+from agenteval_collector.live.stage import NAMED_WITHIN
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

@@ -1,36 +1,27 @@
 """The description of the API: every address is described, and every answer has the shape that is described."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS
-from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
-from agenteval_collector.api.service import EvaluationService
-from agenteval_collector.api.spans import SpanQueries
-from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
+from agenteval_collector.cli.offline_replay import replay
+from agenteval_collector.cli.recordings import read_recording
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.doors.shares import Shares
-from agenteval_collector.emit.feed import Feed
-from agenteval_collector.emit.output import TelemetryOutput
+from agenteval_collector.figures.problem import ProblemKey
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.drift import Drift, Flip
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Judgement, job_of
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.offline.recordings import read_recording
-from agenteval_collector.offline.replay import replay
-from agenteval_collector.problems.problem import ProblemKey
+from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS
+from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description
+from agenteval_collector.serve.api.spans import SpanQueries
+from agenteval_collector.serve.api.wire import TOKEN_HEADER, TOKEN_PATH
 from jsonschema import Draft202012Validator, ValidationError
 
 from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
-from otel_agenteval.proto.v1 import evaluation_pb2 as pb
-from tests.integration.test_api_service import DEADLINE, Nobody
-from tests.integration.test_api_service import serve as serve_grpc
 from tests.support import asking
 from tests.support.assembled import assembled
-from tests.support.clock import ManualClock
 from tests.support.evaluations import evaluation
 from tests.support.memory_queries import MemoryReports
 from tests.support.no_spans import unpriced
@@ -49,7 +40,11 @@ PROBLEM = ProblemKey("planner", "task_completion", None, "").problem_id
 QUERIES = (
     "/api/v1/collector",
     "/api/v1/arrivals",
+    "/api/v1/traces?agent=planner",
+    "/api/v1/traces?environment=nobody",
+    "/api/v1/labels",
     f"/api/v1/traces/{TRACE}",
+    f"/api/v1/traces/{TRACE}/otlp",
     f"/api/v1/traces/{TRACE}/judgements",
     f"/api/v1/traces/{TRACE}/spans",
     f"/api/v1/traces/{TRACE}/spans/{SPAN}",
@@ -173,51 +168,6 @@ def test_an_answer_has_the_shape_that_is_described(url: str, query: str) -> None
     document = answer.json()
     assert document.get("items", [1]) or "nobody" in query, "it holds something to be looked at"
     described(template_of(query)).validate(document)
-
-
-@pytest.mark.parametrize(
-    ("query", "method", "request_"),
-    [
-        (f"/api/v1/traces/{TRACE}", "GetTrace", pb.GetTraceRequest(trace_id=TRACE)),
-        (f"/api/v1/traces/{TRACE}/judgements", "GetJudgements", pb.GetJudgementsRequest(trace_id=TRACE)),
-        ("/api/v1/judgements?session_id=s1", "GetJudgements", pb.GetJudgementsRequest(session_id="s1")),
-        ("/api/v1/sessions/s1", "GetSession", pb.GetSessionRequest(session_id="s1")),
-        ("/api/v1/sessions?agent=planner", "ListSessions", pb.ListSessionsRequest(agent="planner")),
-        ("/api/v1/problems", "ListProblems", pb.ListProblemsRequest()),
-        ("/api/v1/problems?limit=1&state=new", "ListProblems", pb.ListProblemsRequest(limit=1, state="new")),
-        (f"/api/v1/problems/{PROBLEM}", "GetProblem", pb.GetProblemRequest(problem_id=PROBLEM)),
-        ("/api/v1/agreement", "GetAgreement", pb.GetAgreementRequest()),
-        ("/api/v1/agreement?name=nothing", "GetAgreement", pb.GetAgreementRequest(name="nothing")),
-        ("/api/v1/judge", "GetDrift", pb.GetDriftRequest()),
-        ("/api/v1/quality", "ListQuality", pb.ListQualityRequest()),
-        ("/api/v1/quality?limit=1&name=coherence", "ListQuality", pb.ListQualityRequest(limit=1, name="coherence")),
-        ("/api/v1/review/next?name=coherence", "NextToLabel", pb.NextToLabelRequest(name="coherence")),
-        ("/api/v1/review/next?name=goal_success", "NextToLabel", pb.NextToLabelRequest(name="goal_success")),
-        ("/api/v1/reliability", "ListReliability", pb.ListReliabilityRequest()),
-        (
-            "/api/v1/reliability/comparison?before=1&after=2",
-            "CompareReliability",
-            pb.CompareReliabilityRequest(before="1", after="2"),
-        ),
-    ],
-)
-def test_what_is_had_over_http_is_had_over_grpc(
-    scoring: Scoring, url: str, query: str, method: str, request_: Any
-) -> None:
-    feed = Feed(
-        TelemetryOutput(version="1", instance_id="i", is_on_duty=lambda: True).own_work,
-        Nobody(),
-        ManualClock(),
-        capacity=4,
-    )
-    with serve_grpc(EvaluationService(scoring.queries, MemoryReports(), feed, Shares(2))) as stub:
-        answer = getattr(stub, method)(request_, timeout=DEADLINE)
-    document = asking.get(url + query).json()
-    if isinstance(answer, pb.Document):
-        assert json.loads(answer.json) == document
-    else:
-        assert [json.loads(each) for each in answer.items_json] == document["items"]
-        assert (answer.next_cursor or None) == document["next_cursor"]
 
 
 def test_a_session_is_left_aside_whatever_its_id_holds(scoring: Scoring, url: str) -> None:

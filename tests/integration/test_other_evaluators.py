@@ -85,6 +85,15 @@ def test_results_in_span_events_stand_on_the_trace_and_are_compared_with_scores_
     assert (found["name"], found["source"], found["labels"]) == ("coherence", "evaluator", 1)
 
 
+def test_a_word_that_says_the_contrary_of_the_score_is_believed(collector: RunningCollector) -> None:
+    scored = ((1, 1.0, "fail", 0.0), (2, 0.0, "pass", 1.0), (3, 0.25, "fail", 0.25), (4, 0.75, "odd", 0.75))
+    for number, score, word, kept in scored:
+        values = {"gen_ai__evaluation__score__value": score, "gen_ai__evaluation__score__label": word}
+        collector.send_logs(sent_by("ragas", result(number, **SCORED | values)))
+        collector.send(traces(turn(number, "hi", "hello", session="s")))
+        assert [each[1] for each in said(collector.scored(trace_id(number).hex()))] == [kept]
+
+
 @pytest.mark.parametrize(
     ("record", "reason"),
     [

@@ -286,7 +286,7 @@ def test_what_cannot_go_together_is_named() -> None:
 
 def test_without_the_setting_nothing_of_it_is_loaded(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; import agenteval_collector.wiring.collector;"
+        "import sys; from pathlib import Path; import agenteval_collector.app.collector;"
         "from agenteval_collector.stores.store import Store; from agenteval_collector.runtime.clock import *;"
         "from agenteval_collector.model.news import no_events;"
         f"Store(Path({str(tmp_path)!r}) / 'a.db', SystemClock(), events_of=no_events).shutdown();"

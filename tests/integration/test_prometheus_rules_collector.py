@@ -56,6 +56,21 @@ def test_scoring_that_is_behind(tmp_path: Path, age: str, at: str, fires: bool) 
 
 
 @pytest.mark.parametrize(
+    ("free", "at", "fires"),
+    [
+        pytest.param("40000000000-8000000x1000", "3h", True, id="full within a day"),
+        pytest.param("400000000000-1000000x1000", "3h", False, id="full in two months"),
+        pytest.param("40000000000-8000000x1000", "30m", False, id="too short a history"),
+        pytest.param("500000000x1000", "16m", True, id="nearly full"),
+        pytest.param("600000000x1000", "3h", False, id="small, and stays so"),
+    ],
+)
+def test_a_disk_that_fills_up(tmp_path: Path, free: str, at: str, fires: bool) -> None:
+    name = series("agenteval_collector_disk_free_bytes")
+    check_alert(tmp_path, "CollectorDiskFull", {name: free}, at, TARGET if fires else None)
+
+
+@pytest.mark.parametrize(
     ("lag", "at", "fires"),
     [
         pytest.param("0+30x200", "31m", True, id="two messages a second more, for half an hour"),

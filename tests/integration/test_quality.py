@@ -11,8 +11,8 @@ from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import Label, LabelSource
+from agenteval_collector.serve.web.formats import rate_notes
 from agenteval_collector.stores import pass_rates
-from agenteval_collector.web.formats import rate_notes
 
 from otel_agenteval.metrics.pass_rate import JudgedTrace, pass_rate
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, SubjectKind, Unscored

@@ -7,10 +7,10 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.receiver.grpc import otlp_handlers
-from agenteval_collector.receiver.ingest import Ingest
-from agenteval_collector.receiver.rejections import RejectionLog
-from agenteval_collector.receiver.validity import Limits
+from agenteval_collector.ingest.grpc import otlp_handlers
+from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.rejections import RejectionLog
+from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
@@ -27,6 +27,8 @@ from tests.support.otlp import log, logs, marked, span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+MANY_PARTS: dict[str, Any] = {f"part{number}": "x" * 8_000 for number in range(20)}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def test_an_accepted_request_is_on_disk_when_it_is_answered(collector: RunningCo
         pytest.param(Span(trace_id=trace_id(1), span_id=bytes(8)), "span id", id="a span id of zeros"),
         pytest.param(Span(trace_id=trace_id(1)), "span id", id="no span id"),
         pytest.param(
-            span(1, 2, text="x" * 100_001),
+            span(1, 2, **MANY_PARTS),
             "larger than 100000 bytes (server.max_span_bytes)",
             id="a span over the limit",
         ),

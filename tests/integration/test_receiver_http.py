@@ -3,15 +3,17 @@ import gzip
 import http.client
 import json
 import ssl
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import grpc
 import httpx
 import pytest
+import zstandard
+from agenteval_collector.app.collector import Collector
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.runtime.errors import PermanentError
-from agenteval_collector.wiring.collector import Collector
 from google.protobuf import json_format
 from google.rpc import error_details_pb2, status_pb2
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -79,7 +81,13 @@ def test_json_is_the_same_request_as_protobuf(collector: RunningCollector) -> No
 def test_logs_have_a_path_of_their_own(collector: RunningCollector) -> None:
     body = logs(log(3, 1, gen_ai__x="y")).SerializeToString()
     assert post(collector, body, path="/v1/logs").status_code == 200
-    assert post(collector, body, path="/v1/metrics").status_code == 404
+
+
+def test_metrics_are_answered_and_dropped(collector: RunningCollector) -> None:
+    answer = post(collector, b"any", path="/v1/metrics")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert post(collector, b"{}", media=JSON, path="/v1/metrics").json() == {}
+    assert "agenteval_collector_metrics_dropped_total" in collector.get("/metrics")
 
 
 def test_bad_spans_are_rejected_one_by_one(collector: RunningCollector) -> None:
@@ -121,7 +129,24 @@ def test_gzip_is_read(collector: RunningCollector) -> None:
     assert collector.scored(trace_id(5).hex())["span_count"] == 1
 
 
+@pytest.mark.parametrize(
+    ("number", "encoding", "compress"),
+    [
+        pytest.param(21, "deflate", zlib.compress, id="deflate"),
+        pytest.param(22, "deflate", lambda body: zlib.compress(body, wbits=-15), id="deflate without a header"),
+        pytest.param(23, "zstd", zstandard.compress, id="zstd"),
+    ],
+)
+def test_what_other_senders_compress_with_is_read(
+    collector: RunningCollector, number: int, encoding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    body = traces(marked(span(number, 1), 1, "p")).SerializeToString()
+    assert post(collector, compress(body), content_encoding=encoding).status_code == 200
+    assert collector.scored(trace_id(number).hex())["span_count"] == 1
+
+
 GOOD = traces(span(6, 1)).SerializeToString()
+ZSTD, ZSTD_BOMB = zstandard.compress(GOOD), zstandard.compress(bytes(10_000_000))
 DEEP = '{"resourceSpans":' + "[" * 100_000 + "]" * 100_000 + "}"
 
 
@@ -141,8 +166,17 @@ DEEP = '{"resourceSpans":' + "[" * 100_000 + "]" * 100_000 + "}"
         pytest.param(b"plain", {"content_encoding": "gzip"}, 400, "not gzip", id="not gzip"),
         pytest.param(gzip.compress(GOOD)[:-9], {"content_encoding": "gzip"}, 400, "too early", id="gzip cut short"),
         pytest.param(gzip.compress(b"")[:-9], {"content_encoding": "gzip"}, 400, "too early", id="gzip without a body"),
-        pytest.param(gzip.compress(GOOD) * 2, {"content_encoding": "gzip"}, 400, "one gzip member", id="gzip twice"),
+        pytest.param(gzip.compress(GOOD) * 2, {"content_encoding": "gzip"}, 400, "send one member", id="gzip twice"),
         pytest.param(bytes(1_000_001), {}, 413, "more than 1000000 bytes", id="over the limit"),
+        pytest.param(b"plain", {"content_encoding": "deflate"}, 400, "not deflate", id="not deflate"),
+        pytest.param(b"plain", {"content_encoding": "zstd"}, 400, "not zstd", id="not zstd"),
+        pytest.param(
+            zstandard.compress(GOOD)[:-2], {"content_encoding": "zstd"}, 400, "too early", id="zstd cut short"
+        ),
+        pytest.param(zstandard.compress(GOOD) * 2, {"content_encoding": "zstd"}, 400, "one frame", id="zstd twice"),
+        pytest.param(
+            zstandard.compress(bytes(10_000_000)), {"content_encoding": "zstd"}, 413, "1000000", id="a zstd bomb"
+        ),
         pytest.param(gzip.compress(bytes(10_000_000)), {"content_encoding": "gzip"}, 413, "1000000", id="a gzip bomb"),
     ],
 )

@@ -8,9 +8,11 @@ import pytest
 from agenteval_collector.config.sources import ConfigError
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.eventually import eventually
 from tests.support.judge.judge_server import JudgeServer
-from tests.support.otlp import log, logs, marked, span, trace_id, traces, turn
+from tests.support.otlp import START, log, logs, marked, span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector, settings
 
 SECRETS = [f"Zq{number}kw7-hTr{number}" for number in range(14)]
@@ -146,3 +148,30 @@ def test_a_setting_that_cannot_be_meant_says_what_is_wrong(
 
 def test_a_bare_off_in_yaml_is_off(tmp_path: Path) -> None:
     assert settings(tmp_path, redaction={"store": False}).redaction.store == "off"
+
+
+def test_what_a_process_reports_of_its_open_spans_is_redacted_as_well(tmp_path: Path) -> None:
+    secret, name = SECRETS[0], f"execute_tool mail to {ADDRESS}"
+    ids: dict[str, Any] = {"trace_id": trace_id(7).hex(), "span_id": b"12345678".hex(), "session_id": "s"}
+    start = pb.SpanStart(name=name, agent="planner", started_at_unix_nano=START, **ids)
+    found = pb.Finding(
+        kind="hung_span",
+        severity="error",
+        reason=f"mail was called 3 times with {ADDRESS} and password={secret}",
+        tool="mail",
+        mode="alarm",
+        **ids,
+        metadata_json=json.dumps(
+            {"arguments": {"to": ADDRESS, "password": secret}, "span_ids": [b"12345678".hex()]}
+        ).encode(),
+    )
+    with RunningCollector(tmp_path, redaction={"store": "all"}) as collector:
+        EvaluationServiceStub(collector.channel).ReportStarts(
+            pb.ReportStartsRequest(process_id="p1", service="shop", starts=[start], findings=[found]), timeout=20
+        )
+        path = f"/api/v1/traces/{trace_id(7).hex()}"
+        document = eventually(lambda: collector.get(path))
+        shown = json.dumps([document, collector.get("/api/v1/sessions/s")])
+    [finding] = document["findings"]
+    assert finding["metadata"]["span_ids"] == [b"12345678".hex()]
+    assert left([secret, ADDRESS], kept(tmp_path), shown) == []

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from agenteval_collector.config.findings import KINDS
 from agenteval_collector.emit.output import TelemetryOutput
+from agenteval_collector.figures.regressions import OF_EVALUATORS, VERSIONS_COMPARED_EVERY, Regressions
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.regressions import Regression
-from agenteval_collector.reliability.regressions import OF_EVALUATORS, VERSIONS_COMPARED_EVERY, Regressions
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.figures.assembled_run import UNJUDGED, UNSURE
 from agenteval_collector.model.cursors import encode_cursor
 from agenteval_collector.model.runs import RunReport, Unmatched
-from agenteval_collector.reliability.assembled_run import UNJUDGED, UNSURE
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.stores.store import TRIM_REPORTS_EVERY
 from hypothesis import HealthCheck, given

@@ -3,19 +3,15 @@
 import json
 from collections.abc import Iterator
 
-import grpc
 import pytest
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.model.runs import RunReport
 from starlette.applications import Starlette
 from typer.testing import CliRunner, Result
 
-from otel_agenteval.proto.v1.evaluation_pb2 import ListReliabilityRequest
-from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support import asking
 from tests.support.memory_queries import MemoryQueries
 from tests.support.pages import app_of
-from tests.support.running_collector import RunningCollector
 from tests.support.runs import run_trace
 from tests.support.scoring import Scoring
 from tests.support.web_server import serve
@@ -117,17 +113,6 @@ def test_refusals_name_the_argument(url: str, path: str, status: int, message: s
     answer = asking.get(f"{url}/api/v1/reliability{path}")
     assert answer.status_code == status
     assert message in answer.json()["error"]["message"]
-
-
-def test_over_grpc_a_bad_variant_is_an_invalid_argument(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with RunningCollector(tmp_path_factory.mktemp("grpc")) as collector:
-        service = EvaluationServiceStub(collector.channel)
-        assert not service.ListReliability(ListReliabilityRequest(), timeout=10).items_json
-        with pytest.raises(grpc.RpcError, match="variant is 'new'") as raised:
-            service.ListReliability(ListReliabilityRequest(variant="new"), timeout=10)
-        with pytest.raises(grpc.RpcError, match="limit is 501"):
-            service.ListReliability(ListReliabilityRequest(limit=501), timeout=10)
-        assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Recorded conversations through a running collector: the benchmark's figures over every way out."""
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -16,8 +15,6 @@ from benchmarks.workload.conversation import Conversation
 from benchmarks.workload.replay import replay
 from otel_agenteval import AgentEvalSpanProcessor
 from otel_agenteval.metrics import Run, reliability_report
-from otel_agenteval.proto.v1.evaluation_pb2 import ListReliabilityRequest
-from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.eventually import eventually
 from tests.support.running_collector import RunningCollector
 
@@ -77,13 +74,6 @@ def test_consistency_is_that_of_the_offline_function(conversations: list[Convers
     for name in ("C_out", "C_traj_d", "C_traj_s"):
         assert item["metrics"][name] == report.metrics[name]
         assert tuple(item["intervals"][name]) == report.intervals[name]
-
-
-def test_grpc_gives_the_same_document(collector: RunningCollector, item: Any) -> None:
-    service = EvaluationServiceStub(collector.channel)
-    answer = service.ListReliability(ListReliabilityRequest(agent=item["agent"], version="1"), timeout=10)
-    assert [json.loads(each) for each in answer.items_json] == [item]
-    assert not service.ListReliability(ListReliabilityRequest(agent="nobody"), timeout=10).items_json
 
 
 def test_gauges_show_what_is_defined_and_nothing_else(collector: RunningCollector, item: Any) -> None:

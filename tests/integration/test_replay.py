@@ -2,9 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
+from agenteval_collector.cli.offline_replay import replay
+from agenteval_collector.cli.recordings import read_recording
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.offline.recordings import read_recording
-from agenteval_collector.offline.replay import replay
 from agenteval_collector.runtime.errors import InvalidRequest
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.log.request_file import NewRequest, RequestFile
-from agenteval_collector.log.request_log import RequestLog
+from agenteval_collector.ingest.request_file import NewRequest, RequestFile
+from agenteval_collector.ingest.request_log import RequestLog
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
@@ -133,8 +133,8 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
 import os, sys
 from pathlib import Path
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.log.request_file import NewRequest, RequestFile
-from agenteval_collector.log.request_log import RequestLog
+from agenteval_collector.ingest.request_file import NewRequest, RequestFile
+from agenteval_collector.ingest.request_log import RequestLog
 from agenteval_collector.model.logged_requests import Signal
 class Assembly:
     def take_request(self, request): pass

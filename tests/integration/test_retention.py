@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config.sources import ConfigError, load
-from agenteval_collector.log.request_file import RequestFile
+from agenteval_collector.ingest.request_file import RequestFile
 from agenteval_collector.model.labels import Label
 from agenteval_collector.stores.erasing import FORGOTTEN
 
@@ -115,8 +115,8 @@ def test_above_its_bytes_the_oldest_goes_and_the_files_become_smaller(tmp_path: 
         assert of_store.used_bytes + of_log.used_bytes <= most
         assert trace(collector, 120)["output"] is not None
         assert trace(collector, 1) is None or trace(collector, 1)["output"] is None
-        of_store.scrub(10**12)
-        of_log.scrub(10**12)
+        of_store.empty_log()
+        of_log.empty_log()
         assert sum(file.stat().st_size for file in tmp_path.glob("*.db")) < 1.2 * most
     assert files_with(tmp_path, "1 1 1 1 ") == []
 

@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from agenteval_collector.api.wire import TOKEN_HEADER
-from agenteval_collector.api.write_guard import MAX_BODY_BYTES
 from agenteval_collector.model.labels import Label
+from agenteval_collector.serve.api.wire import TOKEN_HEADER
+from agenteval_collector.serve.api.write_guard import MAX_BODY_BYTES
 
 from tests.support import asking
 from tests.support.clock import ManualClock

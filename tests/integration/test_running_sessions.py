@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.api.queries import Queries
+from agenteval_collector.app.offline import NothingRuns
+from agenteval_collector.app.scoring import reliability_reports
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import no_events
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
+from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.offline import NothingRuns
-from agenteval_collector.wiring.scoring import reliability_reports
 
 from tests.support.clock import ManualClock
 from tests.support.databases import database_in

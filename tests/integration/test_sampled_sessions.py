@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.app.judge import make_judging
 from agenteval_collector.evaluation.stage import TAKEN_UP
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.wiring.judge import make_judging
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from tests.support.eventually import eventually

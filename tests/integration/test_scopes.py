@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import httpx
 import pytest
-from agenteval_collector.doors.audit import LINES_PER_WINDOW, Audit
 from agenteval_collector.model.callers import Caller, Scope
+from agenteval_collector.serve.doors.audit import LINES_PER_WINDOW, Audit
 from starlette.routing import Route
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

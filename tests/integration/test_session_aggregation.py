@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.evaluators import EvaluationContext, plugins
-from agenteval_collector.evaluators.coherence import Coherence
+from agenteval_collector.evaluation.evaluators import EvaluationContext, plugins
+from agenteval_collector.evaluation.evaluators.coherence import Coherence
+from agenteval_collector.evaluation.sessions.live_sessions import LiveSessions
 from agenteval_collector.runtime.times import rfc3339
-from agenteval_collector.sessions.live_sessions import LiveSessions
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -244,8 +244,25 @@ def test_a_trace_that_leaves_gives_those_behind_it_their_score_without_it(scorin
     assert outcome(scoring.trace(trace_id(2).hex()), "loop_detection")["status"] == "not_applicable"
 
 
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 1, 3)])
+def test_the_score_of_a_session_is_that_of_the_agent_that_came_first_in_time(
+    scoring: Scoring, order: tuple[int, ...]
+) -> None:
+    for number in order:
+        trace = said(number, SAID[number])
+        [name] = [each for each in trace.attributes if each.key == "gen_ai.agent.name"]
+        name.value.string_value = f"agent-{number}"
+        scoring.put(assembled(trace))
+    scoring.clock.advance(IDLE)
+    scoring.stage.finalize(scoring.core.sessions.over())
+    finals = [each.evaluation for each in scoring.emitted if each.final]
+    assert {each.agent for each in finals if each.name == "agent_reliability"} == {"agent-1"}
+
+
 def test_a_revision_that_starts_earlier_frees_those_that_it_stood_before(scoring: Scoring) -> None:
-    for number, text in [(10, SAID[3]), (20, SAID[2]), (30, SAID[1]), (40, SAID[0]), (50, SAID[0])]:
+    # Five traces stay between its two places: the last one is then too far from the new place to be looked at for it.
+    other = [(number, SAID[2 + number % 2]) for number in range(10, 15)]
+    for number, text in [*other, (40, SAID[0]), (50, SAID[0])]:
         scoring.put(assembled(said(number, text)))
     assert outcome(scoring.trace(trace_id(50).hex()), "loop_detection")["score"] == pytest.approx(0.0, abs=1e-6)
     early = marked(said(40, SAID[0]), 1)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.app.judge import make_judging
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeExchange
-from agenteval_collector.wiring.judge import make_judging
 
 from otel_agenteval.outcome import Failure, SubjectKind
 from tests.support.otlp import span, turn
@@ -171,7 +171,7 @@ def test_a_session_that_was_judged_and_has_gone_on_is_over_again_after_a_restart
     put(scoring, 2)
     scoring.restart()
     assert scoring.store.live_sessions() == ["s"]
-    scoring.core.sessions.reload("s")
+    scoring.core.sessions.resume("s")
     [second] = over(scoring)
     assert second.revision == 2
 

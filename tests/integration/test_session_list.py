@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.trace_documents import SessionItem
+from agenteval_collector.app.offline import NothingRuns
+from agenteval_collector.app.scoring import reliability_reports
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.news import no_events
@@ -15,9 +15,9 @@ from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.trace_documents import SessionItem
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.offline import NothingRuns
-from agenteval_collector.wiring.scoring import reliability_reports
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,9 +53,8 @@ def commit_of(number: int, *found: dict[str, Any], judged: float | None = None, 
     about = {"text": "", **changes}
     findings: list[Finding] = [finding(**{"trace_id": trace_id, "session_id": session_id, **each}) for each in found]
     trace = ScoredTrace(
-        trace_id=trace_id, session_id=session_id, started_at=START, revision=1, offsets=(),
-        view=view_of(Trace(trace_id=trace_id), revision=1, complete=True),
-        run=None, scored_at=START, findings=findings, text=about.pop("text").casefold(),
+        view=view_of(Trace(trace_id=trace_id, started_at=START), session_id=session_id, revision=1, complete=True),
+        offsets=(), scored_at=START, findings=findings, text=about.pop("text").casefold(),
     )  # fmt: skip
     record = SessionState(session_id=session_id, **{**said, **about})
     return Commit(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
-from agenteval_collector.sessions.session import added_up, taken_up
+from agenteval_collector.evaluation.sessions.session import added_up, taken_up
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from agenteval_collector.evaluation.every_session import EverySession
+from agenteval_collector.evaluation.ports import EverySession
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import News

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agenteval_collector.evaluation.every_session import EverySession
+from agenteval_collector.evaluation.conversations.linking import Conversations
+from agenteval_collector.evaluation.ports import EverySession
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Superseded
-from agenteval_collector.sessions.conversations.linking import Conversations
 from agenteval_collector.stores.store import Store
 
 from otel_agenteval.model import Trace
@@ -44,7 +44,10 @@ def test_nothing_is_kept_after_another_process_took_over_until_it_is_taken_again
     other.commit(Commit())
     silent.claims.give_up([1])
     silent.commit(Commit())
-    silent.claims.take([1])
+    silent.claims.give_up([0])
+    with pytest.raises(Superseded):
+        silent.commit(Commit())
+    silent.claims.take([0, 1])
     silent.commit(Commit())
     with pytest.raises(Superseded):
         other.commit(Commit())
@@ -65,7 +68,7 @@ class Known:
 def not_stored(store: Any, *traces: Any) -> list[tuple[int, Sequence[int]]]:
     """Revision and offsets of the traces that are left to evaluate."""
     pytest.importorskip("confluent_kafka")
-    from agenteval_collector.wiring.partitions import PartitionSessions  # noqa: PLC0415 - an extra
+    from agenteval_collector.fleet.partitions import PartitionSessions  # noqa: PLC0415 - an extra
 
     awaited: Any = SimpleNamespace(waits_for=lambda trace: trace.trace_id != "left")
     own = PartitionSessions(None, store, None, None, awaited)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 import pytest
-from agenteval_collector.log.request_file import RequestFile
+from agenteval_collector.ingest.request_file import RequestFile
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.support.eventually import eventually
@@ -42,6 +42,7 @@ def spans(trace: int) -> list[Span]:
     found[0].end_time_unix_nano += 1000
     found[2].status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message="no connection"))
     found[2].events.add(name="exception", time_unix_nano=1_700_000_000_000_000_000)
+    found[2].links.add(trace_id=b"o" * 16, span_id=b"s" * 8)
     return found
 
 
@@ -75,6 +76,7 @@ def test_a_span_has_its_messages_arguments_and_attributes(collector: RunningColl
     assert chat["attributes"]["gen_ai.usage.input_tokens"] == 1000
     assert (chat["scope"], chat["resource"]) == ("lib", {"service.name": "shop"})
     assert (tool["arguments"], tool["result"]) == ({"q": "7731"}, [])
+    assert tool["links"] == [{"trace_id": "6f" * 16, "span_id": "73" * 8, "attributes": {}}]
     assert tool["events"] == [{"name": "exception", "time": "2023-11-14T22:13:20.000000Z", "attributes": {}}]
 
 

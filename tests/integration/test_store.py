@@ -8,21 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.api.queries import Queries
+from agenteval_collector.app.offline import NothingRuns
+from agenteval_collector.app.scoring import reliability_reports
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit, ScoredTrace
+from agenteval_collector.model.judge_jobs import Spend
 from agenteval_collector.model.news import no_events
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionState, SessionUpdate, StoredPlace
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError, Unavailable
+from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.stores.engines.sqlite import SqliteFile
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.schema import SAID_INDEX, metadata
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.offline import NothingRuns
-from agenteval_collector.wiring.scoring import reliability_reports
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import event
@@ -66,14 +67,10 @@ def record(number: int, **changes: Any) -> ScoredTrace:
         started_at=START + number,
         ended_at=START + number + 1,
     )
+    session_id, revision = changes.pop("session_id", "s"), changes.pop("revision", 1)
     arguments: dict[str, Any] = {
-        "trace_id": hex_id(number),
-        "session_id": "s",
-        "started_at": START + number,
-        "revision": 1,
-        "view": view_of(trace, revision=1, complete=True),
+        "view": view_of(trace, session_id=session_id, revision=revision, complete=True),
         "offsets": [number],
-        "run": None,
         "scored_at": START,
     }
     return ScoredTrace(**{**arguments, **changes})
@@ -180,7 +177,7 @@ def test_committing_twice_is_committing_once_and_first_only_the_first_time(store
 
 def test_a_later_revision_supersedes_and_another_version_or_method_stands_beside(store: Store) -> None:
     store.commit(commit_of(1))
-    later = record(1, revision=2, offsets=[1, 7], view=replace(record(1).view, revision=2))
+    later = record(1, offsets=[1, 7], view=replace(record(1).view, revision=2))
     first = store.commit(
         Commit(
             traces=[later],
@@ -235,19 +232,42 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert trace is not None
     assert session is not None
     assert " ".join(trace) == (
-        "trace_id session_id user_id service agent agents input output turns complete partial closing waits_for "
-        "revision status started_at ended_at span_count tools_called available_tools model_calls effort outcomes "
-        "labels findings findings_count worst seen open_spans status_reason names_session continues_turn turn_goes_on"
+        "trace_id session_id user_id service environment agent agents input output turns complete partial closing "
+        "waits_for revision status started_at ended_at span_count tools_called available_tools model_calls effort "
+        "usage outcomes labels findings findings_count worst cause seen open_spans not_understood "
+        "status_reason names_session continues_turn turn_goes_on"
     )
     assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
-    assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error", "span_id"}
+    called = "name agent arguments result error outcome told_by span_id"
+    assert " ".join(trace["tools_called"][0]) == called
     assert set(trace["outcomes"][0]) == {
         "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
         "model", "part", "metadata", "error_type",
     }  # fmt: skip
     about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at", "status_reason"}
-    about |= {"running_traces", "findings", "findings_count", "worst", "versions", "judged_failures", "blind", "effort"}
-    whole = {"trace_ids", "turn_traces", "outcomes", "signals", "labels", "flagged_traces", "trend", "interactions"}
+    about |= {
+        "running_traces",
+        "findings",
+        "findings_count",
+        "worst",
+        "versions",
+        "environment",
+        "judged_failures",
+        "blind",
+        "effort",
+        "usage",
+    }
+    whole = {
+        "trace_ids",
+        "turn_traces",
+        "cause",
+        "outcomes",
+        "signals",
+        "labels",
+        "flagged_traces",
+        "trend",
+        "interactions",
+    }
     assert set(session) == about | whole
     assert set(item) >= {*about, "trace_count"}
     assert session["signals"] == {hex_id(1): {"coherence": 0.75}}
@@ -377,6 +397,12 @@ def test_a_reason_with_a_lone_surrogate_is_kept_readable(store: Store) -> None:
     document = queries(store).trace(hex_id(1))
     assert document is not None
     assert document["outcomes"][0]["reason"] == "? said"
+
+
+def test_what_the_judge_used_up_counts_from_its_hour_on(store: Store) -> None:
+    for hour in (6, 7, 7):
+        store.ledger.spend(hour, "m", Spend(requests=1))
+    assert [store.ledger.spent_since(hour).requests for hour in (6, 7, 8)] == [3, 2, 0]
 
 
 def test_a_repeated_report_changes_nothing_and_a_later_one_adds(store: Store) -> None:

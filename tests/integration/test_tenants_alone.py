@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.app.pipeline import Pipeline
+from agenteval_collector.app.tenants import Pipelines
 from agenteval_collector.emit.feed import Subscription
 from agenteval_collector.model.callers import Caller
 from agenteval_collector.model.labels import Label
@@ -18,8 +20,6 @@ from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.memory import MemoryGuard
-from agenteval_collector.wiring.pipeline import Pipeline
-from agenteval_collector.wiring.tenants import Pipelines
 from hypothesis import Phase, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st

@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+from agenteval_collector.app.collector import Collector
 from agenteval_collector.config.sources import ConfigError
-from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from tests.support.certificates import Certificate, self_signed, signed

@@ -7,11 +7,11 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from agenteval_collector.api.trace_documents import TraceDocument
+from agenteval_collector.app.collector import Collector
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.embedders import EmbeddedEmbedder
+from agenteval_collector.evaluation.embedding import EmbeddedEmbedder
+from agenteval_collector.serve.api.trace_documents import TraceDocument
 from agenteval_collector.stores.schema import run_reports
-from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider

@@ -17,8 +17,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+from agenteval_collector.evaluation.referrals import sampled
 from agenteval_collector.judge.panel import JUDGED
-from agenteval_collector.judge.referrals import sampled
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from benchmarks.workload import otlp, taubench

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from agenteval_collector.demo.agents import play
-from agenteval_collector.demo.scripts import SCRIPTS
+from agenteval_collector.cli.demo_agents import play
+from agenteval_collector.cli.demo_scripts import SCRIPTS
 
 from tests.support import prometheus
 from tests.support.collector_process import collector_process

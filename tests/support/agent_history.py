@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenteval_collector.api.queries import Queries
+from agenteval_collector.app.offline import NothingRuns
+from agenteval_collector.app.scoring import reliability_reports
 from agenteval_collector.config.sources import load
 from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.effort import Effort
@@ -16,9 +17,8 @@ from agenteval_collector.model.news import no_events
 from agenteval_collector.model.runs import RunReport, RunTrace
 from agenteval_collector.model.sessions import SessionState, SessionUpdate
 from agenteval_collector.model.trace_view import view_of
+from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.offline import NothingRuns
-from agenteval_collector.wiring.scoring import reliability_reports
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import RunIdentity, Trace
@@ -48,13 +48,8 @@ def trace_of(
     """A scored trace."""
     trace_id = f"{number:032x}"
     return ScoredTrace(
-        trace_id=trace_id,
-        session_id=session,
-        started_at=at,
-        revision=revision,
-        view=view_of(Trace(trace_id=trace_id), revision=revision, complete=True),
+        view=view_of(Trace(trace_id=trace_id, started_at=at), session_id=session, revision=revision, complete=True),
         offsets=(),
-        run=None,
         scored_at=at,
         findings=found,
         agent=agent,

@@ -16,8 +16,8 @@ from pathlib import Path
 import grpc
 import pytest
 import yaml
-from agenteval_collector.demo.agents import play
-from agenteval_collector.demo.scripts import SCRIPTS
+from agenteval_collector.cli.demo_agents import play
+from agenteval_collector.cli.demo_scripts import SCRIPTS
 
 from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
@@ -150,6 +150,7 @@ class Story:
                 ("CollectorSpansRefused", ""),
                 ("AgentCoverageDrop", "blinded"),
                 ("CollectorScoringBehind", ""),
+                ("CollectorDiskFull", ""),
             ):
                 self._wait(name, agent)
 
@@ -243,7 +244,7 @@ def _status(url: str) -> int:
 
 def _history(first: str, second: str) -> str:
     """Return what Prometheus had scraped before: agents that had work a week ago, spent money for a day, or had scores
-    with coverage."""
+    with coverage, and the disks of two tenants."""
     now = time.time()
     lines = []
     for agent, traces in (("ghost", 1.0), ("rare", 0.125)):
@@ -258,6 +259,11 @@ def _history(first: str, second: str) -> str:
         for what, step in (("sum", 0.625), ("count", 1.0)):
             name = written(f"agenteval_session_coverage_{what}", labels)
             lines += _counter(name, now - DAY, now - HOUR, step)
+    # Nobody scrapes them again, so that the alert resolves once an hour of the rule is over.
+    for tenant, step in (("filling", -2e8), ("roomy", -5e7)):
+        disk = {"job": "agenteval", "instance": second, "agenteval_tenant": tenant}
+        name = written("agenteval_collector_disk_free_bytes", disk)
+        lines += _series(name, now - 5 * HOUR, now - 1.7 * HOUR, 1e11, step)
     return "".join(lines)
 
 
@@ -268,4 +274,11 @@ def _whose(agent: str, instance: str) -> dict[str, str]:
 
 def _counter(series: str, since: float, until: float, step: float) -> list[str]:
     """Return a counter that rises by `step` every five seconds."""
-    return [f"{series} {step * number} {since + 5 * number:.3f}\n" for number in range(int((until - since) / 5))]
+    return _series(series, since, until, 0.0, step)
+
+
+def _series(series: str, since: float, until: float, first: float, step: float) -> list[str]:
+    """Return values that begin with `first` and change by `step` every five seconds."""
+    return [
+        f"{series} {first + step * number} {since + 5 * number:.3f}\n" for number in range(int((until - since) / 5))
+    ]

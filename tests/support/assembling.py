@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.assembly.unconnected import Unconnected
 from agenteval_collector.config.settings import AssemblyConfig, SenderConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted
@@ -106,10 +105,8 @@ class Bench:
         return self._hand(self.assembler.take_requests(replayed))
 
     def _make(self) -> Assembler:
-        alone = Unconnected()
         return Assembler(
-            self.clock, self.telemetry, self, self, alone, alone, Senders(self.learned.items(), self._rules),
-            self._config,
+            self.clock, self.telemetry, Senders(self.learned.items(), self._rules), self._config, store=self, log=self,
         )  # fmt: skip
 
     def known_traces(self, trace_ids: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:

@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from otel_agenteval.detectors.call_outcomes import outcome_of
 from otel_agenteval.detectors.running_trace import Detectors
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted, not_recorded
 from otel_agenteval.model import AgentRun
@@ -115,6 +116,10 @@ def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Ste
     match = _CALL.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is no line of a behaviour")
+    result = match["outcome"] if match["sign"] in ("->", "!>") else None
+    reading = outcome_of(match["tool"], match["arguments"], result)
+    error = match["outcome"] if match["sign"] in ("!!", "!>") else None
+    error = reading.error if error is None else error
     return Step(
         kind=StepKind.TOOL,
         name=match["tool"],
@@ -122,9 +127,10 @@ def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Ste
         agent=agent,
         agent_run=agent_run,
         arguments=None if match["arguments"] == "?" else match["arguments"],
-        result=match["outcome"] if match["sign"] in ("->", "!>") else None,
-        error=match["outcome"] if match["sign"] in ("!!", "!>") else None,
-        is_error_read=match["sign"] == "!>",
+        result=result,
+        error=error,
+        is_error_read=error is not None and result is not None,
+        outcome=reading.outcome,
         started_at=begun,
         ended_at=ended,
     )

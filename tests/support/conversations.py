@@ -1,34 +1,38 @@
 """Sessions of traces that are in no store."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
+from agenteval_collector.evaluation.conversations.linking import Conversations
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.conversation_links import ConversationLink
-from agenteval_collector.sessions.conversations.linking import Conversations
+from agenteval_collector.model.conversation_links import ConversationLink, LinkLookUp
+from agenteval_collector.stores.conversations import ConversationStore
 
 from otel_agenteval.model import Trace
 
+Noted: TypeAlias = list[LinkLookUp] | None
 
-class MemoryLinks:
-    """`LinkStore` on a dict; counts the `lookups` of links."""
+
+class MemoryLinks(ConversationStore):
+    """Links in a dict; counts the `lookups` of links."""
 
     def __init__(self) -> None:
         self.links: dict[str, ConversationLink] = {}
         self.lookups = 0
 
-    def link(self, trace_id: str) -> ConversationLink | None:
+    def link(self, trace_id: str, noted: Noted = None) -> ConversationLink | None:
         self.lookups += 1
         return self.links.get(trace_id)
 
-    def has_unnamed(self, service: str) -> bool:
+    def has_unnamed(self, service: str, noted: Noted = None) -> bool:
         return any(each.named is None for each in self._of(service))
 
-    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[ConversationLink]:
+    def ending(self, service: str, key: bytes, named: str | None, noted: Noted = None) -> Sequence[ConversationLink]:
         self.lookups += 1
         return [each for each in self._of(service) if key in each.ends]
 
     def following(
-        self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
+        self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int, noted: Noted = None
     ) -> Sequence[ConversationLink]:
         self.lookups += 1
         found = [each for each in self._of(service) if each.follows in keys and since <= each.started_at <= until]

@@ -18,7 +18,7 @@ def wheel_problems(wheel: Path) -> list[str]:
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
     problems = [f"{wheel.name} has {top}" for top in sorted(tops - PACKAGES)]
     needed = [f"{package}/py.typed" for package in sorted(PACKAGES)]
-    needed += ["agenteval_collector/web/templates/base.html", "agenteval_collector/web/style.css"]
+    needed += ["agenteval_collector/serve/web/templates/base.html", "agenteval_collector/serve/web/style.css"]
     return problems + [f"{wheel.name} lacks {name}" for name in needed if name not in names]
 
 

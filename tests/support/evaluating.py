@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
+from agenteval_collector.evaluation.embedding import EmbeddedEmbedder
+from agenteval_collector.evaluation.evaluators import EvaluationContext, TraceEvaluator
 
 from otel_agenteval.metrics.loops import LoopText
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn

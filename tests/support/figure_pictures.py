@@ -4,8 +4,8 @@ import base64
 from collections.abc import Mapping
 from pathlib import Path
 
-from agenteval_collector.api.queries import Queries
-from agenteval_collector.problems.problem import ProblemFilter
+from agenteval_collector.figures.problem import ProblemFilter
+from agenteval_collector.serve.api.queries import Queries
 
 from tests.support.agent_history import AGENTS, NOW, served_history
 from tests.support.browser import Tab, open_tab

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
+from agenteval_collector.app.judge import NoRechecks
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Reserve
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement
 from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.wiring.judge import NoRechecks
 
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Failure, Method, Score, Status, Unscored

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from agenteval_collector.evaluation.referrals import JudgedEvaluator
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.replies import MARK, decode
-from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.judge_jobs import Answer
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
@@ -26,6 +26,9 @@ ONLY_CONFIDENCE = {
     )
 }  # fmt: skip
 """Settings of the evaluators by which a trace is one request to the judge."""
+
+BACKGROUND = frozenset({"instructions", "available_tools", "agents", "observations"})
+"""The data that every question has beside its own, as far as it was recorded."""
 
 
 def unredacted(value: Json) -> Json:

@@ -3,12 +3,12 @@
 from typing import Any
 
 from agenteval_collector.config.keys import KeyConfig
-from agenteval_collector.doors.audit import Audit
-from agenteval_collector.doors.grpc_door import Door, Scopes
-from agenteval_collector.doors.grpc_messages import GrpcMessages
-from agenteval_collector.doors.keys import KeyRing
-from agenteval_collector.doors.shares import Shares
+from agenteval_collector.ingest.shares import Shares
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.serve.doors.audit import Audit
+from agenteval_collector.serve.doors.grpc_door import Door, Scopes
+from agenteval_collector.serve.doors.grpc_messages import GrpcMessages
+from agenteval_collector.serve.doors.keys import KeyRing
 
 from tests.support.clock import ManualClock
 

@@ -13,7 +13,7 @@ ALLOWED = re.compile(r"Apache|MIT\b|BSD|ISC|MPL|Mozilla|Python Software|PSF|Unli
 NOT_ALLOWED = re.compile(r"\bA?GPL|Affero|Commercial|Proprietary", re.IGNORECASE)
 STATED = {"protobuf": "BSD-3-Clause", "wordllama": "MIT"}
 """Read by hand: their metadata has it in words, which the bill of materials leaves out."""
-VENDORED = Path("collector/agenteval_collector/web/vendor")
+VENDORED = Path("collector/agenteval_collector/serve/web/vendor")
 
 
 def licence(component: dict[str, Any]) -> str:

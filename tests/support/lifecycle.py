@@ -8,32 +8,33 @@ from pathlib import Path
 from unittest.mock import patch
 from uuid import uuid4
 
+from agenteval_collector.app.store_watch import StoreWatch
+from agenteval_collector.app.tenants import TenantWatch
 from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.ports import ALONE
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.stage import AssemblyStage, Progress
-from agenteval_collector.assembly.unconnected import Unconnected
+from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.settings import AssemblyConfig, RetentionConfig
-from agenteval_collector.doors.grpc_connections import GrpcConnections
 from agenteval_collector.emit.meter import Meter
 from agenteval_collector.emit.push import EventPush, MetricPush
-from agenteval_collector.findings.loops.live_loops import LiveLoops
-from agenteval_collector.findings.loops.stage import Announcer, LoopStage
-from agenteval_collector.log.request_file import RequestFile
-from agenteval_collector.log.request_log import RequestLog
+from agenteval_collector.ingest.request_file import RequestFile
+from agenteval_collector.ingest.request_log import RequestLog
+from agenteval_collector.live.live_loops import LiveLoops
+from agenteval_collector.live.stage import Announcer, LoopStage
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.model.logged_requests import Arrival, LoggedRequest, Origin, Signal
 from agenteval_collector.model.news import News, no_events
-from agenteval_collector.retention import stage as retention
-from agenteval_collector.retention.stage import RetentionStage
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.serve.doors.grpc_connections import GrpcConnections
+from agenteval_collector.stores import retention
+from agenteval_collector.stores.retention import RetentionStage
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.store_watch import StoreWatch
-from agenteval_collector.wiring.tenants import TenantWatch
 from opentelemetry.sdk._logs.export import LogRecordExportResult
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -118,14 +119,15 @@ class AssemblyCase(Case):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._store, self._requests = Store(self.file, self.clock, events_of=no_events), RequestFile(folder / "log.db")
-        alone, telemetry = Unconnected(), Counting()
+        telemetry = Counting()
         assembler = Assembler(
-            self.clock, telemetry, self._store, self._requests, alone, alone, Senders(),
+            self.clock, telemetry, Senders(),
             AssemblyConfig(settle=60.0, settle_logs=60.0, max_age=60.0, max_open_bytes=ROOM, max_recent_bytes=0),
+            store=self._store, log=self._requests,
         )  # fmt: skip
         self.stage = self._assembly = AssemblyStage(
-            assembler, tenant="default", log=self._requests, traces=self, progress=Progress(alone),
-            store=self._store, open_spans=alone, clock=self.clock, telemetry=telemetry,
+            assembler, tenant="default", log=self._requests, traces=self, progress=Progress(ALONE),
+            store=self._store, open_spans=ALONE, clock=self.clock, telemetry=telemetry,
             memory=MemoryGuard(1 << 40, self.clock), max_pending_bytes=ROOM, retention=60.0,
         )  # fmt: skip
 
@@ -175,7 +177,7 @@ class LoopsCase(Case):
         self._store = Store(self.file, self.clock, events_of=no_events)
         telemetry = Counting()
         live = LiveLoops(RuleBook(), BY_CONVENTION, self.clock)
-        announcer = Announcer(self._store.findings, list, self, self.clock)
+        announcer = Announcer(self._store.findings, FindingsConfig(), self, self.clock)
         self.stage = self._loops = LoopStage(live, announcer, telemetry)
 
     def give(self, number: int) -> None:

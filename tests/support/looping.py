@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agenteval_collector.findings.loops.live_loops import FoundLive, LiveLoops
+from agenteval_collector.live.live_loops import FoundLive, LiveLoops
 from agenteval_collector.model.logged_requests import Arrival
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 

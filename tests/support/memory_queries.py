@@ -4,7 +4,18 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from agenteval_collector.api.figure_documents import (
+from agenteval_collector.figures.problem import EVERY_PROBLEM, ProblemFilter
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.deletions import DeletionFilter, Receipt
+from agenteval_collector.model.judge_jobs import Rejudging
+from agenteval_collector.model.labels import Label
+from agenteval_collector.model.pass_rates import Rated
+from agenteval_collector.model.running_traces import StartsReport
+from agenteval_collector.model.runs import RunReport
+from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
+from agenteval_collector.runtime.errors import InvalidRequest, NotFound
+from agenteval_collector.serve.api.figure_documents import (
     AgreementDocument,
     ComparisonDocument,
     DrawDocument,
@@ -13,9 +24,10 @@ from agenteval_collector.api.figure_documents import (
     QualityDocument,
     ReliabilityDocument,
 )
-from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.spans import SpanQueries
-from agenteval_collector.api.trace_documents import (
+from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.spans import SpanQueries
+from agenteval_collector.serve.api.trace_documents import (
+    AttentionDocument,
     CallDocument,
     ExchangeDocument,
     FindingDocument,
@@ -29,17 +41,6 @@ from agenteval_collector.api.trace_documents import (
     TraceDocument,
     TurnDocument,
 )
-from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.deletions import DeletionFilter, Receipt
-from agenteval_collector.model.judge_jobs import Rejudging
-from agenteval_collector.model.labels import Label
-from agenteval_collector.model.pass_rates import Rated
-from agenteval_collector.model.running_traces import StartsReport
-from agenteval_collector.model.runs import RunReport
-from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
-from agenteval_collector.problems.problem import EVERY_PROBLEM, ProblemFilter
-from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.finding import Severity
 from tests.support.no_spans import unpriced
@@ -127,6 +128,9 @@ class MemoryQueries(Queries):
 
     def hit_rate(self, agent: str) -> HitRateDocument | None:
         return self.hit_rates.get(agent)
+
+    def attention(self, wanted: SessionFilter) -> AttentionDocument:
+        return {"learnt_from": 0, "auroc": None, "precision_at_20": None}
 
     def sessions(
         self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None
@@ -220,9 +224,9 @@ class MemoryReports:
 
 
 def _list_item(session: SessionDocument) -> SessionItem:
-    whole = ("trace_ids", "turn_traces", "signals", "labels", "trend", "interactions")
+    whole = ("trace_ids", "turn_traces", "cause", "signals", "labels", "trend", "interactions")
     item = {name: value for name, value in session.items() if name not in whole}
-    return cast("SessionItem", {**item, "trace_count": len(session["trace_ids"])})
+    return cast("SessionItem", {**item, "trace_count": len(session["trace_ids"]), "attention": None})
 
 
 def at(seconds: float) -> str:
@@ -258,7 +262,16 @@ def problem(title: str, **changes: Any) -> ProblemDocument:
 def call(
     name: str, arguments: Any = None, result: Any = None, error: str | None = None, span_id: str | None = None
 ) -> CallDocument:
-    return {"name": name, "arguments": arguments, "result": result, "error": error, "span_id": span_id}
+    return {
+        "name": name,
+        "agent": None,
+        "arguments": arguments,
+        "result": result,
+        "error": error,
+        "outcome": "failed" if error is not None else "unknown" if result is None else "worked",
+        "told_by": None,
+        "span_id": span_id,
+    }
 
 
 def turn(input_: str | None, output: str | None, *calls: CallDocument, error: str | None = None) -> TurnDocument:
@@ -315,9 +328,11 @@ def trace(trace_id: str, session_id: str | None, *turns: TurnDocument, began: fl
         "seen": seen(),
         "open_spans": [],
         "status_reason": None,
+        "cause": None,
         "names_session": True,
         "continues_turn": False,
         "turn_goes_on": False,
+        "not_understood": [],
     }
     document |= changes
     return cast("TraceDocument", {**found(*document["findings"]), **document})
@@ -432,6 +447,7 @@ def session(
         "last_seen_at": max(trace["ended_at"] or "" for trace in traces),
         "trace_ids": [trace["trace_id"] for trace in traces],
         "turn_traces": [[trace["trace_id"]] for trace in traces],
+        "cause": None,
         "outcomes": outcomes,
         "signals": {
             trace["trace_id"]: {o["name"]: o["score"] for o in trace["outcomes"] if o["score"] is not None}

@@ -1,6 +1,6 @@
 """Queries for spans where none is kept, and where no model has a price."""
 
-from agenteval_collector.api.spans import SpanQueries
+from agenteval_collector.serve.api.spans import SpanQueries
 
 
 def forgotten(_trace_id: str) -> None:

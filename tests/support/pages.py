@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agenteval_collector.api.threads import WebThreads
-from agenteval_collector.doors.audit import Audit
-from agenteval_collector.doors.keys import KeyRing
-from agenteval_collector.doors.shares import Shares
+from agenteval_collector.ingest.shares import Shares
 from agenteval_collector.runtime.clock import Clock, SystemClock
-from agenteval_collector.web import app
+from agenteval_collector.serve.api.threads import WebThreads
+from agenteval_collector.serve.doors.audit import Audit
+from agenteval_collector.serve.doors.keys import KeyRing
+from agenteval_collector.serve.web import app
 from starlette.applications import Starlette
 
 from tests.support.memory_queries import MemoryReports

@@ -11,9 +11,9 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agenteval_collector.cli.demo_agents import play
+from agenteval_collector.cli.demo_scripts import SCRIPTS
 from agenteval_collector.cli.run_demo import demo_view, sample_traces
-from agenteval_collector.demo.agents import play
-from agenteval_collector.demo.scripts import SCRIPTS
 from rich.console import Console
 
 from tests.support.browser import chromium, open_tab

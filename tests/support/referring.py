@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from agenteval_collector.evaluation.referrals import Referrals
 from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, Referral
 
 from otel_agenteval.finding import Finding
@@ -12,11 +13,12 @@ from otel_agenteval.outcome import JudgedPart, Outcome, Score, Status, Unscored
 PENDING = Unscored(status=Status.PENDING, reason="waiting for the judge")
 
 
-class Referring:
+class Referring(Referrals):
     """Refers every trace, as one drawn at random, with these outcomes by evaluator; what is not among them is not
     judged."""
 
     def __init__(self, outcomes: Mapping[str, Outcome], part: JudgedPart | None = JudgedPart.RANDOM) -> None:
+        super().__init__((), None)
         self.outcomes = outcomes
         self.part = part
 

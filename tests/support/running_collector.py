@@ -6,10 +6,10 @@ from types import TracebackType
 from typing import Any, Self
 
 import grpc
+from agenteval_collector.app.collector import Collector
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import load
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (

@@ -33,7 +33,7 @@ def _group(group: Mapping[str, Any], factor: float) -> dict[str, Any]:
 
 def _rule(rule: Mapping[str, Any], factor: float) -> dict[str, Any]:
     expression = re.sub(r"\b\d+[smhdw]\b", lambda found: shorter(found[0], factor), rule["expr"])
-    expression = re.sub(r"\* 60\b", f"* {60 / factor:g}", expression)
+    expression = re.sub(r"\* 60\b(?! \*)", f"* {60 / factor:g}", expression)
     waits = {key: shorter(rule[key], factor) for key in ("for", "keep_firing_for") if key in rule}
     return {**rule, "expr": expression, **waits}
 

@@ -6,21 +6,21 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-from agenteval_collector.api.queries import Queries
+from agenteval_collector.app.judge import make_judging
+from agenteval_collector.app.offline import NothingRuns
+from agenteval_collector.app.scoring import EvaluationCore, reliability_reports
+from agenteval_collector.app.stages import make_inbox
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import load
-from agenteval_collector.evaluation.every_session import EverySession
-from agenteval_collector.evaluation.ports import Judging, OwnSessions
+from agenteval_collector.evaluation.ports import EverySession, OwnSessions
+from agenteval_collector.evaluation.referrals import Referrals
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judge_jobs import JudgeJob
 from agenteval_collector.model.logged_requests import Origin
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding, no_events
+from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.judge import make_judging
-from agenteval_collector.wiring.offline import NothingRuns
-from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
-from agenteval_collector.wiring.stages import make_inbox
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -60,7 +60,7 @@ class Scoring:
         self,
         path: Path,
         *,
-        judging: Judging | None = None,
+        judging: Referrals | None = None,
         plugged: Iterable[EntryPoint] = (),
         own_sessions: OwnSessions | None = None,
         **sections: Any,

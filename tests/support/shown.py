@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from agenteval_collector.emit.output import TelemetryOutput
+from agenteval_collector.figures.problem import ProblemCount, ProblemState
 from agenteval_collector.model.agent_work import work_of
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.judge_jobs import BudgetLevel
 from agenteval_collector.model.logged_requests import LogLag
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.model.regressions import Regression
-from agenteval_collector.problems.problem import ProblemCount, ProblemState
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity
@@ -88,6 +89,7 @@ def samples() -> Sequence[Sample]:
     telemetry.findings.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
     telemetry.own_work.observe_assembly(_Assembling())
     telemetry.own_work.observe_duty(lambda: True)
+    telemetry.own_work.observe_disk(Path(__file__).parent)
     telemetry.own_work.observe_partitions({"traces": lambda: {3: 1}})
     telemetry.own_work.count(Counted.REFUSED, which="Overloaded")
     _feed_judge(telemetry)

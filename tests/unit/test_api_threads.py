@@ -2,8 +2,8 @@ import asyncio
 import threading
 
 import pytest
-from agenteval_collector.api.threads import BoundedThreads
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
+from agenteval_collector.serve.api.threads import BoundedThreads
 
 
 async def read_beyond_the_bound(threads: BoundedThreads) -> None:

@@ -3,7 +3,7 @@ import math
 from typing import Any
 
 import pytest
-from agenteval_collector.api.wire import encode
+from agenteval_collector.serve.api.wire import encode
 from hypothesis import given
 from hypothesis import strategies as st
 

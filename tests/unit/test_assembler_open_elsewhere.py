@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.ports import Unconnected
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.assembly.unconnected import Unconnected
 from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
 from agenteval_collector.model.logged_requests import ARRIVAL_BYTES, DECODED, Arrival, LoggedRequest
@@ -34,12 +34,12 @@ class Open(Unconnected):
         self.assembler = Assembler(
             self.clock,
             Counting(),
-            self,
-            self,
-            self,
-            self,
             Senders(),
             CONFIG,
+            store=self,
+            log=self,
+            loops=self,
+            open_spans=self,
         )
 
     def known_traces(self, trace_ids: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:

@@ -4,14 +4,17 @@ import threading
 from collections.abc import Iterable, Mapping
 
 import pytest
+from agenteval_collector.assembly.ports import ALONE
 from agenteval_collector.assembly.stage import TRIMMED, AssemblyStage, Progress
-from agenteval_collector.assembly.unconnected import Unconnected
 from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
 from agenteval_collector.model.logged_requests import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LoggedRequest
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
+from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.stores.sender_habits import HabitStore
 
 from tests.support.assembling import SILENCE, Bench
+from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.otlp import START, logged, marked, span, trace_id, traces
 
@@ -49,21 +52,12 @@ class Busy:
         return True
 
 
-class Progressing:
-    """A store that keeps how far the assembly has come; it refuses what was learned of senders `refusals` times."""
+class Habits(HabitStore):
+    """Takes what was learned of senders; it refuses it `refusals` times."""
 
-    def __init__(self, refusals: int = 0, checkpoint: int = 1) -> None:
-        self.refused, self._refusals, self._checkpoint = threading.Event(), refusals, checkpoint
+    def __init__(self, refusals: int) -> None:
+        self.refused, self._refusals = threading.Event(), refusals
         self.saved: list[list[str]] = []
-
-    @property
-    def habits(self) -> "Progressing":
-        return self
-
-    def checkpoint(self) -> int:
-        return self._checkpoint
-
-    def save_checkpoint(self, offset: int) -> None: ...
 
     def save(self, histories: Mapping[Habit, str]) -> None:
         if self._refusals:
@@ -73,11 +67,29 @@ class Progressing:
         self.saved.append(list(histories.values()))
 
 
-class Memory:
-    """The memory of a process, of which so many bytes have to be released."""
+class Progressing:
+    """A store that keeps how far the assembly has come; it refuses what was learned of senders `refusals` times."""
 
-    def __init__(self, excess: int = 0) -> None:
-        self.excess = excess
+    def __init__(self, refusals: int = 0, checkpoint: int = 1) -> None:
+        self.habits = Habits(refusals)
+        self._checkpoint = checkpoint
+
+    def checkpoint(self) -> int:
+        return self._checkpoint
+
+    def save_checkpoint(self, offset: int) -> None: ...
+
+
+class Memory(MemoryGuard):
+    """The memory of a process, of which `to_release` bytes have to be released."""
+
+    def __init__(self) -> None:
+        super().__init__(1, ManualClock())
+        self.to_release = 0
+
+    @property
+    def excess(self) -> int:
+        return self.to_release
 
 
 def stage(
@@ -87,10 +99,10 @@ def stage(
     bench: Bench | None = None,
     memory: Memory | None = None,
 ) -> AssemblyStage:
-    bench, alone = bench or Bench(), Unconnected()
+    bench = bench or Bench()
     return AssemblyStage(
-        bench.assembler, tenant="default", log=log, traces=evaluation, progress=Progress(alone),
-        store=store or Progressing(), open_spans=alone, clock=bench.clock, telemetry=bench.telemetry,
+        bench.assembler, tenant="default", log=log, traces=evaluation, progress=Progress(ALONE),
+        store=store or Progressing(), open_spans=ALONE, clock=bench.clock, telemetry=bench.telemetry,
         memory=memory or Memory(),
         max_pending_bytes=1, retention=0.0,
     )  # fmt: skip
@@ -137,9 +149,9 @@ def test_what_is_learned_is_saved_at_the_stop_also_when_the_store_has_refused_it
     later = logged(2, traces(span(2, 1)), received_at=START + 60_000_000_000)
     assembly = stage(evaluation, Kept([orphan, later]), store)
     assembly.start()
-    assert store.refused.wait(10)
+    assert store.habits.refused.wait(10)
     assembly.shutdown()
-    assert store.saved == [["-"]]
+    assert store.habits.saved == [["-"]]
 
 
 def test_a_partition_is_given_up_although_the_store_refuses_what_was_learned() -> None:
@@ -151,7 +163,7 @@ def test_a_partition_is_given_up_although_the_store_refuses_what_was_learned() -
     eventually(lambda: bench.assembler.open_traces == 1)
     bench.clock.advance(SILENCE)
     assembly.take_request(logged(2, traces(span(2, 1, parent=7))))
-    assert store.refused.wait(10)
+    assert store.habits.refused.wait(10)
     assembly.give_up([0]).wait(10)
     assert (bench.assembler.open_traces, bench.assembler.held, bench.assembler.checkpoints()) == (0, 0, {})
     assembly.shutdown()
@@ -204,7 +216,7 @@ def test_when_memory_runs_out_the_oldest_traces_are_scored_as_they_stand_and_no_
         assembly.take_request(logged(number, traces(span(number, 1, parent=7))))
     assembly.start()
     eventually(lambda: bench.assembler.open_traces == 5)
-    memory.excess = 2 * one
+    memory.to_release = 2 * one
     eventually(lambda: len(evaluation.taken) == 2)
     assembly.shutdown()
     assert [each.trace_id for each in evaluation.taken] == [trace_id(1).hex(), trace_id(2).hex()]

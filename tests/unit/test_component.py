@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from agenteval_collector.app.stages import STOPPED_WITHIN, stop_in_turn
 from agenteval_collector.runtime.component import Component, Poller
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.runtime.inbox import Inbox
-from agenteval_collector.wiring.stages import STOPPED_WITHIN, stop_in_turn
 
 from tests.support.eventually import eventually
 

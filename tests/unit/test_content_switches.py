@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from agenteval_collector.evaluators import EvaluationContext
-from agenteval_collector.evaluators.coherence import Coherence
-from agenteval_collector.evaluators.loop_detection import LoopDetection
+from agenteval_collector.evaluation.evaluators import EvaluationContext
+from agenteval_collector.evaluation.evaluators.coherence import Coherence
+from agenteval_collector.evaluation.evaluators.loop_detection import LoopDetection
 
 from otel_agenteval.conventions.registry import DIALECTS, content_switch
 from otel_agenteval.conventions.trace_reader import read_trace

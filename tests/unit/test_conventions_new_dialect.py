@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from otel_agenteval.conventions.registry import DIALECTS
+
 MODULE = """
 from otel_agenteval.conventions.decoding import decode_arguments
 from otel_agenteval.conventions.dialect import Dialect, AttributeKeys, KindAttribute
@@ -122,3 +124,10 @@ def test_without_the_module_nobody_sees_it() -> None:
         "question": False,
         "advice": None,
     }
+
+
+def test_a_mark_and_a_name_belong_to_one_dialect_each() -> None:
+    marks = [mark for dialect in DIALECTS for mark in dialect.marks]
+    names = [name for dialect in DIALECTS for name in dialect.names]
+    assert len(set(marks)) == len(marks)
+    assert len(set(names)) == len(names)

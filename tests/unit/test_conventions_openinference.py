@@ -237,3 +237,65 @@ def test_what_was_flattened_is_found_again_in_any_order(value: list[Any], seed: 
 def test_indexes_are_numbers_and_contradictions_are_left_out() -> None:
     odd = {"l.10.a": "ten", "l.9.a": "nine", "l.9.a.b": "contradicts", "l.x": "no index", "l": "no list"}
     assert unflatten(odd, "l") == [{"a": "nine"}, {"a": "ten"}]
+
+
+HAYSTACK = (
+    "ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='Weather in Rome?')], _name=None, _meta={})",
+    "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[ToolCall(tool_name='get_weather', "
+    "arguments={'city': 'Rome'}, id='c-1', extra=None)], _name=None, _meta={'index': 0})",
+    "ChatMessage(_role=<ChatRole.TOOL: 'tool'>, _content=[ToolCallResult(result='it\\'s sunny', origin=ToolCall("
+    "tool_name='get_weather', arguments={'city': 'Rome'}, id='c-1', extra=None), error=False)], _name=None, _meta={})",
+    "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[TextContent(text='Sunny.')], _name=None, _meta={})",
+)
+
+
+def recorded(
+    span_id: str, parent: str | None, name: str, at: int, attributes: dict[str, Any], scope: str = ""
+) -> SpanRecord:
+    until = at + 1 if parent else 9
+    return SpanRecord(
+        span_id=span_id, parent_id=parent, name=name, started_at=at, ended_at=until, attributes=attributes, scope=scope
+    )
+
+
+def test_haystacks_messages_are_read_as_python_wrote_them() -> None:
+    kind = {"openinference.span.kind": "LLM", "llm.input_messages.0.message.role": "user"}
+    first = {
+        **kind,
+        "input.value": json.dumps({"messages": HAYSTACK[:1]}),
+        "output.value": json.dumps({"replies": HAYSTACK[1:2]}),
+    }
+    second = {
+        **kind,
+        "input.value": json.dumps({"messages": HAYSTACK[:3]}),
+        "output.value": json.dumps({"replies": HAYSTACK[3:]}),
+    }
+    for each in (first, second):
+        each["llm.output_messages.0.message.role"] = "assistant"
+    run = {"openinference.span.kind": "CHAIN", "input.value": json.dumps({"messages": HAYSTACK[:1]}),
+           "output.value": json.dumps({"messages": HAYSTACK})}  # fmt: skip
+    [found] = read(
+        recorded("a", None, "Agent.run", 1, run),
+        recorded("m", "a", "OpenAIChatGenerator.run", 2, first),
+        recorded("n", "a", "OpenAIChatGenerator.run", 5, second),
+    ).turns
+    assert (found.input, found.output) == ("Weather in Rome?", "Sunny.")
+    [call] = found.tool_calls
+    assert (call.name, call.arguments, call.call_id, call.result) == (
+        "get_weather",
+        {"city": "Rome"},
+        "c-1",
+        "it's sunny",
+    )
+
+
+def test_what_happens_to_a_run_of_beeai_is_no_run() -> None:
+    kind, scope = "openinference.span.kind", "openinference.instrumentation.beeai"
+    called = {kind: "TOOL", "tool.name": "book", "input.value": '{"input": {"a": 1}, "options": null}'}
+    event = {kind: "TOOL", "metadata.path": "tool.custom.book.error", "input.value": '{"error": "down"}'}
+    [found] = read(
+        recorded("r", None, "agent", 1, {kind: "AGENT", "input.value": "Hi"}, scope),
+        recorded("t", "r", "book", 2, called, scope),
+        recorded("e", "t", "error", 3, event, scope),
+    ).turns
+    assert [(call.name, call.arguments) for call in found.tool_calls] == [("book", {"a": 1})]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.span_errors import result_error
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
+from otel_agenteval.detectors.call_outcomes import outcome_of
 from otel_agenteval.model import Json, ToolCall
 from tests.support.spans import agent, answer, asks, chat, failed, span, told, tool, user
 
@@ -293,20 +293,20 @@ def test_the_error_of_a_call(record: SpanRecord, error: str | None) -> None:
     ],
 )
 def test_results_that_tell_of_an_error(result: Any, is_error: bool) -> None:
-    assert (result_error(result, "order") is not None) is is_error
+    assert (outcome_of("order", None, result).error is not None) is is_error
 
 
 @pytest.mark.parametrize("tool", ["get_order_status", "getCIJob", "list_jobs", "read_job", "check_job"])
 def test_a_status_of_what_was_asked_about_is_no_failure(tool: str) -> None:
-    assert result_error({"status": "failed"}, tool) is None
-    assert result_error({"status": "failed", "error": "no such order"}, tool) == "no such order"
+    assert outcome_of(tool, None, {"status": "failed"}).error is None
+    assert outcome_of(tool, None, {"status": "failed", "error": "no such order"}).error == "no such order"
 
 
 @pytest.mark.parametrize("result", [{"errors": ["line 3: unused import"]}, {"ok": False, "reason": "no street"}])
 @pytest.mark.parametrize("tool", ["lint", "validate_address", "checkForm"])
 def test_the_verdict_of_a_tool_that_judges_is_no_failure(tool: str, result: Any) -> None:
-    assert result_error(result, tool) is None
-    assert result_error({**result, "error": "timeout"}, tool) == "timeout"
+    assert outcome_of(tool, None, result).error is None
+    assert outcome_of(tool, None, {**result, "error": "timeout"}).error == "timeout"
 
 
 def offered(**attributes: Any) -> list[str]:

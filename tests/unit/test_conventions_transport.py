@@ -264,7 +264,8 @@ def test_a_result_that_the_model_was_told_is_an_error_is_one_though_the_span_end
         ),
         pytest.param({"status": 2, "status_message": "E: No."}, "No.", (None, "No."), id="its status, after the type"),
         pytest.param({"status": 2}, "Partly done.", ("Partly done.", "error"), id="other words are an answer"),
-        pytest.param({"status": 1}, "Overloaded.", ("Overloaded.", None), id="a run that did not fail answered"),
+        pytest.param({"status": 1}, "Overloaded.", (None, "Overloaded."), id="its last model call, whatever it says"),
+        pytest.param({"status": 1}, "It is overloaded.", ("It is overloaded.", None), id="words of its own answer"),
     ],
 )
 def test_a_failed_run_that_says_its_error_in_place_of_an_answer_has_none(

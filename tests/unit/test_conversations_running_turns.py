@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from agenteval_collector.model.trace_view import view_of
-from agenteval_collector.sessions.conversations.turn_parts import (
+from agenteval_collector.evaluation.conversations.running_turns import (
     MAX_CALLS,
     MAX_CHARACTERS,
     TurnPart,
@@ -14,6 +13,7 @@ from agenteval_collector.sessions.conversations.turn_parts import (
     running_turn,
     told_of,
 )
+from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.stores.trace_json import view_from, view_json
 
 from otel_agenteval.model import Json, ToolCall, Trace, Turn

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from agenteval_collector.evaluation.conversations.linking import RETRY, Conversations, is_fork, link_of, parent_of
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import ConversationLink
-from agenteval_collector.sessions.conversations.link_rules import is_fork, link_of, parent_of
-from agenteval_collector.sessions.conversations.linking import Conversations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +28,9 @@ def call(trace_id: str, at: int, follows: str = "", says: str = "", **changes: A
 
 
 FIRST, SECOND, THIRD = call("a1", 1, "", "A1"), call("a2", 2, "A1", "A2"), call("a3", 3, "A2", "A3")
+
+
+TRIES = (("just in time", RETRY), ("too late", RETRY + 1))
 
 
 @pytest.mark.parametrize(
@@ -151,6 +153,19 @@ def drawn(bench: Bench) -> list[str]:
         found.setdefault(session, []).append(trace_id)
     at = {trace_id: link.started_at for trace_id, link in bench.store.links.items()}
     return sorted(" ".join(sorted(ids, key=lambda each: at.get(each, 0))) for ids in found.values())
+
+
+def test_a_failed_first_call_is_tried_again_within_a_minute_of_its_end() -> None:
+    failed = link_of(call("x", 1, begins="A", failed=True, user_id="ada"))
+    again = [call(name, failed.ended_at + after, "", "D", begins="A", user_id="ada") for name, after in TRIES]
+    assert [parent_of(link_of(each), [failed]) for each in again] == [failed, None]
+
+
+def test_a_call_goes_on_from_none_that_names_another_session() -> None:
+    x, y = (link_of(call(name, 1, "", "A1", session_id=name)) for name in "xy")
+    later = link_of(call("a2", 2, "A1", "A2", session_id="x"))
+    assert parent_of(later, [y]) is None
+    assert parent_of(later, [x, y]) == x
 
 
 def test_the_id_of_a_session_is_that_of_its_first_trace() -> None:

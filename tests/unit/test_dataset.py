@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from agenteval_collector.cli.dataset import read_dataset
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.offline.dataset import read_dataset
 from agenteval_collector.runtime.errors import InvalidRequest
 
 from otel_agenteval.model import ExpectedTool, RunIdentity

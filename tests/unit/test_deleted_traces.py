@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
-from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
+from agenteval_collector.fleet.deleted_traces import DeletedTraces
 
 SECOND = 1_000_000_000
 KEPT = 100

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from agenteval_collector.findings.loops.live_loops import LiveLoops
+from agenteval_collector.live.live_loops import LiveLoops
 from agenteval_collector.model.logged_requests import Arrival, Origin
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage

@@ -1,15 +1,12 @@
-"""Which arguments, results, errors and replies are the same, and which say something."""
+"""Which errors and replies are the same, and which say something."""
 
 import json
-import random
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.detectors.fingerprints import (
-    MAX_DECODED,
     MAX_KEPT,
     MAX_NAME,
     Compared,
@@ -27,36 +24,6 @@ JSON = st.recursive(
 OBJECTS = st.dictionaries(st.text(), JSON, max_size=5)
 
 
-def shuffled(value: Any, chance: random.Random) -> Any:
-    if isinstance(value, dict):
-        items = [(key, shuffled(each, chance)) for key, each in value.items()]
-        chance.shuffle(items)
-        return dict(items)
-    return [shuffled(each, chance) for each in value] if isinstance(value, list) else value
-
-
-@given(OBJECTS, st.randoms(), st.sampled_from([None, 1, 4]), st.booleans())
-def test_json_is_the_same_however_it_is_written(
-    value: dict[str, Json], chance: random.Random, indent: int | None, ascii_only: bool
-) -> None:
-    written = json.dumps(shuffled(value, chance), indent=indent, ensure_ascii=ascii_only)
-    assert fingerprint(f" {written}\n") == fingerprint(value) == fingerprint(json.dumps(written))
-
-
-@given(OBJECTS, OBJECTS)
-def test_what_differs_is_not_the_same(one: dict[str, Json], other: dict[str, Json]) -> None:
-    assert (fingerprint(one) == fingerprint(other)) is (plain(one) == plain(other))
-
-
-def plain(value: Any) -> object:
-    """The value with its kind, because Python takes true for 1."""
-    if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [plain(each) for each in value]
-    return isinstance(value, bool), value
-
-
 @given(st.text(st.characters()))
 def test_any_text_can_be_compared(text: str) -> None:
     assert fingerprint(text) == fingerprint(f" {text} ")
@@ -68,27 +35,9 @@ def test_any_text_can_be_compared(text: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        pytest.param("1", "1.0", True, id="a number in two forms"),
-        pytest.param('{"a": 10}', '{"a": 1e1}', True, id="a number with an exponent"),
-        pytest.param('{"a": 0}', '{"a": -0.0}', True, id="zero and minus zero"),
-        pytest.param('{"a": 1e400}', '{"a": 2e400}', False, id="numbers beyond a float"),
-        pytest.param('{"a": 1e-400}', '{"a": 0}', False, id="a number too small for a float"),
-        pytest.param("1e-99999999999999999999", "0", False, id="a number too small for any"),
-        pytest.param("9007199254740992.0", "9007199254740993.0", False, id="more digits than a float holds"),
-        pytest.param("0.12345678901234567891", "0.12345678901234567892", False, id="more digits behind the point"),
-        pytest.param('{"a": 1e400}', ' {"a": 1e400}', True, id="a number beyond a float, written the same"),
-        pytest.param('{"a": 1}', '{"a": "1"}', False, id="a number and a text"),
-        pytest.param('{"a": 1}', '{"a": true}', False, id="a number and true"),
-        pytest.param('{"a": null}', "{}", False, id="null and nothing"),
-        pytest.param("[1, 2]", "[2, 1]", False, id="lists have an order"),
         pytest.param("ls -la", "ls  -la", False, id="white space inside text"),
-        pytest.param('{"a": " x"}', '{"a": "x"}', False, id="white space inside a value"),
-        pytest.param("{'a': 1}", "{'a': 1}", True, id="what is no JSON"),
-        pytest.param('{"a": NaN}', '{ "a": NaN }', True, id="what JSON lacks"),
-        pytest.param("9" * 5000, "9" * 5000, True, id="a number too long to be read"),
         pytest.param("[" * 9999 + "]" * 9999, "[" * 9999 + "]" * 9999, True, id="nested too deeply"),
         pytest.param("\ud800", "\ud800", True, id="half of a character"),
-        pytest.param("[1," + " " * MAX_DECODED + "2]", "[1,2]", False, id="too long to be decoded"),
     ],
 )
 def test_what_is_the_same(one: str, other: str, same: bool) -> None:

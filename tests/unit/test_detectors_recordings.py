@@ -57,6 +57,5 @@ def test_the_loops_in_100_recorded_conversations() -> None:
     # Every one was read: a booking is tried over and over with an amount that the tool has refused.
     assert {turn: counted for turn, counted in found.items() if counted} == {
         ("tau-8-1", 5): {"error_storm": 1},
-        ("tau-9-2", 7): {"error_storm": 1, "cycle": 1},
-        ("tau-11-2", 3): {"error_storm": 1},
+        ("tau-9-2", 7): {"error_storm": 1},
     }

@@ -1,5 +1,6 @@
 """Which rules the detectors work by, and what the settings make of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from agenteval_collector.config.sources import ConfigError, load
 from otel_agenteval.detectors.rules import BudgetRule, HungSpanRule, RepetitionRule, RuleBook, Rules
 from otel_agenteval.detectors.running_trace import Detectors
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
-from otel_agenteval.finding import Mode
+from otel_agenteval.finding import Finding, Mode
 
 SECOND = 1_000_000_000
 
@@ -83,6 +84,22 @@ def test_what_is_wrong_with_the_settings_is_named(tmp_path: Path, yaml: str, mes
 def test_repeats_say_which_repetition_is_told_of(repeats: int) -> None:
     found = kinds(Rules(identical_call=RepetitionRule(repeats=repeats)), [call(n) for n in range(9)])
     assert found == [["identical_call"] if n == repeats - 1 else [] for n in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("pause", "doubt"),
+    [
+        pytest.param(15 * SECOND - 1, None, id="just below 15 s"),
+        pytest.param(15 * SECOND, "it waited in between", id="15 s"),
+    ],
+)
+def test_an_agent_that_does_nothing_for_15_seconds_before_each_repetition_waits(pause: int, doubt: str | None) -> None:
+    detectors = Detectors("s-1", "t-1", RuleBook())
+    found: list[Finding] = []
+    for number in range(6):
+        started_at = number * (SECOND + pause)
+        found += detectors.observe(replace(call(number), started_at=started_at, ended_at=started_at + SECOND))
+    assert [loop.metadata.get("doubt") for loop in found if loop.kind == "identical_call"] == [doubt]
 
 
 def test_what_is_off_is_not_told_of() -> None:

@@ -1,6 +1,8 @@
 """What the documentation says of settings is what the settings are."""
 
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,10 @@ from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConf
 from agenteval_collector.config.findings import FindingConfig, FindingsConfig
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.values import Section
+from agenteval_collector.serve.api.openapi import description
 
 import otel_agenteval
+from tests.support.api_examples import BLOCK, DOCUMENTS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -54,11 +58,49 @@ def test_every_setting_is_documented_and_nothing_else() -> None:
     assert documented == keys(Settings)
 
 
+def anchors(page: str) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            if not target.startswith("http"):
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
+            if target.startswith("http"):
+                continue
+            linked = page.parent / target if target else page
+            assert linked.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in anchors(linked.read_text()), f"{page.name} links to {target}#{anchor}"
+
+
+def fields_of(schema: dict[str, Any]) -> set[str]:
+    """The fields of a document of the API, and of the documents in it."""
+    schemas = description()["components"]["schemas"]
+    inner = (schemas[name] for name in re.findall(r"schemas/(\w+)", json.dumps(schema)))
+    return {*schema.get("properties", ()), *(name for each in inner for name in fields_of(each))}
+
+
+def keys_of(example: Any) -> Iterator[str]:
+    if isinstance(example, dict):
+        for key, value in example.items():
+            yield key
+            if key not in {"arguments", "metadata", "signals", "versions", "other"}:
+                yield from keys_of(value)
+    elif isinstance(example, list):
+        for entry in example:
+            yield from keys_of(entry)
+
+
+def test_the_examples_of_the_api_have_the_fields_that_the_description_has() -> None:
+    """`make docs` writes the examples anew."""
+    shown = {name: json.loads(block) for _, name, block, _ in BLOCK.findall((DOCS / "api.md").read_text())}
+    assert set(shown) == set(DOCUMENTS)
+    for name, example in shown.items():
+        schema = description()["components"]["schemas"][DOCUMENTS[name]]
+        assert set(example) == set(schema["properties"])
+        assert set(keys_of(example)) <= fields_of(schema)
 
 
 def test_the_index_leads_to_every_page() -> None:

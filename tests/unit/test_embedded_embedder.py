@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import wordllama
-from agenteval_collector.embedders.embedded import MAX_CHARACTERS, EmbeddedEmbedder
+from agenteval_collector.evaluation.embedding import MAX_CHARACTERS, EmbeddedEmbedder
 from hypothesis import given
 from hypothesis import strategies as st
 

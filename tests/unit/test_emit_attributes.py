@@ -1,5 +1,6 @@
 import pytest
-from agenteval_collector.emit.attributes import OTHER, BoundedIdentities, clean
+from agenteval_collector.emit.attributes import BoundedIdentities, clean
+from agenteval_collector.emit.meter import OTHER
 from hypothesis import given
 from hypothesis import strategies as st
 

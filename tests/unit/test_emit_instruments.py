@@ -7,6 +7,7 @@ from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.logged_requests import LogLag
 from agenteval_collector.model.news import News, WorstFinding
+from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Mode, Severity
@@ -19,8 +20,8 @@ from tests.support.sessions import Past, Sessions, level
 LOW = Score(value=0.2, reason="repeats itself")
 
 
-def output(labels: BoundedIdentities | None = None) -> TelemetryOutput:
-    return TelemetryOutput(version="9.8.7", instance_id="i-1", identities=labels, is_on_duty=lambda: True)
+def output(labels: BoundedIdentities | None = None, **more: Any) -> TelemetryOutput:
+    return TelemetryOutput(version="9.8.7", instance_id="i-1", identities=labels, is_on_duty=lambda: True, **more)
 
 
 def samples(telemetry: TelemetryOutput, name: str) -> dict[tuple[tuple[str, str], ...], float]:
@@ -196,6 +197,22 @@ def test_sessions_of_agents_past_the_bound_add_up() -> None:
     assert {dict(labels)["gen_ai_agent_name"]: count for labels, count in limits.items()} == {"a": 5, "_other": 9}
 
 
+def test_a_scrape_as_openmetrics_has_an_example_with_the_ids_of_the_trace_and_the_span() -> None:
+    telemetry = output()
+    scored = committed(trace_id="0af7651916cd43dd8448eb211c80319c", span_id="b7ad6b7169203331")
+    telemetry.evaluations.take_news(News(evaluations=[scored]))
+    page, content_type = telemetry.render({"accept": "application/openmetrics-text; version=1.0.0"})
+    assert content_type.startswith("application/openmetrics-text")
+    [example] = [
+        sample.exemplar
+        for family in openmetrics.text_string_to_metric_families(page.decode())
+        for sample in family.samples
+        if sample.name == "gen_ai_evaluation_score_bucket" and sample.exemplar
+    ]
+    assert example.labels == {"trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331"}
+    assert example.value == 0.75
+
+
 def test_a_hostile_agent_name_cannot_break_the_page() -> None:
     telemetry = output()
     names = ["\ud800", 'a"} 1\nevil_metric 1', "", None, "x" * 100_000]
@@ -210,8 +227,8 @@ def test_a_hostile_agent_name_cannot_break_the_page() -> None:
     assert sorted(counts.values()) == [1, 1, 1, 2], "an empty name and none are one series"
 
 
-def test_the_sdk_never_merges_what_the_labels_let_through() -> None:
-    telemetry = output()
+def test_the_sdk_never_merges_what_the_budget_lets_through() -> None:
+    telemetry = output(max_series=100_000)
     telemetry.evaluations.take_news(
         News(
             evaluations=[

@@ -4,7 +4,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from agenteval_collector.emit.meter import NEW_FOR, Meter, exemplar_span
+from agenteval_collector.emit.meter import IDLE_FOR, NEW_FOR, Meter, SeriesBudget, exemplar_span
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
@@ -14,9 +14,10 @@ TRACE_ID, SPAN_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 class Meters:
     """A meter with a counter, a histogram and a level."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_series: int = 1000) -> None:
         self.now = 1_000_000_000
-        self.meter = Meter(Resource({}), InstrumentationScope("test"), clock=lambda: self.now)
+        self.budget = SeriesBudget(max_series)
+        self.meter = Meter(Resource({}), InstrumentationScope("test"), clock=lambda: self.now, budget=self.budget)
         self.meter.observable("level", "1", "A level.", self._levels)
         self.levels: list[tuple[float, dict[str, str]]] = [(1, {})]
         self.counter = self.meter.counter("failures", "1", "Failures.")
@@ -151,3 +152,72 @@ def test_a_level_that_cannot_be_read_takes_nothing_else_away(caplog: pytest.LogC
     assert meters.points("scrape", "level") == []
     assert meters.read(None) == {None: 1}
     assert "level cannot be read" in caplog.text
+
+
+def call_of(agent: int, version: int, tool: int) -> dict[str, str]:
+    return {"gen_ai.agent.name": f"a{agent}", "service.version": f"v{version}", "gen_ai.tool.name": f"t{tool}"}
+
+
+def test_series_stay_within_their_budget_and_no_count_is_lost() -> None:
+    meters = Meters(max_series=200)
+    calls = [call_of(agent, version, tool) for agent in range(20) for version in range(3) for tool in range(30)]
+    for call in calls:
+        meters.counter.add(1, call)
+        meters.times.record(1, call)
+    counted, timed = meters.points(None, "failures"), meters.points(None, "times")
+    assert sum(each.value for each in counted) == sum(each.count for each in timed) == len(calls)
+    # A histogram of two bounds has five lines.
+    assert len(counted) + 5 * len(timed) == meters.budget.used
+    assert meters.budget.used <= 200 + 5
+    assert meters.budget.merged > 0
+
+
+def test_tools_are_merged_before_versions_and_versions_before_agents() -> None:
+    meters = Meters(max_series=100)
+    for tool in range(90):
+        meters.counter.add(1, call_of(1, 1, tool))
+    for version in range(2, 20):
+        meters.counter.add(1, call_of(1, version, 0))
+    for agent in range(2, 20):
+        meters.counter.add(1, call_of(agent, 1, 0))
+    shown = [tuple(each.attributes[key] for key in call_of(0, 0, 0)) for each in meters.points(None, "failures")]
+    tools = {(agent, version) for agent, version, tool in shown if tool == "_other"}
+    assert shown.count(("a1", "v1", "_other")) == 1, "the tools that came last share a series"
+    assert ("a1", "v2") in tools, "a version keeps its name where its tool has none"
+    assert ("a1", "_other") in tools, "and then the agent"
+    assert ("_other", "_other") in tools
+
+
+def test_a_series_keeps_counting_for_itself_once_it_is_there() -> None:
+    meters = Meters(max_series=20)
+    for tool in range(40):
+        meters.counter.add(1, call_of(1, 1, tool))
+    meters.counter.add(1, call_of(1, 1, 0))
+    values = {each.attributes["gen_ai.tool.name"]: each.value for each in meters.points(None, "failures")}
+    assert values["t0"] == 2
+
+
+def test_idle_series_make_room_and_begin_with_zero_when_they_return() -> None:
+    meters = Meters(max_series=20)
+    for tool in range(16):
+        meters.counter.add(5, call_of(1, 1, tool))
+    assert len(meters.points("scrape", "failures")) == 16
+    meters.now += IDLE_FOR + 1
+    meters.counter.add(1, call_of(1, 1, 0))
+    meters.counter.add(1, call_of(2, 1, 0))
+    names = [(each.attributes["gen_ai.agent.name"], each.attributes["gen_ai.tool.name"], each.value)
+             for each in meters.points("scrape", "failures")]  # fmt: skip
+    assert names == [("a1", "t0", 6), ("a2", "t0", 0)]
+    assert meters.budget.dropped == 15
+    meters.counter.add(1, call_of(1, 1, 7))
+    assert [each.value for each in meters.points("scrape", "failures")] == [6, 1, 0]
+    assert [each.value for each in meters.points("scrape", "failures")] == [6, 1, 1]
+
+
+def test_series_without_attributes_are_never_dropped() -> None:
+    meters = Meters(max_series=5)
+    meters.counter.add(0)
+    meters.now += IDLE_FOR + 1
+    for tool in range(10):
+        meters.counter.add(1, call_of(1, 1, tool))
+    assert {} in [dict(each.attributes) for each in meters.points(None, "failures")]

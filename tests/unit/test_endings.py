@@ -1,4 +1,4 @@
-from agenteval_collector.sessions.live_sessions import MAX_ENDINGS, Endings
+from agenteval_collector.evaluation.sessions.live_sessions import MAX_ENDINGS, Endings
 
 
 def test_a_session_ends_when_the_hold_is_over() -> None:

@@ -3,8 +3,8 @@
 from typing import Any, cast
 
 import pytest
-from agenteval_collector.api.explanation import Note, about_outcome, about_outcomes, about_trace, about_visibility
-from agenteval_collector.api.trace_documents import TraceDocument
+from agenteval_collector.serve.api.explanation import Note, about_outcome, about_outcomes, about_trace, about_visibility
+from agenteval_collector.serve.api.trace_documents import TraceDocument
 
 from tests.support.memory_queries import GOOD_TRACE, finding, label, outcome, seen, trace, turn, unjudged
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import pytest
-from agenteval_collector.findings.effort import (
+from agenteval_collector.evaluation.findings.effort import (
     KEPT_SESSIONS,
     MIN_SESSIONS,
     UNUSUAL_SHARE,
@@ -49,7 +49,7 @@ EFFORTS = st.builds(Effort, steps=AMOUNTS, tokens=AMOUNTS, seconds=AMOUNTS, usd=
 def test_the_top_share_of_the_last_sessions_of_an_agent_is_unusual(
     finished: list[tuple[str, Effort]], present: Effort
 ) -> None:
-    history, by_agent = AgentEfforts(no_price), defaultdict(list)
+    history, by_agent = AgentEfforts(), defaultdict(list)
     for agent, effort in finished:
         history.remember_efforts([(agent, effort)])
         by_agent[agent].append(effort)
@@ -59,7 +59,7 @@ def test_the_top_share_of_the_last_sessions_of_an_agent_is_unusual(
 
 
 def test_nothing_is_unusual_before_enough_sessions_are_known() -> None:
-    history = AgentEfforts(no_price)
+    history = AgentEfforts()
     for _ in range(MIN_SESSIONS - 1):
         history.remember_efforts([("a", Effort(steps=3))])
     assert history.compare("a", Effort(steps=50)) == []
@@ -68,14 +68,14 @@ def test_nothing_is_unusual_before_enough_sessions_are_known() -> None:
 
 
 def test_what_every_session_takes_is_usual() -> None:
-    history = AgentEfforts(no_price)
+    history = AgentEfforts()
     for _ in range(MIN_SESSIONS):
         history.remember_efforts([("a", Effort(steps=3))])
     assert history.compare("a", Effort(steps=3)) == []
 
 
 def test_only_the_last_sessions_count() -> None:
-    history = AgentEfforts(no_price)
+    history = AgentEfforts()
     for steps in [100] * KEPT_SESSIONS + [1] * KEPT_SESSIONS:
         history.remember_efforts([("a", Effort(steps=steps))])
     assert [each.measure for each in history.compare("a", Effort(steps=2))] == ["steps"]

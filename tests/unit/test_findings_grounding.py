@@ -1,7 +1,7 @@
 """Which values count as said before."""
 
 import pytest
-from agenteval_collector.findings.grounding import SaidValues, looked_up
+from agenteval_collector.evaluation.findings.grounding import SaidValues, looked_up
 from hypothesis import given
 from hypothesis import strategies as st
 

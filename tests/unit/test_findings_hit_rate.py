@@ -1,7 +1,7 @@
 """Whether error findings go with failures: counted, with intervals, and not said of too few sessions."""
 
 import pytest
-from agenteval_collector.findings.hit_rate import ENOUGH_ENDS, FailureRate, HitRate, hit_rate
+from agenteval_collector.figures.hit_rate import ENOUGH_ENDS, FailureRate, HitRate, hit_rate
 from agenteval_collector.model.sessions import SessionEnding
 from hypothesis import given
 from hypothesis import strategies as st

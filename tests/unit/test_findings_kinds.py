@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from agenteval_collector.findings.trace import MAX_OF_A_KIND, OBSERVED, findings_in
+from agenteval_collector.evaluation.findings.trace import MAX_OF_A_KIND, OBSERVED, findings_in
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
@@ -230,7 +230,7 @@ def test_findings_of_a_kind_are_bounded_and_say_so() -> None:
 
 
 def test_every_kind_is_looked_for_once() -> None:
-    assert len({kind for kind, _, _ in OBSERVED}) == len(OBSERVED)
+    assert len({kind for kind, _ in OBSERVED}) == len(OBSERVED)
 
 
 @pytest.mark.parametrize(

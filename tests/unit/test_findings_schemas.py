@@ -1,7 +1,7 @@
 """Arguments against schemas, either of which may come from anybody."""
 
 import pytest
-from agenteval_collector.findings.schemas import SchemaChecks, Uncheckable
+from agenteval_collector.evaluation.findings.schemas import SchemaChecks, Uncheckable
 
 from otel_agenteval.model import Json
 

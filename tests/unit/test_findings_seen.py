@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.findings.trace import seen_in
+from agenteval_collector.evaluation.findings.trace import seen_in
 
 from otel_agenteval.finding import Seen, Visibility
 from otel_agenteval.model import ModelCall, ToolCall, Trace, Turn

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from agenteval_collector.findings.call_syntax import written_calls
-from agenteval_collector.findings.trace import findings_in
+from agenteval_collector.evaluation.findings.call_syntax import written_calls
+from agenteval_collector.evaluation.findings.trace import findings_in
 
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Tool, Trace

@@ -4,11 +4,11 @@ import re
 from typing import Any, cast
 
 import pytest
-from agenteval_collector.api.figure_documents import ReplayDocument
+from agenteval_collector.cli.gate import Least, read_least, refuse_unknown, shortfalls
+from agenteval_collector.figures.assembled_run import NO_OUTCOME
 from agenteval_collector.model.runs import Unmatched
-from agenteval_collector.offline.gate import Least, read_least, refuse_unknown, shortfalls
-from agenteval_collector.reliability.assembled_run import NO_OUTCOME
 from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.serve.api.figure_documents import ReplayDocument
 
 from otel_agenteval.metrics import RELIABILITY_METRICS
 

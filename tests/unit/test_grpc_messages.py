@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import grpc
 import pytest
-from agenteval_collector.doors.grpc_messages import PRESSED_SECONDS, GrpcMessages
+from agenteval_collector.serve.doors.grpc_messages import PRESSED_SECONDS, GrpcMessages
 
 from tests.support.clock import ManualClock
 from tests.support.eventually import eventually

@@ -49,6 +49,14 @@ class Scene(SpanProcessor):
         return self.buffer.take(100_000, 1 << 40)
 
 
+def test_a_span_as_large_as_the_buffer_fits_into_it_alone() -> None:
+    buffer = SpanBuffer(max_spans=10, max_bytes=1000)
+    assert buffer.has_room(1000)
+    assert (buffer.oversized, buffer.refused) == (0, 0)
+    assert not buffer.has_room(1001)
+    assert (buffer.oversized, buffer.oversized_bytes, buffer.refused) == (1, 1001, 0)
+
+
 def test_a_trace_is_counted_and_named_in_the_order_in_which_its_spans_came() -> None:
     scene = Scene()
     scene.identity = SpanIdentity("s1")

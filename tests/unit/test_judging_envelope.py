@@ -156,6 +156,10 @@ def test_a_long_bad_reply_is_shown_in_part() -> None:
 VALID = {"canary": "c", "reason": "r", "confidence": 0.5}
 
 
+READ_HERE = ('{"confidence": 0.8} trailing', '```{"confidence": 0.8}```', '\ufeff{"confidence": 0.8}')
+"""Replies that the published code refuses."""
+
+
 def refused(text: str, asked: Any = CONFIDENCE) -> str:
     with pytest.raises(Malformed) as error:
         decode(text, asked, "c")
@@ -164,10 +168,13 @@ def refused(text: str, asked: Any = CONFIDENCE) -> str:
 
 @pytest.mark.parametrize("case", vectors("session_and_trace_metrics.json")["parse_reply"], ids=lambda case: case["raw"])
 def test_replies_are_read_as_the_published_code_reads_them(case: dict[str, Any]) -> None:
-    """But for the canary and the reason that are put in, and for `true`, which is no number."""
+    """But for the canary and the reason that are put in, for `true`, which is no number, and for what stands around an
+    object: that is passed over."""
     ours = '{"canary": "c", ' if '"reason"' in case["raw"] else '{"canary": "c", "reason": "r", '
     text = re.sub(r"\{\s*", ours, case["raw"], count=1)
-    if case["ok"] and "true" not in text:
+    if case["raw"] in READ_HERE:
+        assert decode(text, CONFIDENCE, "c")["confidence"] == 0.8
+    elif case["ok"] and "true" not in text:
         assert decode(text, CONFIDENCE, "c")["confidence"] == case["confidence"]
     else:
         assert refused(text)
@@ -197,7 +204,9 @@ def test_the_error_says_what_is_wrong_and_where(changes: dict[str, Any], named: 
     ("text", "named"),
     [
         pytest.param("I would say 0.8", "JSON and nothing else", id="prose"),
-        pytest.param('Sure: {"canary": "c"}', "JSON and nothing else", id="prose before"),
+        pytest.param('Sure: {"reason": "r", "confidence": 0.5}', "JSON and nothing else", id="prose without a mark"),
+        pytest.param('Sure: {"canary": "c"}', "'reason' is a required property", id="prose before a part"),
+        pytest.param('{"canary": "c"} or {"canary": "d"}', "'canary'", id="two objects"),
         pytest.param(json.dumps(VALID)[:-1], "JSON and nothing else", id="cut"),
         pytest.param("", "JSON and nothing else", id="nothing"),
         pytest.param('{"canary": "c", "confidence": NaN}', "NaN is no number", id="NaN"),
@@ -215,11 +224,47 @@ def test_the_error_says_what_is_wrong_and_where(changes: dict[str, Any], named: 
         pytest.param('{"a":' * 10_000, "nested too deeply", id="objects nested deeply"),
         pytest.param("x" * 1_000_000, f"at most {MAX_REPLY_CHARACTERS}", id="very long"),
         pytest.param('{"canary": "c", "reason": "r"}', "reply: 'confidence' is a required property", id="no score"),
-        pytest.param("```json\n" + json.dumps(VALID) + "\n``` done", "JSON and nothing else", id="prose after a fence"),
     ],
 )
 def test_what_is_no_reply_is_refused(text: str, named: str) -> None:
     assert named in refused(text)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        *("<think>The user asks for { an order }.</think>\n", "The user asks.\n</think>\n\n", "\ufeff", "\n\n"),
+        *(
+            "Here is my evaluation:\n\n```json\n",
+            'I weigh {"a": 1} first.\n',
+            "<reasoning>{}</reasoning>",
+            "**Verdict**\n```\n",
+        ),
+        *("<think>one</think> no: <think>two</think>", "analysis<|message|>"),
+        *("<think>I never close this { thought }. ", "{ " * 200, 'First I thought {"canary": "c", "score": 1}. Now: '),
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(
+    "after",
+    ["", "\n", "\n```", "```\n\n", " I hope that helps.", "\n``` done", ' I set "canary".', " {} </s>", "<|end|>"],
+)
+def test_what_a_model_thinks_or_says_around_its_object_is_passed_over(
+    before: str, indent: int | None, after: str
+) -> None:
+    read = decode(before + json.dumps(VALID, indent=indent) + after, CONFIDENCE, "c")
+    assert read == {"reason": "r", "confidence": 0.5}
+
+
+def test_a_reason_may_quote_the_end_of_a_thought() -> None:
+    quoting = {**VALID, "reason": "it wrote </think> into its answer"}
+    assert decode(f"Well. {json.dumps(quoting)}", CONFIDENCE, "c")["reason"] == quoting["reason"]
+
+
+@given(st.text(max_size=200).filter(lambda text: "</think>" not in text))
+def test_no_thought_hides_the_object_behind_it(thought: str) -> None:
+    text = f"<think>{thought}</think>{json.dumps(VALID)}"
+    assert decode(text, CONFIDENCE, "c")["confidence"] == 0.5
 
 
 def test_lists_and_choices_are_checked_in_their_depth() -> None:

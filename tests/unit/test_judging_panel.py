@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config.judge import RubricConfig
+from agenteval_collector.evaluation.referrals import preclude
 from agenteval_collector.judge.panel import JUDGED, Judged
 from agenteval_collector.judge.ports import JudgeUnavailable, NoAnswer, OverBudget, Question
-from agenteval_collector.judge.referrals import preclude
 from agenteval_collector.model.judge_jobs import Answer
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored
-from tests.support.judging import Script, model_call, panel, tool_call, trace, turn
+from tests.support.judging import BACKGROUND, Script, model_call, panel, tool_call, trace, turn
 
 FROM_EXTRACT = {"task_completion", "step_efficiency", "plan_adherence", "plan_quality"}
 EXECUTION = {
@@ -88,8 +88,8 @@ def test_what_came_before_is_shown_apart_where_the_trace_is_read() -> None:
 
 def test_every_score_says_what_it_rests_on() -> None:
     metadata = {name: dict(each.outcome.metadata) for name, each in judged(WHOLE, Script(REPLIES)).items()}
-    first: dict[str, Json] = {"prompt_version": "1", "temperature": 0.0}
-    second: dict[str, Json] = {"prompt_version": "3", "temperature": 0.0}
+    first: dict[str, Json] = {"prompt_version": "2", "temperature": 0.0}
+    second: dict[str, Json] = {"prompt_version": "4", "temperature": 0.0}
     assert metadata == {
         "task_completion": {"task": "T", "outcome": "O", **first},
         "tool_correctness": {
@@ -278,7 +278,7 @@ def test_confidence_alone_is_asked_with_the_transcript_and_nothing_else(
     script = Script({**REPLIES, "extract": extract})
     found = judged(subject, script, wanted, **changes)
     [asked] = [question for question, _ in script.asked if list(question.schema["properties"]) == ["confidence"]]
-    assert list(asked.data) == ["transcript"]
+    assert set(asked.data) - BACKGROUND == {"transcript"}
     assert scores(found)["confidence"] == 0.9
 
 

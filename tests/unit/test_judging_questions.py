@@ -52,7 +52,7 @@ QUESTIONS: Mapping[str, Question] = {
     "confidence": execution.execution(NOTHING_TOLD, {execution.CONFIDENCE}),
     "tools": tools.tools(use(), tools.NAMES),
     "tools_without_calls": tools.tools(use(trace(turn())), {tools.TOOL_CORRECTNESS}),
-    "goal": goal_question(NOTHING_TOLD, 3),
+    "goal": goal_question(NOTHING_TOLD, trace(turn(), turn(), turn())),
     "rubric": rubric_question(RUBRIC, NOTHING_TOLD),
 }
 
@@ -270,12 +270,6 @@ def test_the_reasoning_before_a_call_stands_with_it() -> None:
         )
     )
     assert [call.get("reasoning") for call in use(subject).data["calls"]] == ["First", "Second", None]
-
-
-def test_what_the_developer_told_the_agent_is_known_to_whoever_judges_its_calls() -> None:
-    told = trace(turn(tool_calls=(tool_call(),)), system_instructions="Today is 2024-05-15.")
-    assert tools.tools(use(told), tools.NAMES).data["instructions"] == "Today is 2024-05-15."
-    assert use(SEARCHED).data["instructions"] is None
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config.evaluators import DEFAULT_CONSTRAINTS, ConstraintConfig
+from agenteval_collector.evaluation.referrals import JudgedEvaluator, Referrals, SessionSample
 from agenteval_collector.judge.ports import Malformed
 from agenteval_collector.judge.questions.safety import SAFETY, safety_question, safety_version
-from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals, SessionSample
 from agenteval_collector.model.counters import NoTelemetry
 
 from otel_agenteval.model import RunIdentity
@@ -93,7 +93,7 @@ def test_other_constraints_are_another_version_and_stand_in_the_question() -> No
 
 def test_only_traces_of_runs_are_left_to_the_judge() -> None:
     evaluator = JudgedEvaluator(name=SAFETY, version="1", model="m", threshold=0.5, of_runs=True)
-    referrals = Referrals([evaluator], SessionSample(1.0, 0.0, lambda _: frozenset(), NoTelemetry()).select)
+    referrals = Referrals([evaluator], SessionSample(1.0, 0.0, lambda _: frozenset(), NoTelemetry()))
     (referral,) = referrals.refer(WHOLE, "s", [])
     assert referral.outcome.status is Status.PENDING
     assert referrals.refer(trace(turn()), "s", []) == []

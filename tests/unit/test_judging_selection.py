@@ -6,7 +6,7 @@ from random import Random
 from statistics import fmean, stdev
 
 import pytest
-from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals, SessionSample, sampled
+from agenteval_collector.evaluation.referrals import JudgedEvaluator, Referrals, SessionSample, sampled
 from agenteval_collector.model.judge_jobs import Referral
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +38,7 @@ class Selecting:
         sample = SessionSample(
             self.sample, self.escalate, lambda session: frozenset(self.stored.get(session, ())), self.counting
         )
-        self.referrals = Referrals([EVALUATOR], sample.select)
+        self.referrals = Referrals([EVALUATOR], sample)
 
     def refer(self, session: str, *findings: Finding, of: Trace = PLAIN) -> Referral:
         [referral] = self.referrals.refer(of, session, findings)

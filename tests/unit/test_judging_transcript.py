@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from agenteval_collector.evaluation.referrals import may_have_plan
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import LONGEST_SECRET, Entry, EntryKind, fit, shorten
 from agenteval_collector.judge.prompt.transcript import entries, transcript
-from agenteval_collector.judge.questions.extract import may_have_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_agenteval.model import Json, Trace, Turn
+from otel_agenteval.model import CertainFact, Json, Trace, Turn
 from tests.support.inputs import inputs
 from tests.support.judging import golden, model_call, tool_call, trace, turn, unredacted
 
@@ -282,3 +282,61 @@ def test_an_answer_shows_the_error_that_its_turn_ended_in() -> None:
         "Booked.",
         "RuntimeError: the connection broke",
     )
+
+
+def _agents_of(subject: Trace) -> list[Json]:
+    shown: Any = transcript(subject, BUDGET, unredacted)
+    return [item.get("agent") for item in shown]
+
+
+def test_steps_name_their_agent_where_several_took_part() -> None:
+    several = turn(
+        agent="planner",
+        tool_calls=(replace(tool_call("search", at=2), agent="searcher"),),
+        model_calls=(
+            replace(model_call("Ask the searcher", 1), agent="planner"),
+            replace(model_call("Looking", 3, error="overloaded"), agent="searcher"),
+        ),
+    )
+    assert _agents_of(trace(several)) == [None, "planner", "searcher", "searcher", "searcher", None]
+
+
+def test_steps_of_a_single_agent_do_not_repeat_its_name() -> None:
+    single = turn(agent="planner", tool_calls=(replace(tool_call("search", at=2), agent="planner"),))
+    assert _agents_of(trace(single)) == [None, None, None]
+
+
+@pytest.mark.parametrize("agents", [1, 4])
+@pytest.mark.parametrize("size", [10, 100, 1_000])
+def test_of_a_long_log_every_step_keeps_a_line_and_failures_stay_whole(agents: int, size: int) -> None:
+    failure = "the order 4711 is unknown here " + "and more " * 20
+    steps = tuple(
+        replace(
+            tool_call("look", at=at, result="found " * size, error=failure if at in (17, 51) else None),
+            agent=f"agent {at % agents}",
+        )
+        for at in range(1, 71)
+    )
+    subject = trace(turn(tool_calls=steps))
+    shown: list[Any] = transcript(subject, 6_000, unredacted)
+    assert tokens(encode(shown)) <= 6_000
+    assert [item["n"] for item in shown] == list(range(1, 73))
+    assert [item["n"] for item in shown if item.get("error") == failure] == [18, 52]
+
+
+def test_a_step_at_which_something_was_found_stays_whole() -> None:
+    result = "the very same answer " * 20
+    steps = tuple(tool_call("look", at=at, result=result, span_id=f"{at:016x}") for at in range(1, 61))
+    loop = CertainFact(kind="identical_call", reason="look again", turn=0, span_id=f"{30:016x}")
+    shown: list[Any] = transcript(trace(turn(tool_calls=steps), observations=(loop,)), 4_000, unredacted)
+    middle = [item["n"] for item in shown if item.get("result") == result and 10 < item["n"] < 50]
+    assert middle == [31]
+
+
+def test_a_handover_names_who_hands_over() -> None:
+    handing = replace(tool_call("transfer_to_billing", at=2), agent="triage")
+    subject = trace(
+        turn(agent="triage", handovers=(handing,), model_calls=(replace(model_call("ok", 3), agent="billing"),))
+    )
+    shown: list[Any] = transcript(subject, BUDGET, unredacted)
+    assert {"n": 2, "kind": "handover", "text": "transfer_to_billing", "agent": "triage"} in shown

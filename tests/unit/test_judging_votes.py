@@ -7,7 +7,7 @@ from agenteval_collector.judge.panel import JUDGED, REQUESTS
 from agenteval_collector.judge.ports import NoAnswer, OverBudget
 
 from otel_agenteval.outcome import Score
-from tests.support.judging import Script
+from tests.support.judging import BACKGROUND, Script
 from tests.unit.test_judging_panel import REASONED, REPLIES, WHOLE, judged, scores
 
 
@@ -24,7 +24,7 @@ def test_votes_come_to_their_median_and_tell_their_spread() -> None:
     assert isinstance(outcome, Score)
     assert (outcome.value, outcome.reason) == (0.7, "middle")
     assert outcome.metadata == {
-        "prompt_version": "3",
+        "prompt_version": "4",
         "temperature": None,
         "votes": 3,
         "spread": pytest.approx(0.7),
@@ -61,7 +61,11 @@ def test_votes_are_independent_from_the_extraction_on() -> None:
     verdicts = tuple({"verdict": verdict, "reason": "r"} for verdict in (0.1, 0.9, 0.6))
     script = Script({"extract": extractions, "completion": verdicts})
     outcome = judged(WHOLE, script, {"task_completion"}, votes=3)["task_completion"].outcome
-    asked = [dict(question.data) for question, _ in script.asked if question.name == "completion"]
+    asked = [
+        {key: question.data[key] for key in question.data.keys() - BACKGROUND}
+        for question, _ in script.asked
+        if question.name == "completion"
+    ]
     assert asked == [{"task": f"task {vote}", "outcome": f"outcome {vote}"} for vote in range(3)]
     assert isinstance(outcome, Score)
     assert (outcome.value, outcome.metadata["task"]) == (0.6, "task 2")

@@ -1,4 +1,4 @@
-from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.fleet.offsets import Offsets
 
 
 def test_the_lag_of_a_partition_is_what_is_not_done_with() -> None:

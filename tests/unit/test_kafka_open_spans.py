@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agenteval_collector.findings.loops.open_spans import GONE_AFTER
+from agenteval_collector.live.open_spans import GONE_AFTER
 from agenteval_collector.model.running_traces import SpanStart, StartsReport
 
 from tests.support.assembling import Counting
@@ -13,8 +13,8 @@ from tests.support.otlp import START, span_id, trace_id
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
-from agenteval_collector.log.kafka.offsets import Offsets
-from agenteval_collector.wiring.partitions import MOVED_WITHIN, PartitionSpans
+from agenteval_collector.fleet.offsets import Offsets
+from agenteval_collector.fleet.partitions import MOVED_WITHIN, PartitionSpans
 
 TRACE = trace_id(1).hex()
 

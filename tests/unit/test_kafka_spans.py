@@ -11,9 +11,9 @@ from agenteval_collector.runtime.errand import Errand
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
-from agenteval_collector.log.kafka import span_topic
-from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
-from agenteval_collector.log.kafka.span_topic import KafkaLog, SpanMessageHandler
+from agenteval_collector.fleet import span_topic
+from agenteval_collector.fleet.deleted_traces import DeletedTraces
+from agenteval_collector.fleet.span_topic import KafkaLog, SpanMessageHandler
 
 
 class Message:

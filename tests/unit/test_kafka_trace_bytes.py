@@ -11,7 +11,7 @@ from tests.support.assembled import assembled
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
-from agenteval_collector.log.kafka.trace_bytes import from_bytes, to_bytes
+from agenteval_collector.fleet.trace_bytes import from_bytes, to_bytes
 
 
 def trace_of(count: int, size: int = 1_000) -> AssembledTrace:

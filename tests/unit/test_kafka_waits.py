@@ -13,9 +13,9 @@ from tests.support.otlp import span
 
 pytest.importorskip("confluent_kafka", reason="needs the extra [kafka]")
 
-from agenteval_collector.log.kafka import producer
-from agenteval_collector.log.kafka.trace_messages import SessionTopic
-from agenteval_collector.wiring.partitions import PartitionSessions
+from agenteval_collector.fleet import producer
+from agenteval_collector.fleet.partitions import PartitionSessions
+from agenteval_collector.fleet.trace_messages import SessionTopic
 
 CLUSTER: Any = SimpleNamespace(traces="traces", partition_of=lambda topic, key: 0)
 
@@ -63,4 +63,4 @@ def test_a_trace_whose_new_process_the_brokers_do_not_answer_for_is_handed_on_ag
     nothing: Any = None
     own = PartitionSessions(CLUSTER, nothing, silent, nothing, nothing)
     with pytest.raises(Unavailable, match="did not answer within"):
-        own.hands_on(assembled(span(1, 1)), lambda: "s")
+        own.hands_on(assembled(span(1, 1)), "s")

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.config.sources import ConfigError, load
-from agenteval_collector.doors.keys import KeyRing
 from agenteval_collector.model.callers import ANONYMOUS, Caller, Scope
+from agenteval_collector.serve.doors.keys import KeyRing
 from typer.testing import CliRunner
 
 from tests.support.clock import ManualClock
@@ -20,6 +20,10 @@ DIGEST = hashlib.sha256(b"secret").hexdigest()
 
 def server(**given: Any) -> Any:
     return load(environ={}, flags={"server": given}).server
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_without_keys_everybody_may_do_everything() -> None:
@@ -77,6 +81,23 @@ def test_a_certificate_stands_for_a_caller_by_its_common_name() -> None:
             [{"name": "a", "key": "k"}, {"name": "a", "key": "l"}], "two entries have the name 'a'", id="twice"
         ),
         pytest.param("secret", r"server\.keys: ", id="no list"),
+        pytest.param([{"name": "a", "sha256": digest("")}], "sha256 is that of nothing", id="the digest of nothing"),
+        pytest.param([{"name": "a", "sha256": digest("\n")}], "sha256 is that of nothing", id="of a line break"),
+        pytest.param([{"name": "a", "sha256": digest("ab\n")}], "sha256 is that of nothing", id="of two characters"),
+        *(
+            pytest.param([variable], r"server\.keys\.0: .* is a variable that was not filled in", id=variable)
+            for variable in ("$AGENTEVAL_KEY", "${KEY}", "{{ .Values.key }}", "%KEY%", "<your key>")
+        ),
+        pytest.param(
+            [{"name": "a", "key": "one", "tenant": "x"}, {"name": "b", "key": "one", "tenant": "y"}],
+            "'a' and 'b' have the same key",
+            id="one key in two tenants",
+        ),
+        pytest.param(
+            [{"name": "a", "certificate": "c"}, {"name": "b", "certificate": "c"}],
+            "same certificate",
+            id="a certificate twice",
+        ),
     ],
 )
 def test_keys_that_cannot_be_used_are_named_and_never_shown(keys: Any, says: str) -> None:

@@ -1,6 +1,5 @@
 """The light reader against the full one: every tool that a span executed is the same step in both."""
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 
 from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.spans import SpanRecord
-from otel_agenteval.detectors.fingerprints import MAX_DECODED, fingerprint
+from otel_agenteval.detectors.fingerprints import MAX_DECODED, decoded_json, fingerprint
 from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.detectors.running_trace import Detectors
 from otel_agenteval.detectors.steps import Step, StepKind, steps_of
@@ -45,8 +44,8 @@ def light(span: SpanRecord) -> Step | None:
 def compared(step: Step) -> dict[str, Any]:
     return {
         "name": step.name,
-        "arguments": fingerprint(step.arguments),
-        "result": fingerprint(step.result),
+        "arguments": decoded_json(step.arguments),
+        "result": decoded_json(step.result),
         "failed": step.error is not None,
     }
 
@@ -72,7 +71,7 @@ def test_tools_that_spans_executed_are_those_of_the_full_reader(path: Any) -> No
 
 def is_bare(found: Any, full: Any) -> bool:
     """Whether the span of a tool has the only argument's value alone: its name stands on the model's span."""
-    named = json.loads(full) if isinstance(full, str) and full.startswith("{") else {}
+    named = full if isinstance(full, dict) else {}
     return [str(value) for value in named.values()] == [found]
 
 
@@ -151,7 +150,7 @@ def tool(**attributes: Any) -> Step:
 def test_hostile_content_is_compared_and_raises_nothing(content: Any) -> None:
     names = ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.tool.name", "gen_ai.agent.name")
     step = tool(**dict.fromkeys(names, content))
-    assert fingerprint(step.arguments) == fingerprint(tool(**dict.fromkeys(names, content)).arguments)
+    assert decoded_json(step.arguments) == decoded_json(tool(**dict.fromkeys(names, content)).arguments)
     chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": content, "gen_ai.usage.input_tokens": content}
     assert step_of(span_id="1", name="c", attributes=chat) is not None
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from agenteval_collector.log.request_traces import without
+from agenteval_collector.ingest.request_traces import without
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest

@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.findings.loops import live_loops as module
-from agenteval_collector.findings.loops import stage as stage_module
-from agenteval_collector.findings.loops.live_loops import FoundLive, LiveLoops
-from agenteval_collector.findings.loops.stage import Announcer, LoopStage
+from agenteval_collector.cli.recordings import read_recording
+from agenteval_collector.config.findings import FindingsConfig
+from agenteval_collector.live import live_loops as module
+from agenteval_collector.live import stage as stage_module
+from agenteval_collector.live.live_loops import FoundLive, LiveLoops
+from agenteval_collector.live.stage import Announcer, LoopStage
 from agenteval_collector.model.logged_requests import Arrival, Origin
 from agenteval_collector.model.news import News, no_events
-from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.stores.store import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -170,7 +171,7 @@ def test_memory_is_bounded_by_the_number_of_traces(others: int, is_remembered: b
 def test_what_finds_no_room_is_counted_and_breaks_no_row(tmp_path: Path) -> None:
     announced, telemetry, clock = Announced(), Counting(), ManualClock()
     store = Store(tmp_path / "agenteval.db", clock, events_of=no_events)
-    stage = LoopStage(live(), Announcer(store.findings, list, announced, clock), telemetry)
+    stage = LoopStage(live(), Announcer(store.findings, FindingsConfig(), announced, clock), telemetry)
     calls = [[Arrival(tool_span(1, number), FOREIGN)] for number in (2, 3, 4, 5, 6)]
     stage.take_arrivals(calls[0], stage_module.CAPACITY)
     stage.take_arrivals(calls[1], 1)

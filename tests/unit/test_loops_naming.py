@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.findings.loops.live_loops import LiveLoops
+from agenteval_collector.live.live_loops import LiveLoops
 from agenteval_collector.model.logged_requests import Arrival, Origin
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

@@ -1,8 +1,8 @@
 """What is open, and who is gone; time is moved by hand."""
 
 import pytest
-from agenteval_collector.findings.loops import open_spans as module
-from agenteval_collector.findings.loops.open_spans import OpenSpans
+from agenteval_collector.live import open_spans as module
+from agenteval_collector.live.open_spans import OpenSpans
 from agenteval_collector.model.logged_requests import Arrival, Origin
 from agenteval_collector.model.running_traces import SpanStart, StartsReport
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.evaluation.sessions.past_sessions import KEPT_AGENTS, KEPT_SESSIONS, PastSessions
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import CommittedEvaluation, News, no_events
 from agenteval_collector.model.sessions import PastSession, SessionState, SessionUpdate
-from agenteval_collector.sessions.past_sessions import KEPT_AGENTS, KEPT_SESSIONS, PastSessions
 from agenteval_collector.stores.store import Store
 
 from otel_agenteval.outcome import JudgedPart, Method, Score, SubjectKind

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.app.scoring import EvaluationCore
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.config.sources import ConfigError, load
-from agenteval_collector.evaluation.every_session import EverySession
-from agenteval_collector.evaluators import EvaluationContext, plugins
-from agenteval_collector.judge.referrals import Referrals, no_judge
+from agenteval_collector.evaluation.evaluators import EvaluationContext, plugins
+from agenteval_collector.evaluation.ports import EverySession
+from agenteval_collector.evaluation.referrals import Referrals
 from agenteval_collector.model.news import no_events
 from agenteval_collector.stores.store import Store
-from agenteval_collector.wiring.scoring import EvaluationCore
 from typer.testing import CliRunner, Result
 
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored
@@ -148,7 +148,7 @@ def core(tmp_path: Path, *entries: EntryPoint, **sections: Any) -> EvaluationCor
             store,
             ManualClock(),
             Counting(),
-            Referrals([], no_judge),
+            Referrals([], None),
             EarlierTraces(),
             EverySession(),
             entries,

@@ -4,17 +4,20 @@ import random
 import uuid
 
 import pytest
-from agenteval_collector.problems.problem import ProblemKey, problem_of_failure, problem_of_finding
-from agenteval_collector.problems.shape import MAX_SHAPE, shape_of
+from agenteval_collector.figures.problem import ProblemKey, problem_of_failure, problem_of_finding
+from agenteval_collector.figures.problem_shape import MAX_SHAPE, shape_of
 from hypothesis import given
 from hypothesis import strategies as st
+
+from otel_agenteval.detectors.rules import LoopKind
+from otel_agenteval.finding import FindingKind
 
 
 @pytest.mark.parametrize(
     ("error", "shape"),
     [
         ("", ""),
-        ("KeyError: 'order_id'", "KeyError: 'order_id'"),
+        ("KeyError: 'order_id'", "KeyError: '…'"),
         ("no order #1234567 for user u_83hs8", "no order #… for user …"),
         ("order 12, 13 and 15 not found", "order … not found"),
         ("request 8c1d2e3f-1234-4abc-9def-0123456789ab failed", "request … failed"),
@@ -28,8 +31,8 @@ from hypothesis import strategies as st
         ("status_code=503 from upstream", "status_code=503 from upstream"),
         ("code: 429 - {'message': 'Wait for 1.5s, then try'}", "code: 429 - {'message': 'Wait for …, then try'}"),
         ("'blue shoes' is not of type 'integer'", "'…' is not of type 'integer'"),
-        ("GET https://api.example.com/v1/orders/A-1?x=1", "GET https://api.example.com/…/orders/…?x=…"),
-        ('File "/app/tools.py", line 42, in refund', 'File "/app/tools.py", line …, in refund'),
+        ("GET https://api.example.com/v1/orders/A-1?x=1", "GET …"),
+        ('File "/app/tools.py", line 42, in refund', 'File "…", line …, in refund'),
         ("订单 12345 不存在", "订单 … 不存在"),
         ("a" * 41, "…"),
     ],
@@ -57,6 +60,59 @@ def test_a_shape_is_bounded_on_one_line_and_its_own_shape(error: str) -> None:
     assert shape_of(shape) == shape
 
 
+WORDS = ("garden", "alpha", "cargo", "node", "invoice", "rust", "matrix")
+CITIES = ("Quito", "Hobart", "New York", "Porto", "São Paulo")
+SORTS = (
+    "no seats left on {code} from {city} to {other}",
+    "Hotel {city} Inn is fully booked for {number} nights",
+    "requests.exceptions.HTTPError: 404 Client Error: Not Found for url: https://{word}.example.net/{other_word}/{word}",
+    "requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: https://{word}.example.net/{other_word}/{word}",
+    "sqlite3.OperationalError: no such column: {word}",
+    "sqlite3.OperationalError: no such table: {word}",
+    "sqlite3.OperationalError: database is locked",
+    'sqlite3.OperationalError: near "{word}": syntax error',
+    "[Errno 2] No such file or directory: '/data/{word}/{other_word}.csv'",
+    "[Errno 13] Permission denied: '/data/{word}/{other_word}.csv'",
+    "KeyError: '{word}_id'",
+    "AttributeError: '{word}' object has no attribute '{other_word}'",
+    "bash: line {number}: {word}: command not found",
+    "1 validation error for {model}\n{word}\n  Field required [type=missing, input_value={{'{other_word}': 1}}]",
+    "1 validation error for {model}\n{word}\n  Input should be a valid integer [type=int_parsing, input_value='a']",
+    "the account of {city} is closed",
+    "the account of {city} is frozen",
+    "openai.RateLimitError: Error code: 429 - Rate limit reached for gpt-{number}o: Limit {number}, Used {number}",
+    "openai.BadRequestError: Error code: 400 - maximum context length is {number} tokens",
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sentences_have_one_shape_whatever_they_are_about(seed: int) -> None:
+    draw = random.Random(seed)
+
+    def made(sort: str) -> str:
+        word, other_word = draw.sample(WORDS, 2)
+        city, other = draw.sample(CITIES, 2)
+        return sort.format(
+            word=word,
+            other_word=other_word,
+            city=city,
+            other=other,
+            number=draw.randrange(2, 99_999),
+            code=f"ZQ{draw.randrange(100, 999)}",
+            model=f"{word.title()}Input",
+        )
+
+    shapes = [{shape_of(made(sort)) for _ in range(20)} for sort in SORTS]
+    assert [len(each) for each in shapes] == [1] * len(SORTS), shapes
+    assert len(set().union(*shapes)) == len(SORTS)
+
+
+def test_the_type_of_an_exception_is_told_from_its_text_or_beside_it() -> None:
+    assert shape_of("'order_id'", "builtins.KeyError") == shape_of("KeyError: 'order_id'")
+    assert shape_of("boom", "app.ToolError") == "boom"
+    assert shape_of("timed out", "ReadTimeout") != shape_of("timed out", "ConnectTimeout")
+
+
 def test_a_finding_of_severity_info_is_no_problem() -> None:
     assert problem_of_finding("shop", "value_not_said", "info", "search", {}) is None
 
@@ -74,7 +130,14 @@ def test_ids_tell_problems_apart_that_read_alike() -> None:
 
 
 def test_titles_say_what_happens_and_where() -> None:
-    assert ProblemKey("a", "tool_failed", "refund", "no order …").title == "Tool fails: refund: no order …"
+    assert ProblemKey("a", "tool_failed", "refund", "no order …").title == "refund: no order …"
     assert ProblemKey("a", "no_answer", None, "").title == "Answers with an empty text"
     assert problem_of_failure("a", "task_completion").title == "Fails task completion"
-    assert ProblemKey("a", "tool_failed", "refund", "x").overflow.title == "Tool fails: refund: other errors"
+    assert ProblemKey("a", "tool_failed", "refund", "x").overflow.title == "refund: other errors"
+
+
+@pytest.mark.parametrize("kind", sorted({*FindingKind, *LoopKind}))
+def test_each_kind_of_finding_has_a_title_in_words(kind: str) -> None:
+    """Where one is left out, users read its name."""
+    title = ProblemKey(agent="planner", kind=kind, tool=None, shape="").title
+    assert title != f"Fails {kind.replace('_', ' ')}"

@@ -17,7 +17,7 @@ def test_of_a_trace_without_end_the_beginning_and_the_end_are_read_and_it_says_s
         for number in range(2, MAX_SPANS + 2)
     ]
     root = span(1, 1, gen_ai__operation__name="invoke_agent", gen_ai__agent__name="guide")
-    trace = TraceReader()(assembled(*tools, root))
+    trace = TraceReader().read(assembled(*tools, root))
     assert (trace.span_count, trace.partial, trace.agents) == (MAX_SPANS + 1, True, ("guide",))
     names = {call.name for call in trace.tool_calls}
     assert len(names) == MAX_SPANS - 1
@@ -25,7 +25,7 @@ def test_of_a_trace_without_end_the_beginning_and_the_end_are_read_and_it_says_s
 
 
 def test_a_trace_that_fits_is_read_whole() -> None:
-    trace = TraceReader()(assembled(*(span(1, number) for number in range(1, 11))))
+    trace = TraceReader().read(assembled(*(span(1, number) for number in range(1, 11))))
     assert (trace.span_count, trace.partial) == (10, False)
 
 
@@ -54,4 +54,4 @@ def test_a_partial_trace_has_a_reason(changes: dict[str, Any], dropped: int, why
     made = assembled(item)
     for name, value in changes.items():
         setattr(made, name, value)
-    assert why_partial(TraceReader()(made), made) == why
+    assert why_partial(TraceReader().read(made), made) == why

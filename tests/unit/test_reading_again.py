@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from agenteval_collector.assembly.open_trace import SpanLogRecord
 from agenteval_collector.assembly.restoring import items_of
-from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
-from agenteval_collector.evaluation.reading import TraceReader
+from agenteval_collector.evaluation.reading import Decoded, DecodedTraces, TraceReader
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.logged_requests import LoggedRequest, Origin, Signal
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -99,10 +98,10 @@ def revisions(
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_a_trace_that_comes_in_pieces_is_read_as_if_it_had_come_at_once(path: Path) -> None:
-    read = TraceReader(kept=DecodedTraces(1 << 30, min_items=1))
+    reader = TraceReader(kept=DecodedTraces(1 << 30, min_items=1))
     for trace_id, recorded in items(path).items():
         for revision in revisions(trace_id, recorded, Random(trace_id)):
-            assert read(revision) == TraceReader()(revision)
+            assert reader.read(revision) == TraceReader().read(revision)
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
@@ -162,18 +161,18 @@ def test_what_is_kept_is_bounded_and_the_trace_that_was_read_longest_ago_goes() 
     sized = Decoded()
     sized.decode([raw(number) for number in range(1, 6)], [])
     kept = DecodedTraces(2 * sized.size, min_items=2)
-    read = TraceReader(kept=kept)
+    reader = TraceReader(kept=kept)
     traces = [
         assembled(*(span(trace, number, gen_ai__operation__name="chat") for number in range(1, 6)))
         for trace in (1, 2, 3)
     ]
     for trace in (traces[0], traces[1], traces[0], traces[2]):
-        read(trace)
+        reader.read(trace)
     assert [trace.trace_id in kept for trace in traces] == [True, False, True]
     assert 0 < kept.size <= 2 * sized.size
 
 
 def test_small_traces_are_not_kept() -> None:
     kept = DecodedTraces(1 << 20, min_items=2)
-    TraceReader(kept=kept)(assembled(span(1, 1)))
+    TraceReader(kept=kept).read(assembled(span(1, 1)))
     assert kept.size == 0

@@ -3,13 +3,15 @@
 from collections import Counter
 
 import pytest
+from agenteval_collector.ingest.otlp_json import parse_json
+from agenteval_collector.ingest.validity import MAX_RESOURCE, PART, Checked, Limits, check
 from agenteval_collector.model.logged_requests import Signal
-from agenteval_collector.receiver.validity import MAX_RESOURCE, PART, Checked, Limits, check
-from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.runtime.errors import InvalidRequest, RequestTooLarge
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 from tests.support.otlp import log, logs, span, traces
@@ -106,6 +108,42 @@ def test_a_request_that_cannot_be_taken_apart_is_refused() -> None:
         check(Signal.TRACES, b"\xff\xff", LIMITS)
 
 
+@pytest.mark.parametrize(
+    ("scope", "is_own"),
+    [
+        pytest.param("otel_agenteval", True, id="ours"),
+        pytest.param("otel_agenteval.sending.export", True, id="below ours"),
+        pytest.param("agenteval_collector.judge", True, id="below the collector's"),
+        pytest.param("otel_agenteval_plugins", False, id="with a name that begins like ours"),
+        pytest.param("agent.otel_agenteval", False, id="with our name elsewhere"),
+        pytest.param("", False, id="without a name"),
+    ],
+)
+def test_telemetry_of_our_own_scopes_and_of_those_below_is_dropped(scope: str, is_own: bool) -> None:
+    found = checked(traces(span(1, 1), span(1, 2), scope=scope), Signal.TRACES)
+    assert (found.own, found.accepted, found.rejected) == ((2, 0, 0) if is_own else (0, 2, 0))
+    assert len(items(found)) == found.accepted
+
+
+def test_what_is_as_large_as_its_limit_is_kept_and_a_byte_more_is_not() -> None:
+    body = SPANS.SerializeToString()
+    largest = max(map(len, items(checked(SPANS, Signal.TRACES))))
+    assert check(Signal.TRACES, body, Limits(request=len(body), span=largest)).accepted == 3
+    assert check(Signal.TRACES, body, Limits(request=len(body), span=largest - 1)).rejected == 1
+    with pytest.raises(RequestTooLarge):
+        check(Signal.TRACES, body, Limits(request=len(body) - 1, span=largest))
+
+
+def test_every_resource_and_scope_is_checked_also_behind_one_with_a_bad_span() -> None:
+    request = traces(span(1, 1), Span())
+    resource = request.resource_spans[0]
+    resource.scope_spans.append(resource.scope_spans[0])
+    request.resource_spans.append(resource)
+    found = checked(request, Signal.TRACES)
+    assert (found.accepted, found.rejected) == (4, 4)
+    assert items(found) == [span(1, 1).SerializeToString()] * 4
+
+
 def test_an_ordinary_request_is_kept_as_it_came() -> None:
     body = SPANS.SerializeToString()
     assert check(Signal.TRACES, body, LIMITS).bodies == [body]
@@ -141,3 +179,30 @@ def _placed(bodies: list[bytes]) -> Counter[bytes]:
                     of_resource.scope_spans.add(scope=scope.scope, schema_url=scope.schema_url, spans=[each])
                     placed[alone.SerializeToString()] += 1
     return placed
+
+
+@pytest.mark.parametrize(
+    ("signal", "body"),
+    [
+        (Signal.TRACES, b"\x7a\x05hello"),
+        (Signal.LOGS, b"\x7a\x05hello"),
+    ],
+)
+def test_a_body_with_nothing_of_an_export_request_is_refused(signal: Signal, body: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="nothing of a"):
+        check(signal, body, Limits(10_000, 10_000))
+
+
+def test_an_empty_request_is_accepted() -> None:
+    assert check(Signal.TRACES, b"", Limits(10_000, 10_000)).bodies == []
+
+
+@pytest.mark.parametrize("text", ['{"foo": [1]}', '{"data": []}', '{"resourceSpan": []}', '{"resourceLogs": []}'])
+def test_json_without_the_list_of_a_request_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="it has no resourceSpans"):
+        parse_json(Signal.TRACES, text.encode(), Checked())
+
+
+@pytest.mark.parametrize("text", ["{}", '{"resourceSpans": []}', '{"resource_spans": []}', '{"resourceSpans": null}'])
+def test_an_empty_request_in_json_is_accepted(text: str) -> None:
+    assert parse_json(Signal.TRACES, text.encode(), Checked()) == b""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 import pytest
+from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.rejections import RejectionLog
+from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.model.logged_requests import Signal
-from agenteval_collector.receiver.ingest import Ingest
-from agenteval_collector.receiver.rejections import RejectionLog
-from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.runtime.memory import MemoryGuard
 from google.protobuf.message import Message
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -18,7 +18,7 @@ from tests.support.assembling import Counting
 from tests.support.clock import ManualClock
 from tests.support.otlp import log, logs, span, traces
 
-TOO_LARGE = "larger than 1000 bytes (server.max_span_bytes)"
+TOO_LARGE = "larger than 1000 bytes (server.max_span_bytes), whatever is cut"
 
 
 class Taking:

@@ -198,3 +198,21 @@ def test_of_a_hundred_conversations_the_addresses_are_found_and_nothing_else() -
         expected += [(DataKind.EMAIL, word) for word in re.findall(r"[a-z0-9._]+@[a-z]+\.com", text)]
     assert len(expected) > 50
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "order 54362315A",  # A check letter that is wrong.
+        "ref 390.533.447-06",
+        "880320-0017",
+        "131052-308U",
+        "756.9217.0769.84",
+        "part 12.531.909-3",
+        "2024-05-08 to 2025-01-31",
+        "batch 710399/2745",
+        "run 20241108 took 12.345.678 ns",
+    ],
+)
+def test_numbers_that_are_no_ids_stay(text: str) -> None:
+    assert find(text) == []

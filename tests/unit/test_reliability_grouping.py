@@ -4,8 +4,8 @@ import random
 from typing import Any
 
 import pytest
+from agenteval_collector.figures.counting import grouped, reported_run
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.reliability.counting import grouped, reported_run
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from threading import Event
 
 import pytest
+from agenteval_collector.figures.counting import CountedRuns
+from agenteval_collector.figures.version_reports import OLD_KEPT, SCRAPE_BUDGET, SHARE, ReliabilityReports
 from agenteval_collector.model.runs import LIVE_VERSIONS, StoredRun, UnmatchedReport
-from agenteval_collector.reliability.counting import CountedRuns
-from agenteval_collector.reliability.version_reports import OLD_KEPT, SCRAPE_BUDGET, SHARE, ReliabilityReports
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.model import RunIdentity

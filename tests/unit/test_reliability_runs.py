@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agenteval_collector.model.runs import RunTrace, StoredRun, Violation
-from agenteval_collector.reliability.assembled_run import (
+from agenteval_collector.figures.assembled_run import (
     NO_OUTCOME,
     UNJUDGED,
     UNKNOWN_CONDITION,
@@ -14,6 +13,7 @@ from agenteval_collector.reliability.assembled_run import (
     AssembledRun,
     assemble,
 )
+from agenteval_collector.model.runs import RunTrace, StoredRun, Violation
 from hypothesis import given
 from hypothesis import strategies as st
 

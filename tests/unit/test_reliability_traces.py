@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from agenteval_collector.config.evaluators import SafetyConfig
 from agenteval_collector.config.values import PriceConfig
+from agenteval_collector.figures.personal_data import not_said_before
+from agenteval_collector.figures.run_trace import MAX_ACTIONS, MAX_NAME, detectors, sum_up
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.runs import RunTrace
-from agenteval_collector.reliability.personal_data import not_said_before
-from agenteval_collector.reliability.run_trace import MAX_ACTIONS, MAX_NAME, detectors, sum_up
 
 from otel_agenteval.model import ModelCall, RunIdentity, RunOutcome, ToolCall, Trace, Turn, Usage
 
@@ -67,7 +67,8 @@ def test_what_a_hostile_trace_can_make_of_actions_is_bounded() -> None:
         pytest.param((model_call("gpt-4o-2024-08-06-mine"),), None, id="another model of a similar name"),
         pytest.param((model_call(), model_call("llama")), None, id="one call without a price"),
         pytest.param((model_call(None),), None, id="a model nobody named"),
-        pytest.param((model_call(usage=Usage()),), 0.0, id="no tokens cost nothing"),
+        pytest.param((model_call(usage=Usage(input_tokens=0, output_tokens=0)),), 0.0, id="no tokens cost nothing"),
+        pytest.param((model_call(usage=Usage()),), None, id="tokens that nobody counted"),
     ],
 )
 def test_cost_is_known_for_priced_calls_only(calls: tuple[ModelCall, ...], usd: float | None) -> None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import pytest
-from agenteval_collector.evaluators.ports import comparable
-from agenteval_collector.findings.loops.repeated_answer import repeated_answer
+from agenteval_collector.evaluation.evaluators.ports import comparable
+from agenteval_collector.evaluation.findings.repeated_answer import repeated_answer
 from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 
@@ -14,6 +14,7 @@ from tests.support.evaluating import embedder
 ASK = "To change your reservation I need your user ID. Please tell me your user ID."
 AGAIN = "I am sorry, to change your reservation I need your user ID. Please tell me your user ID."
 ONCE_MORE = "Please tell me your user ID. I need your user ID to change your reservation, I am sorry."
+IN_TRANSIT = "Your parcel is in transit and should arrive on Friday."
 OTHER = "Your flight leaves at noon."
 DONE = "I have updated the shopping list for you."
 
@@ -100,6 +101,30 @@ def told(exchanges: list[Exchange]) -> list[str]:
             ],
             ["nothing", "nothing"],
             id="a file that was not named before",
+        ),
+        pytest.param(
+            [Exchange(question, IN_TRANSIT) for question in ("Where is my parcel 7731?", "Any news?", "And now?")],
+            ["nothing", "observe"],
+            id="news are asked for, and there are none",
+        ),
+        pytest.param(
+            [Exchange(question, f"{ASK} What is it?") for question in ("Where is it?", "Can you?", "And now?")],
+            ["nothing", "alarm"],
+            id="the answer asks back",
+        ),
+        pytest.param(
+            [
+                Exchange("Book a table.", "I have booked a table for two at seven."),
+                Exchange("For four people, please.", "I have booked a table for four at seven."),
+                Exchange("Make it eight.", "I have booked a table for four at eight."),
+            ],
+            ["nothing", "nothing"],
+            id="the answer takes up what the user says",
+        ),
+        pytest.param(
+            [Exchange(f"Heartbeat {hour}:00", IN_TRANSIT) for hour in (9, 10, 11)],
+            ["nothing", "nothing"],
+            id="a question by a schedule",
         ),
         pytest.param(
             [Exchange(None, each.answer) for each in STANDSTILL], ["nothing", "observe"], id="questions not recorded"

@@ -1,59 +1,52 @@
 """Traces that run, as they are shown: read again when something has arrived, and only then."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.evaluation.running_traces import RunningTraceReader
-from agenteval_collector.findings.loops.open_spans import OpenSpans
-from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.live.open_spans import OpenSpans
+from agenteval_collector.serve.api.running_traces import RunningTraceReader
 
-from otel_agenteval.model import Trace
-from tests.support.assembling import Counting
+from otel_agenteval.model import ExpectedTool, RunIdentity
+from tests.support.assembling import Bench, Counting
 from tests.support.clock import ManualClock
-from tests.support.otlp import turn
-from tests.support.scoring import assembled
+from tests.support.otlp import span, trace_id, traces, turn
 
 
-@dataclass
-class One:
-    """One open trace."""
-
-    trace: AssembledTrace
-
-    def newest(self, count: int) -> Sequence[AssembledTrace]:
-        return [self.trace]
-
-    def peek(self, trace_id: str) -> AssembledTrace | None:
-        return self.trace
-
-
-class Reading:
-    """Reads traces, and counts how often."""
+class NoTruth:
+    """Knows no expected tools, and counts how often it is asked: once for each reading."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._read = TraceReader()
 
-    def __call__(self, trace: AssembledTrace) -> Trace:
+    def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
         self.count += 1
-        return self._read(trace)
+        return None
 
 
 def test_a_trace_is_read_again_when_something_arrived_and_only_then() -> None:
-    first = assembled(turn(1, "Where is it?", "On its way.", session="s"))
-    shown, read = One(first), Reading()
-    running = RunningTraceReader(shown, OpenSpans(ManualClock(), Counting()), read)
-    for _ in range(3):
-        view = running.trace(first.trace_id)
-        assert view is not None
-        assert view.turns[0].output == "On its way."
-    assert read.count == 1
+    bench, readings, shown = Bench(), NoTruth(), trace_id(1).hex()
+    running = RunningTraceReader(
+        bench.assembler, OpenSpans(ManualClock(), Counting()), TraceReader(truth=readings.expected_tools)
+    )
 
-    # The same id and as many spans, in another request: as after a deletion.
-    other = assembled(turn(1, "Where is it?", "It is lost.", session="s"))
-    shown.trace = replace(other, offsets=[first.offsets[-1] + 1])
-    view = running.trace(first.trace_id)
-    assert view is not None
-    assert view.turns[0].output == "It is lost."
-    assert read.count == 2
+    def outputs() -> list[str | None]:
+        view = running.trace(shown)
+        assert view is not None
+        return [each.output for each in view.turns]
+
+    item = turn(1, "Where is it?", "On its way.", session="s")
+    del item.attributes[-2:]  # Without the marker the trace stays open.
+    bench.send(traces(item))
+    assert [outputs() for _ in range(3)] == [["On its way."]] * 3
+    assert readings.count == 1
+
+    bench.send(traces(span(1, 2, parent=1)))
+    assert [outputs() for _ in range(3)] == [["On its way."]] * 3
+    assert readings.count == 2
+
+    # The same id and as many spans, in other requests: as after a deletion.
+    bench.assembler.forget([shown])
+    other = turn(1, "Where is it?", "It is lost.", session="s")
+    del other.attributes[-2:]
+    bench.send(traces(other))
+    bench.send(traces(span(1, 2, parent=1)))
+    assert outputs() == ["It is lost."]
+    assert readings.count == 3

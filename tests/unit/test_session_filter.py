@@ -1,10 +1,10 @@
 """The parameters of listings."""
 
 import pytest
-from agenteval_collector.api.filters import PROBLEM_PARAMETERS, SESSION_PARAMETERS, problem_filter, session_filter
-from agenteval_collector.api.wire import MAX_TEXT, texts_of
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.serve.api.filters import PROBLEM_PARAMETERS, SESSION_PARAMETERS, problem_filter, session_filter
+from agenteval_collector.serve.api.wire import MAX_TEXT, texts_of
 
 from otel_agenteval.finding import Severity
 

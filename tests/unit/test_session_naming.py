@@ -43,5 +43,48 @@ def test_the_session_of_a_trace(
     assert read_trace("t", [run, call], naming=naming).session_id == expected
 
 
+@pytest.mark.parametrize(
+    "text", ["local", "undefined", "None", "NULL", " default ", "0", "00000000-0000-0000-0000-000000000000", "chat"]
+)
+@pytest.mark.parametrize("key", ["session.id", "gen_ai.conversation.id", "chat.id"])
+def test_what_stands_in_place_of_an_id_is_none(key: str, text: str) -> None:
+    naming = SessionNaming(attributes=("chat.id",), placeholders=frozenset(("chat",)))
+    attributes: dict[str, Any] = {key: text, "other.key": "other"}
+    assert read_trace("t", [chat("m", [], [], attributes=attributes)], naming=naming).session_id is None
+    attributes["session.id"] = "s-1"
+    assert read_trace("t", [chat("m", [], [], attributes=attributes)], naming=naming).session_id == "s-1"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("ai.settings.context.sessionId", "spring.ai.chat.client.conversation.id", "mastra.metadata.sessionId"),
+        *("thread_id", "app.ThreadId", "my_framework.session_id", "agent.session-id", "copilot_chat.session_id"),
+    ],
+)
+def test_an_attribute_that_is_called_like_a_sessions_id_is_one(key: str) -> None:
+    assert read_trace("t", [chat("m", [], [], attributes={key: "s-1"})]).session_id == "s-1"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("thread.id", "mcp.session.id", "http.session.id", "db.session_id", "gen_ai.response.id", "browser.sessionId"),
+        *("session.idle", "sessions.ids", "session_id_hash", "obsession.identity"),
+    ],
+)
+def test_other_ids_are_no_sessions(key: str) -> None:
+    assert read_trace("t", [chat("m", [], [], attributes={key: "s-1"})]).session_id is None
+
+
+def test_two_ids_of_that_kind_name_no_session() -> None:
+    attributes = {"a.session_id": "s-1", "b.session_id": "s-2"}
+    assert read_trace("t", [chat("m", [], [], attributes=attributes)]).session_id is None
+    attributes["b.session_id"] = "s-1"
+    assert read_trace("t", [chat("m", [], [], attributes=attributes)]).session_id == "s-1"
+    attributes["session.id"] = "s-3"
+    assert read_trace("t", [chat("m", [], [], attributes=attributes)]).session_id == "s-3"
+
+
 def test_an_id_that_was_written_as_json_is_unwrapped() -> None:
     assert read_trace("t", [chat("m", [], [], attributes={"session.id": '"s-1"'})]).session_id == "s-1"

@@ -4,11 +4,11 @@ import re
 from typing import Any, cast
 
 import pytest
-from agenteval_collector.api.trace_documents import SessionItem
-from agenteval_collector.web import sessions
-from agenteval_collector.web.sessions import FEWEST, folded
-from agenteval_collector.web.site import Site
-from agenteval_collector.web.timeline import LEAST, WIDTH, placed_traces
+from agenteval_collector.serve.api.trace_documents import SessionItem
+from agenteval_collector.serve.web import sessions
+from agenteval_collector.serve.web.sessions import FEWEST, folded
+from agenteval_collector.serve.web.site import Site
+from agenteval_collector.serve.web.timeline import LEAST, WIDTH, placed_traces
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from agenteval_collector.doors.shares import Shares, sharer_of
+from agenteval_collector.ingest.shares import Shares, sharer_of
 from agenteval_collector.model.callers import ANONYMOUS, Caller
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,5 @@
+from agenteval_collector.evaluation.sessions.past_sessions import LEVELS_EVERY, PAST_EVERY, StoredSessions
 from agenteval_collector.model.sessions import PastSession, SessionLevel
-from agenteval_collector.sessions.past_sessions import LEVELS_EVERY, PAST_EVERY, StoredSessions
 
 from tests.support.clock import ManualClock
 

@@ -12,19 +12,19 @@ MODULES = [
 ]
 
 
-def test_no_function_is_longer_than_50_lines() -> None:
+def test_no_function_is_longer_than_80_lines() -> None:
     longer = {
         f"{path.relative_to(ROOT)}: {node.name}"
         for path in MODULES
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 50
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 80
     }
     assert MODULES
     assert longer == set()
 
 
-def test_no_module_is_longer_than_500_lines() -> None:
-    assert {str(path.relative_to(ROOT)) for path in MODULES if len(path.read_text().splitlines()) > 500} == set()
+def test_no_module_is_longer_than_800_lines() -> None:
+    assert {str(path.relative_to(ROOT)) for path in MODULES if len(path.read_text().splitlines()) > 800} == set()
 
 
 def test_no_decision_is_longer_than_40_lines() -> None:

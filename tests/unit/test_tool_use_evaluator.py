@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import pytest
-from agenteval_collector.evaluators import EvaluationContext
-from agenteval_collector.evaluators.tool_use_correctness import ToolUseCorrectness
+from agenteval_collector.evaluation.evaluators import EvaluationContext
+from agenteval_collector.evaluation.evaluators.tool_use_correctness import ToolUseCorrectness
 
 from otel_agenteval.model import ExpectedTool, ToolCall, Trace, Turn
 from otel_agenteval.outcome import Score, Status, Unscored

@@ -13,8 +13,8 @@ from tests.support.eventually import eventually
 
 pytest.importorskip("confluent_kafka")
 
-from agenteval_collector.log.kafka import topic_reader
-from agenteval_collector.log.kafka.offsets import Offsets
+from agenteval_collector.fleet import topic_reader
+from agenteval_collector.fleet.offsets import Offsets
 from confluent_kafka import KafkaError
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.finding import Seen, Visibility
-from otel_agenteval.model import ToolCall
+from otel_agenteval.model import ToolCall, UnknownSpans
 
 TEXT = st.none() | st.text() | st.just("\ud800 half of a pair")
 JSON = st.recursive(
@@ -37,6 +37,9 @@ VIEWS = st.builds(
         Closing, by=st.sampled_from(ClosedBy), reason=st.text(), partial=st.booleans(), senders=st.lists(st.text())
     ),
     seen=st.builds(Seen, **{field.name: SIGHT for field in fields(Seen)}),
+    not_understood=st.lists(
+        st.builds(UnknownSpans, st.text(), st.integers(), st.lists(st.text(), max_size=2).map(tuple)), max_size=2
+    ),
     open_spans=st.lists(st.builds(UnendedSpan, st.text(), st.text(), st.integers()), max_size=2),
 )
 
@@ -48,7 +51,7 @@ def test_a_view_comes_back_as_it_was(view: TraceView) -> None:
 
 @given(view=VIEWS, later=VIEWS)
 def test_a_later_revision_changes_only_what_is_of_it(view: TraceView, later: TraceView) -> None:
-    of_it = ("revision", "complete", "span_count", "status_reason", "closing", "seen", "open_spans")
+    of_it = ("revision", "complete", "span_count", "status_reason", "closing", "seen", "open_spans", "not_understood")
     changed = replace(view, **{name: getattr(later, name) for name in of_it})
     assert view_from(view_json(view), revision_json(later)) == changed
 

@@ -1,9 +1,8 @@
 import pytest
+from agenteval_collector.evaluation.sessions.session import AnswerWindow, Session
+from agenteval_collector.evaluation.sessions.session_evaluators import SessionEvaluators, unjudged_reason
+from agenteval_collector.evaluation.sessions.upper_bound import BoundedScore, BoundedScores, TraceSignals, signals_of
 from agenteval_collector.model.sessions import SessionState
-from agenteval_collector.sessions.session import Session
-from agenteval_collector.sessions.session_evaluators import SessionEvaluators, unjudged_reason
-from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores, TraceSignals, signals_of
-from agenteval_collector.sessions.window import AnswerWindow
 from hypothesis import given
 from hypothesis import strategies as st
 

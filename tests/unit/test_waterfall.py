@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from agenteval_collector.api.spans import SpanTree
-from agenteval_collector.api.trace_documents import FindingDocument
 from agenteval_collector.runtime.errors import InvalidRequest
-from agenteval_collector.web.waterfall import (
+from agenteval_collector.serve.api.spans import SpanTree
+from agenteval_collector.serve.api.trace_documents import FindingDocument
+from agenteval_collector.serve.web.waterfall import (
     BESIDE,
     LEVELS,
     ROWS,

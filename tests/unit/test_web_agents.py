@@ -3,11 +3,11 @@
 from typing import Any, cast
 
 import pytest
-from agenteval_collector.api.figure_documents import AgentDocument, FiguresDocument, RateDocument
 from agenteval_collector.model.agents import Range, quantile, step_of
 from agenteval_collector.runtime.errors import NotFound
-from agenteval_collector.web.agents import compared
-from agenteval_collector.web.charts import charts_of, main_evaluator, spark
+from agenteval_collector.serve.api.figure_documents import AgentDocument, FiguresDocument, RateDocument
+from agenteval_collector.serve.web.agents import compared
+from agenteval_collector.serve.web.charts import charts_of, main_evaluator, spark
 
 DAY = 86_400 * 1_000_000_000
 

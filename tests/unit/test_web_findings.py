@@ -4,7 +4,7 @@ import re
 
 import pytest
 from agenteval_collector.cli.tables import session_table
-from agenteval_collector.web.findings import judged_low, placed
+from agenteval_collector.serve.web.findings import judged_low, placed
 
 from tests.support.memory_queries import GOOD_TRACE, NOW, MemoryQueries, call, finding, outcome, session, trace, turn
 from tests.support.travel_agent import travel_agent

@@ -1,8 +1,8 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.web import formats
-from agenteval_collector.web.formats import LONGEST_WORD, PREVIEW_CHARACTERS, oneline
+from agenteval_collector.serve.web import formats
+from agenteval_collector.serve.web.formats import LONGEST_WORD, PREVIEW_CHARACTERS, oneline
 
 from tests.support.memory_queries import NOW
 

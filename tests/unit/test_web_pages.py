@@ -4,14 +4,14 @@ from functools import cache
 from html.parser import HTMLParser
 
 import pytest
-from agenteval_collector.api.openapi import DESCRIPTION_PATH
-from agenteval_collector.api.trace_documents import JUDGE_TROUBLE, FindingDocument
 from agenteval_collector.model.judge_jobs import PENDING_TRACES
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
-from agenteval_collector.web import formats, sessions
-from agenteval_collector.web.assets import asset
-from agenteval_collector.web.review import ReviewRequest, next_review
-from agenteval_collector.web.site import Site
+from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH
+from agenteval_collector.serve.api.trace_documents import JUDGE_TROUBLE, FindingDocument
+from agenteval_collector.serve.web import formats, sessions
+from agenteval_collector.serve.web.assets import asset
+from agenteval_collector.serve.web.review import ReviewRequest, next_review
+from agenteval_collector.serve.web.site import Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
-from agenteval_collector.api.figure_documents import DriftDocument, QualityDocument
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.web.quality import quality
-from agenteval_collector.web.site import Site
+from agenteval_collector.serve.api.figure_documents import DriftDocument, QualityDocument
+from agenteval_collector.serve.web.quality import quality
+from agenteval_collector.serve.web.site import Site
 
 from tests.support.clock import ManualClock
 from tests.support.memory_queries import NOW, MemoryQueries, agreement

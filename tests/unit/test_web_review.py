@@ -3,10 +3,10 @@
 from typing import Any, cast
 
 import pytest
-from agenteval_collector.api.figure_documents import QualityDocument
 from agenteval_collector.runtime.errors import InvalidRequest
-from agenteval_collector.web.labelling import about_rate, labels_worth
-from agenteval_collector.web.review import ReviewRequest, next_review
+from agenteval_collector.serve.api.figure_documents import QualityDocument
+from agenteval_collector.serve.web.labelling import about_rate, labels_worth
+from agenteval_collector.serve.web.review import ReviewRequest, next_review
 
 from tests.support.memory_queries import GOOD_TRACE, REVIEWED, MemoryQueries, label, outcome, session, trace, turn
 

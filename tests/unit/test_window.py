@@ -1,7 +1,7 @@
 import pytest
+from agenteval_collector.evaluation.sessions.session import TRACES_KEPT, TURNS, AnswerWindow
 from agenteval_collector.model.sessions import Member
 from agenteval_collector.model.turn_summary import TurnSummary
-from agenteval_collector.sessions.window import TRACES_KEPT, TURNS, AnswerWindow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +49,14 @@ def test_a_place_behind_what_is_kept_is_not_reached() -> None:
     made.trim()
     assert not made.reaches((TURNS, ""))
     assert made.reaches((TURNS + 1, ""))
+
+
+def test_the_first_trace_that_is_kept_can_be_replaced() -> None:
+    made = window(*(member(at) for at in range(TRACES_KEPT + 1)))
+    made.trim()
+    revision = member(1, answers=2)
+    made.put(revision)
+    assert made.find(revision.trace_id) is revision
 
 
 @given(st.permutations([(at, answers) for at, answers in enumerate([1, 2, 0, 1, 3, 1, 0, 1])]), st.integers(0, 7))

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from agenteval_collector.api import write_guard
-from agenteval_collector.api.write_guard import WriteGuard, read_body
 from agenteval_collector.runtime.errors import Forbidden, InvalidRequest, Unavailable
+from agenteval_collector.serve.api import write_guard
+from agenteval_collector.serve.api.write_guard import WriteGuard, read_body
 from starlette.datastructures import Headers
 from starlette.requests import Request
 

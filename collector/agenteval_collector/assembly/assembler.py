@@ -6,8 +6,8 @@ A trace is complete
   the span that closes a trace;
 - otherwise when its root and the parents of all its spans have come, and nothing more has for a short time. The
   collector learns from each sender's last traces which parents never come, and whose content comes in log records
-  (`senders`). Where it knows nothing of a sender, it waits for a long silence;
-- as soon as its agent is known to have died, even where nothing of it has arrived;
+  (`senders`). If it knows nothing of a sender, it waits for a long silence;
+- as soon as its agent is known to have died, even if nothing of it has arrived;
 - in any case at `max_age` after its first span, or earlier when memory is needed. It is scored as it stands then.
 
 Spans that come later open the trace again, with all it had, and complete it as the next revision. Once the log has
@@ -25,7 +25,14 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.assembly.closed_traces import ClosedTraces
 from agenteval_collector.assembly.completion import CompletionPolicy
 from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
-from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, KnownTraces, ReportedSpans, ScoredRevision
+from agenteval_collector.assembly.ports import (
+    ALONE,
+    ArrivalTaker,
+    KeptRequests,
+    KnownTraces,
+    ReportedSpans,
+    ScoredRevision,
+)
 from agenteval_collector.assembly.restoring import assembled, items_of, refill
 from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
@@ -52,19 +59,20 @@ class Assembler:
     """The open traces, and those that are being scored. Owned by one thread.
 
     `store` knows the traces that were scored before, and `log` has their requests. `loops` takes the new spans of
-    traces that go on. `open_spans` knows the spans that have begun and not ended.
+    traces that go on. `open_spans` knows the spans that have begun and not ended. By default there is none of these.
     """
 
     def __init__(
         self,
         clock: Clock,
         telemetry: Telemetry,
-        store: KnownTraces,
-        log: KeptRequests,
-        loops: ArrivalTaker,
-        open_spans: ReportedSpans,
         senders: Senders,
         config: AssemblyConfig,
+        *,
+        store: KnownTraces = ALONE,
+        log: KeptRequests = ALONE,
+        loops: ArrivalTaker = ALONE,
+        open_spans: ReportedSpans = ALONE,
     ) -> None:
         self._clock = clock
         self._telemetry = telemetry
@@ -93,7 +101,7 @@ class Assembler:
         """
         parsed = [(request, items_of(request)) for request in requests]
         unseen = {trace_id for _, items in parsed for trace_id, _, _, _ in items if trace_id not in self._open}
-        known = self._look_up(unseen) if unseen else {}
+        scored = self._look_up(unseen) if unseen else {}
         touched: dict[bytes, OpenTrace] = {}
         forgotten: set[bytes] = set()
         arrivals = self._arrivals
@@ -104,7 +112,7 @@ class Assembler:
             for trace_id, item, raw, origin in items:
                 trace = self._open.get(trace_id)
                 if trace is None:
-                    trace = self._find(trace_id, request.tenant, position, known, forgotten)
+                    trace = self._find(trace_id, request.tenant, position, scored, forgotten)
                     if trace is None or not self._goes_on_with(trace, item, raw):
                         if trace_id in forgotten:
                             self._telemetry.count(Counted.LATE)
@@ -119,7 +127,7 @@ class Assembler:
                         arrivals.append(Arrival(item, origin))
             self._next[split_offset(request.offset)[0]] = request.offset + 1
             self._newest_received = max(self._newest_received, request.received_at)
-        if known:
+        if scored:
             self._closed.trim()
         self._arrivals = []
         self._open_spans.take_ended(arrivals)
@@ -163,11 +171,11 @@ class Assembler:
         Errors of the store and the log pass through. The same traces can be given again then.
         """
         keys = [bytes.fromhex(trace_id) for trace_id in trace_ids]
-        known = self._look_up({key for key in keys if key not in self._open})
+        scored = self._look_up({key for key in keys if key not in self._open})
         complete: list[AssembledTrace] = []
         position = LogPosition(self.last_offset + 1, self._clock.now())
         for key in keys:
-            trace = self._open.get(key) or self._find(key, tenant, position, known, set())
+            trace = self._open.get(key) or self._find(key, tenant, position, scored, set())
             if trace is not None:
                 if key not in self._open:
                     self._reopen(trace)
@@ -176,7 +184,7 @@ class Assembler:
         return complete
 
     def next_due(self) -> float:
-        """Return the time (monotonic) before which `due` returns nothing; infinite where nothing is open."""
+        """Return the time (monotonic) before which `due` returns nothing; infinite if nothing is open."""
         oldest = next(iter(self._open.values()), None)
         return math.inf if oldest is None else min(self._schedule.next(), oldest.opened_at + self._config.max_age)
 
@@ -220,8 +228,8 @@ class Assembler:
     def forget_partition(self, partition: int) -> None:
         """Forget all traces that came in a partition of the log: another process assembles them now."""
         self._next.pop(partition, None)
-        of_partition = (each for each in self._pending() if split_offset(each.unscored_from.offset)[0] == partition)
-        self.forget([each.trace_id.hex() for each in of_partition])
+        of_partition = (trace for trace in self._pending() if split_offset(trace.unscored_from.offset)[0] == partition)
+        self.forget([trace.trace_id.hex() for trace in of_partition])
         self._closed.trim(0)
 
     def lag(self) -> LogLag:
@@ -231,7 +239,7 @@ class Assembler:
             return LogLag(requests=0, oldest_age=0.0)
         below = self._scored_below(unscored)
         requests = sum(offset - below[partition] for partition, offset in list(self._next.items()))
-        age = max(0, self._clock.now() - min(each.received_at for each in unscored)) / 1e9
+        age = max(0, self._clock.now() - min(trace.received_at for trace in unscored)) / 1e9
         return LogLag(requests=requests, oldest_age=age)
 
     def waiting_for_score(self) -> float:
@@ -308,7 +316,7 @@ class Assembler:
             else:
                 continue
             passed_over.add(key)
-        return [*running, *(each for each in arrivals if each.span.trace_id not in passed_over)]
+        return [*running, *(arrival for arrival in arrivals if arrival.span.trace_id not in passed_over)]
 
     def _settles(self, trace: OpenTrace) -> bool:
         """Return whether nothing of the trace is missing, and nobody is at work on it any more."""
@@ -316,7 +324,7 @@ class Assembler:
 
     def _look_up(self, trace_ids: set[bytes]) -> Mapping[str, ScoredRevision]:
         """Return those of the traces, which are not open, that were scored before and are not here."""
-        unseen = [each.hex() for each in trace_ids if each not in self._closed]
+        unseen = [trace_id.hex() for trace_id in trace_ids if trace_id not in self._closed]
         return self._store.known_traces(unseen) if unseen else {}
 
     def _find(
@@ -327,9 +335,9 @@ class Assembler:
         known: Mapping[str, ScoredRevision],
         forgotten: set[bytes],
     ) -> OpenTrace | None:
-        """Return a trace that is not open, with all it had. None where a scored revision has the request at `position`.
+        """Return a trace that is not open, with all it had. None if a scored revision has the request at `position`.
 
-        Also None where the log does not hold that revision any more; then the trace is added to `forgotten`.
+        Also None if the log does not hold that revision any more; then the trace is added to `forgotten`.
         """
         trace = self._closed.get(trace_id)
         if trace is not None or trace_id in forgotten:
@@ -365,7 +373,7 @@ class Assembler:
         self._open_bytes += trace.size
 
     def _look(self, trace: OpenTrace, now: float) -> ClosedBy | None:
-        """Return the reason to close the trace now; None where it is waited for, and will be looked at again."""
+        """Return the reason to close the trace now; None if it is waited for, and will be looked at again."""
         wait = self._completion.wait_for(trace)
         over = trace.touched_at + wait.seconds
         if over <= now:
@@ -394,7 +402,7 @@ class Assembler:
         return assembled(trace, complete=False, death=self._open_spans.death(trace.trace_id.hex()))
 
     def _scored_below(self, unscored: Iterable[LogPosition]) -> dict[int, int]:
-        """Return the lowest of these offsets by partition; where there is none, the offset behind the newest
+        """Return the lowest of these offsets by partition; if there is none, the offset behind the newest
         request."""
         below = dict(self._next)
         for position in unscored:

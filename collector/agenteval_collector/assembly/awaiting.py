@@ -32,7 +32,7 @@ class Awaiting:
         self._told: dict[Habit, bool] | None = None
 
     def add(self, span: Span, span_id: bytes, raw: bytes, origin: Origin, missing_parent: bytes | None) -> None:
-        """Take a span; `raw` is the span as bytes. `missing_parent` is the id of its parent, where that has not
+        """Take a span; `raw` is the span as bytes. `missing_parent` is the id of its parent, if that has not
         come."""
         parents = self._parents
         if span_id in parents:
@@ -116,8 +116,8 @@ class Awaiting:
         """Return the habits of the spans that log records may follow, and that have or have not been `answered`."""
         if self._logged is None:
             return _NOBODY
-        known = self._answered or ()
-        return frozenset(habit for span_id, habit in list(self._logged.items()) if (span_id in known) is answered)
+        answers = self._answered or ()
+        return frozenset(habit for span_id, habit in list(self._logged.items()) if (span_id in answers) is answered)
 
 
 def _has_remote_parent(span: Span) -> bool:

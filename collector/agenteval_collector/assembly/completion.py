@@ -88,7 +88,9 @@ class CompletionPolicy:
             return closing
         usual = {habit: self._senders.usual(habit) for habit in missing}
         # The longest wait comes first.
-        told = sorted(sorted(missing), key=lambda habit: _wait(habit, usual[habit], self._waits).seconds, reverse=True)
+        likely = sorted(
+            sorted(missing), key=lambda habit: _wait(habit, usual[habit], self._waits).seconds, reverse=True
+        )
         # At the end of telemetry no wait has run out, so the missing parents say whether the trace is whole.
         lacking = by is ClosedBy.END and any(
             habit.what in _LOCAL and not _needless(habit, usual[habit]) for habit in missing
@@ -96,27 +98,27 @@ class CompletionPolicy:
         return replace(
             closing,
             partial=closing.partial or lacking,
-            senders=[self._senders.describe(habit) for habit in [*told, *sorted(came)][:MAX_DESCRIBED]],
+            senders=[self._senders.describe(habit) for habit in [*likely, *sorted(came)][:MAX_DESCRIBED]],
         )
 
     def waits_for(self, trace: OpenTrace) -> list[str]:
         """Return what an open trace waits for, as phrases without a full stop, the longest wait first.
 
-        Empty where nothing is missing. Safe from any thread.
+        Empty if nothing is missing. Safe from any thread.
         """
         if not trace.spans:
             return ["spans: only log records of it have come"]
-        told = []
+        notes = []
         if trace.running:
-            told.append(f"the end of a span that is open, {self._until(math.inf)}")
+            notes.append(f"the end of a span that is open, {self._until(math.inf)}")
         if trace.missing:
-            told.append(f"{trace.missing} more of the spans that were counted, {self._until(self._waits.settle_logs)}")
+            notes.append(f"{trace.missing} more of the spans that were counted, {self._until(self._waits.settle_logs)}")
         waits = [(_wait(habit, self._senders.usual(habit), self._waits), habit) for habit in trace.awaiting.missing()]
         for wait, habit in sorted(waits, reverse=True)[:MAX_DESCRIBED]:
             if wait.seconds:
-                known = self._senders.describe(habit, is_named=True)
-                told.append(f"{named(habit)}, {self._until(wait.seconds)}; {known}")
-        return told
+                sentence = self._senders.describe(habit, is_named=True)
+                notes.append(f"{named(habit)}, {self._until(wait.seconds)}; {sentence}")
+        return notes
 
     def _until(self, seconds: float) -> str:
         if seconds < self._waits.max_age:

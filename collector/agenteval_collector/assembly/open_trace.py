@@ -17,7 +17,7 @@ from agenteval_collector.model.logged_requests import (
 )
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
-# With its length before it, as in a serialized key. A search from the end is fastest where the first byte is rare.
+# With its length before it, as in a serialized key. A search from the end is fastest if the first byte is rare.
 _MARKER = bytes([len(AGENTEVAL_SPAN_COUNT)]) + AGENTEVAL_SPAN_COUNT.encode()
 
 
@@ -79,7 +79,7 @@ class OpenTrace:
         return item.span_id in self.spans and not self._ends(item.span_id, item)
 
     def add(self, item: Span | SpanLogRecord, raw: bytes, origin: Origin, position: LogPosition) -> bool:
-        """Take a span or a log record; `raw` is its bytes. Returns False where it is known already."""
+        """Take a span or a log record; `raw` is its bytes. Returns False if it is known already."""
         if isinstance(item, SpanLogRecord):
             return self._add_log(item, raw, origin, position)
         return self._add_span(item, raw, origin, position)
@@ -122,14 +122,14 @@ class OpenTrace:
 
     @property
     def counted(self) -> bool:
-        """True where spans of a process that counts them have come."""
+        """True if spans of a process that counts them have come."""
         return self._counts is not None
 
     @property
     def delivered(self) -> bool:
-        """True where every process that told its count since the trace was opened has delivered that many spans.
+        """True if every process that told its count since the trace was opened has delivered that many spans.
 
-        False where a span has not ended, and where nobody counts some spans.
+        False if a span has not ended, and if nobody counts some spans.
         """
         return self._counts is not None and not self._unended and self._counts.delivered(len(self.spans))
 
@@ -141,9 +141,9 @@ class OpenTrace:
     def learn(self) -> None:
         """Note in the senders' habits what came and what did not. Call this when the trace is complete."""
         for span_id in self.awaiting.followed_by_logs():
-            known = self.spans.get(span_id)
-            if known is not None:
-                raw, origin = known
+            span = self.spans.get(span_id)
+            if span is not None:
+                raw, origin = span
                 self.awaiting.expect_logs(Span.FromString(raw), raw, origin)
         self.awaiting.learn()
 

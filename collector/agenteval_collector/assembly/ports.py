@@ -1,11 +1,11 @@
 """The ports of the assembly: the log and the store that it reads, and the stages that it hands on to."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
 from agenteval_collector.model.logged_requests import Arrival, LoggedRequest
-from agenteval_collector.model.senders import HabitMemory
+from agenteval_collector.stores.sender_habits import HabitStore
 
 ScoredRevision: TypeAlias = tuple[int, frozenset[int]]
 """The newest scored revision of a trace, and the offsets of the requests that it was made of."""
@@ -22,7 +22,7 @@ class AssemblyStore(Protocol):
     """The part of the store with the checkpoint of the assembly, and the habits of senders."""
 
     @property
-    def habits(self) -> HabitMemory: ...
+    def habits(self) -> HabitStore: ...
 
     def checkpoint(self) -> int:
         """Return the saved checkpoint; 0 for a new store."""
@@ -50,20 +50,11 @@ class ReplayableLog(Protocol):
         ...
 
 
-class Memory(Protocol):
-    """The memory of the process."""
-
-    @property
-    def excess(self) -> int:
-        """Bytes that have to be released early; 0 while there is room."""
-        ...
-
-
 class TraceTaker(Protocol):
     """The evaluation, which takes complete traces."""
 
     def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
-        """Take the trace, or return False where there was no room for it within `timeout` seconds."""
+        """Take the trace, or return False if there was no room for it within `timeout` seconds."""
 
 
 class ArrivalTaker(Protocol):
@@ -84,10 +75,39 @@ class ReportedSpans(Protocol):
         yet."""
 
     def death(self, trace_id: str) -> Death | None:
-        """Return the death of the trace's agent; None where it lives, or has no span open."""
+        """Return the death of the trace's agent; None if it lives, or has no span open."""
 
     def take_died(self) -> Sequence[str]:
         """Return the traces whose agents have died since the last call, each once."""
 
     def take_scored(self, trace_id: str) -> None:
         """Note that a revision of the trace is stored."""
+
+
+class Unconnected:
+    """What is around an assembler that works alone, on recordings that are read once: no store, no log, no live
+    detection, no open spans."""
+
+    def known_traces(self, trace_ids: Sequence[str]) -> dict[str, ScoredRevision]:
+        return {}
+
+    def get(self, offsets: Sequence[int]) -> Sequence[LoggedRequest]:
+        return ()
+
+    def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None: ...
+
+    def take_ended(self, arrivals: Iterable[Arrival]) -> None: ...
+
+    def goes_on(self, trace_id: str) -> bool:
+        return False
+
+    def death(self, trace_id: str) -> Death | None:
+        return None
+
+    def take_died(self) -> Sequence[str]:
+        return ()
+
+    def take_scored(self, trace_id: str) -> None: ...
+
+
+ALONE: Final = Unconnected()

@@ -21,7 +21,7 @@ _ANSWERS = (b"gen_ai.choice", b"gen_ai.client.inference.operation.details")
 
 
 def reassemble(trace_id: str, tenant: str, scored: ScoredRevision, log: KeptRequests) -> AssembledTrace | None:
-    """Return a scored revision as it was; None where the log has lost some of it."""
+    """Return a scored revision as it was; None if the log has lost some of it."""
     _, offsets = scored
     position = LogPosition(min(offsets, default=0), 0)
     trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, position=position)
@@ -29,17 +29,17 @@ def reassemble(trace_id: str, tenant: str, scored: ScoredRevision, log: KeptRequ
 
 
 def refill(trace: OpenTrace, scored: ScoredRevision, log: KeptRequests) -> bool:
-    """Add everything that the scored revision was made of. Returns False where the log has lost some of it."""
+    """Add everything that the scored revision was made of. Returns False if the log has lost some of it."""
     revision, offsets = scored
-    found = 0
+    count = 0
     for request in log.get(sorted(offsets)):
-        found += 1
+        count += 1
         position = LogPosition(request.offset, request.received_at)
         for trace_id, item, raw, origin in items_of(request):
             if trace_id == trace.trace_id:
                 trace.add(item, raw, origin, position)
     trace.restored(revision)
-    return found == len(offsets)
+    return count == len(offsets)
 
 
 def assembled(

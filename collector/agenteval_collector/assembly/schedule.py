@@ -23,7 +23,7 @@ class Schedule:
         self._touched.move_to_end(trace_id)
 
     def look_at(self, trace_id: bytes, at: float) -> None:
-        """Ask for a look at the trace at that time or earlier. The look asks again where the trace must wait on."""
+        """Ask for a look at the trace at that time or earlier. The look asks again if the trace must wait on."""
         if at < self._asked.get(trace_id, math.inf):
             self._asked[trace_id] = at
             heapq.heappush(self._heap, (at, trace_id))
@@ -54,6 +54,6 @@ class Schedule:
         self._asked.pop(trace_id, None)
 
     def next(self) -> float:
-        """Return the time before which `due` returns nothing; infinite where nothing is to be looked at."""
+        """Return the time before which `due` returns nothing; infinite if nothing is to be looked at."""
         touched = next(iter(self._touched.values()), math.inf)
         return min(touched + self._settle, self._heap[0][0] if self._heap else math.inf)

@@ -54,7 +54,7 @@ class Usual(StrEnum):
 
 
 _SEVERAL: Final = {Usual.COMES: "come", Usual.NEVER: "never come", Usual.MIXED: "come sometimes"}
-"""The same words where the things that come are several."""
+"""The same words if the things that come are several."""
 
 
 class Habits:
@@ -92,7 +92,7 @@ class Senders:
         self._changed: dict[Habit, str] = {}
         # Made once: many spans share a name.
         self._named: dict[tuple[str, ...], Habits] = {}
-        # By habit, the last traces, oldest first: "+" where the thing came, "-" where it did not.
+        # By habit, the last traces, oldest first: "+" if the thing came, "-" if it did not.
         self._histories: LruMap[Habit, str] = LruMap(capacity)
         # Service and scope of those whose spans log records may follow.
         self._logging: set[tuple[str, ...]] = set()
@@ -211,7 +211,7 @@ def _sender(span: Span, raw: bytes, origin: Origin, tenant: str) -> Sender:
 
 
 def lacks_content(raw: bytes) -> bool:
-    """Return whether a serialized span of a model call has no content; False where it does not name its operation."""
+    """Return whether a serialized span of a model call has no content; False if it does not name its operation."""
     # Searching bytes is far cheaper than walking attributes.
     for name in _CONTENT:
         if name in raw:
@@ -222,26 +222,26 @@ def lacks_content(raw: bytes) -> bool:
 def _described(habit: Habit, usual: Usual, history: str, *, set_by_hand: bool, is_named: bool = False) -> str:
     """Say whether the thing usually comes, and how that is known, without a full stop.
 
-    `history` has the sender's last traces: "+" where it came, "-" where it did not. `is_named`: it was just named.
+    `history` has the sender's last traces: "+" if it came, "-" if it did not. `is_named`: it was just named.
     """
     plural = habit.what is Awaited.LOGS
     it = "they" if plural else "it"
     subject = it if is_named else named(habit)
     if usual is Usual.UNKNOWN:
-        said = f"it is not known whether {subject} {'come' if plural else 'comes'}"
+        sentence = f"it is not known whether {subject} {'come' if plural else 'comes'}"
     else:
-        said = f"{subject} {_SEVERAL[usual] if plural else usual}"
+        sentence = f"{subject} {_SEVERAL[usual] if plural else usual}"
     if set_by_hand:
-        known = "so assembly.senders says"
+        why = "so assembly.senders says"
     elif len(history) > 1:
-        known = f"{it} came in {history.count('+')} of its last {len(history)} traces"
+        why = f"{it} came in {history.count('+')} of its last {len(history)} traces"
     elif history:
-        known = f"{it} {'came' if history == '+' else 'did not come'} in its last trace"
+        why = f"{it} {'came' if history == '+' else 'did not come'} in its last trace"
     elif usual is Usual.UNKNOWN:
-        known = "none of its traces was complete before"
+        why = "none of its traces was complete before"
     else:
-        known = "its instrumentation is known for that"
-    return f"{said}: {known}"
+        why = "its instrumentation is known for that"
+    return f"{sentence}: {why}"
 
 
 def named(habit: Habit) -> str:

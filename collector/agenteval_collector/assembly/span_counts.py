@@ -42,7 +42,7 @@ class SpanCounts:
         self._awaited.clear()
 
     def going_on(self) -> bool:
-        """Return whether a parent is still open in its process. So it is where the process has handed over more spans
+        """Return whether a parent is still open in its process. So it is if the process has handed over more spans
         than its latest count, among them a child of that parent."""
         if not self._awaited:
             return False
@@ -52,7 +52,7 @@ class SpanCounts:
     def delivered(self, spans: int) -> bool:
         """Return whether every process that told its count has delivered that many. `spans`: how many the trace has.
 
-        False where no process told its count since the trace was opened, and where nobody counts some spans.
+        False if no process told its count since the trace was opened, and if nobody counts some spans.
         """
         if not self.marked or (self._uncounted(spans) and not self._unnamed):
             return False
@@ -68,9 +68,9 @@ class SpanCounts:
         for process, expected in list(self._expected.items()):
             of_process = max(0, expected - self._came.get(process, 0))
             if process in self._unnamed:
-                found = min(of_process, spare)
-                spare -= found
-                of_process -= found
+                count = min(of_process, spare)
+                spare -= count
+                of_process -= count
             missing += of_process
         return missing
 

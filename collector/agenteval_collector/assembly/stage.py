@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from agenteval_collector.assembly.assembler import Assembler
-from agenteval_collector.assembly.ports import AssemblyStore, Memory, ReplayableLog, ReportedSpans, TraceTaker
+from agenteval_collector.assembly.ports import AssemblyStore, ReplayableLog, ReportedSpans, TraceTaker
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.logged_requests import LoggedRequest, split_offset
@@ -15,6 +15,7 @@ from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand, without_errands
 from agenteval_collector.runtime.errors import Overloaded, RetryableError
 from agenteval_collector.runtime.inbox import Inbox
+from agenteval_collector.runtime.memory import MemoryGuard
 
 BATCH = 64
 """Requests that are assembled in one go, and share one look-up in the store."""
@@ -71,7 +72,7 @@ class AssemblyStage(Component):
         open_spans: ReportedSpans,
         clock: Clock,
         telemetry: Telemetry,
-        memory: Memory,
+        memory: MemoryGuard,
         max_pending_bytes: int,
         retention: float,
     ) -> None:
@@ -180,8 +181,8 @@ class AssemblyStage(Component):
 
     def _assemble_deliveries(self) -> None:
         while True:
-            taken = self._inbox.take(BATCH, self._patience(), weight=TOGETHER)
-            requests, errands = without_errands(taken)
+            items = self._inbox.take(BATCH, self._patience(), weight=TOGETHER)
+            requests, errands = without_errands(items)
             self._note_scored()
             self.survive(self._assemble, requests)
             self.survive(lambda: self._hand_over(self._assembler.due()))
@@ -190,7 +191,7 @@ class AssemblyStage(Component):
             for errand in errands:
                 errand.run()
             self.survive(self._housekeeping)
-            if self._inbox.closed and not taken:
+            if self._inbox.closed and not items:
                 self._save_learned()
                 return
 

@@ -1,21 +1,25 @@
-"""The command `agents`.
+"""The commands `agents` and `compare`.
 
-It has a module of its own because its range of time comes from the model. The model loads numpy, which the other
+They have a module of their own because their range of time comes from the model. The model loads numpy, which the other
 commands do without.
 """
 
+import json
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 from rich.text import Text
 
-from agenteval_collector.api.figure_documents import AgentPage, RateDocument
-from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer
-from agenteval_collector.cli.terminal import console, content, table
+from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch
+from agenteval_collector.cli.terminal import console, content, failing_on, table
 from agenteval_collector.model.agents import Range
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.web.charts import main_evaluator
-from agenteval_collector.web.formats import ago, interval, money, percent, quantity, query, words
+from agenteval_collector.runtime.errors import NotFound
+from agenteval_collector.serve.api.figure_documents import AgentPage, RateDocument
+from agenteval_collector.serve.web.agents import compared
+from agenteval_collector.serve.web.charts import main_evaluator
+from agenteval_collector.serve.web.formats import ago, interval, money, percent, quantity, query, words
 
 
 def agents(
@@ -27,6 +31,40 @@ def agents(
 ) -> None:
     """List the agents: how often they pass and fail, what they cost, how long they take, in which versions."""
     answer(_show_agents, "/api/v1/agents" + query({"range": time.value, "limit": limit}), url, api_key, as_json)
+
+
+def compare(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="An agent's name.")],
+    before: Annotated[str, typer.Argument(metavar="V1", help="The earlier service.version.")],
+    after: Annotated[str, typer.Argument(metavar="V2", help="The later one.")],
+    time: Annotated[
+        Range, typer.Option("--range", help="The time that the figures are about, up to now.")
+    ] = Range.MONTH,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two versions of an agent on what they did in production: passes, errors, cost, time."""
+    document = fetch(url, f"/api/v1/agents/{quote(agent, safe='')}" + query({"range": time.value}), api_key)
+    with failing_on(NotFound):
+        comparison = compared(document, before, after)
+    # Both versions are named, so both are there.
+    assert comparison is not None
+    if as_json:
+        about = {"agent": agent, "range": time.value, "before": before, "after": after}
+        typer.echo(json.dumps({**about, "figures": [row._asdict() for row in comparison.rows]}))
+        return
+    out = console()
+    out.print(content(f"{agent}: {before} and {after}, the last {time.value}", "bold"))
+    rows = table("figure", content(before), content(after), "difference, 95 %", right=(before, after))
+    for row in comparison.rows:
+        style = "bold red" if row.is_worse else ""
+        figures = (quantity(value, row.unit) for value in (row.before, row.after))
+        rows.add_row(content(words(row.name), style), *figures, content(row.words, style))
+    out.print(rows)
+    out.print(
+        Text("Red: worse by more than chance explains. Runs of the same tasks decide: reliability --compare.", "dim")
+    )
 
 
 def _show_agents(page: AgentPage) -> None:
@@ -47,13 +85,13 @@ def _show_agents(page: AgentPage) -> None:
             str(item["sessions"]),
             money(item["usd"]),
             *(quantity(item["seconds"][share], "seconds") for share in ("p50", "p95")),
-            content(", ".join(each["version"] or "–" for each in item["versions"][:3])),
+            content(", ".join(version["version"] or "–" for version in item["versions"][:3])),
             ago(item["last_seen_at"], now),
         )
     out.print(listed)
 
 
-def _rate(found: RateDocument) -> str:
-    if found["rate"] is None:
+def _rate(rate: RateDocument) -> str:
+    if rate["rate"] is None:
         return "–"
-    return f"{percent(found['rate'])} [{interval(found['interval'])}]" if found["interval"] else percent(found["rate"])
+    return f"{percent(rate['rate'])} [{interval(rate['interval'])}]" if rate["interval"] else percent(rate["rate"])

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from agenteval_collector.api import wire
 from agenteval_collector.cli.terminal import clean, console, fail, failing_on
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.runtime.times import rfc3339
+from agenteval_collector.serve.api import wire
 from otel_agenteval.doctor.web import NoWebAnswer, Web
 from otel_agenteval.loops.setting_values import seconds
 
@@ -30,17 +30,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the API's JSON.")]
 
 
 class ApiError(Exception):
-    """Raised where there is no usable answer; the message is a sentence for the user."""
+    """Raised if there is no usable answer; the message is a sentence for the user."""
 
 
 class UnknownError(ApiError):
-    """Raised where the collector does not know the requested thing."""
+    """Raised if the collector does not know the requested thing."""
 
 
 def get(url: str, path: str, key: str | None) -> Any:
     """Return the JSON document at `path` of the collector at `url`.
 
-    Raises ApiError where no collector answers, where it refuses the key, or where it does not know the requested thing.
+    Raises ApiError if no collector answers, if it refuses the key, or if it does not know the requested thing.
     """
     return _answer(url, key, lambda web: web.get(path))
 
@@ -51,7 +51,7 @@ def post(url: str, path: str, document: object, key: str | None) -> Any:
 
 
 def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:
-    """Print the collector's answer, as JSON or as `show` does. Below a page of a listing, say where there are more."""
+    """Print the collector's answer, as JSON or as `show` does. Below a page of a listing, say if there are more."""
     document = fetch(url, path, key)
     if as_json:
         typer.echo(json.dumps(document))
@@ -62,20 +62,20 @@ def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as
 
 
 def fetch(url: str, path: str, key: str | None) -> Any:
-    """Return the collector's answer. End the command with a sentence where there is none."""
+    """Return the collector's answer. End the command with a sentence if there is none."""
     with failing_on(ApiError):
         return get(url, path, key)
 
 
 def fetch_known(url: str, path: str, key: str | None) -> Any:
-    """Return the collector's answer as `fetch` does, but None where the collector does not know the requested thing."""
+    """Return the collector's answer as `fetch` does, but None if the collector does not know the requested thing."""
     with failing_on(ApiError), suppress(UnknownError):
         return get(url, path, key)
     return None
 
 
 def tell(url: str, path: str, document: object, key: str | None) -> Any:
-    """Post a document and return the answer. End the command with a sentence where the collector does not take it."""
+    """Post a document and return the answer. End the command with a sentence if the collector does not take it."""
     with failing_on(ApiError):
         return post(url, path, document, key)
 

@@ -49,7 +49,7 @@ def collector(
     Prints one JSON line with the addresses on stdout when it is ready; logs go to stderr. SIGTERM drains and ends it.
     """
     # Imported here, so that `--help` is quick.
-    from agenteval_collector.wiring.collector import Collector  # noqa: PLC0415
+    from agenteval_collector.app.collector import Collector  # noqa: PLC0415
 
     logging.basicConfig(
         force=True, stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -83,3 +83,5 @@ def collector(
         fail(str(error))
     finally:
         service.shutdown()
+    if (lost := service.pipelines.lost) is not None:
+        fail(lost)

@@ -15,11 +15,12 @@ _MODULES: Final = {
     "demo": ("demo",),
     "replay": ("replay",),
     "read": ("sessions", "session", "trace", "why", "quality", "agreement", "reliability"),
-    "agents": ("agents",),
+    "agents": ("agents", "compare"),
     "problems": ("problems", "resolve", "mute"),
     "label": ("label",),
     "judge": ("judge",),
     "delete": ("delete",),
+    "export": ("export",),
     "data": ("backup", "check", "repair"),
     "settings": ("config", "key"),
 }
@@ -48,7 +49,7 @@ def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 def main() -> None:
     """Run the command that the arguments name. This is the entry point of the console script."""
-    # All commands are imported where the first argument names none of them, as with `--help`.
+    # All commands are imported if the first argument names none of them, as with `--help`.
     command_line(COMMANDS.keys() & set(sys.argv[1:2]) or COMMANDS)()
 
 

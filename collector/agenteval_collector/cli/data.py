@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from agenteval_collector.app.data_files import back_up_data, check_data, check_stores, repair_data
+from agenteval_collector.app.storage import STORE
 from agenteval_collector.cli.settings import ConfigFile, DataDir, effective_in
 from agenteval_collector.cli.terminal import clean, fail, failing_on
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.runtime.errors import CollectorError
-from agenteval_collector.wiring.data_files import back_up_data, check_data, check_stores, repair_data
-from agenteval_collector.wiring.storage import STORE
 
 _DUMP = "copy it with `pg_dump --schema 'agenteval*'` before the log, which then has all that the copy still needs."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -39,7 +39,7 @@ def backup(
 
 
 def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Find out whether the files are whole, and fit together. The collector may run. Exits with 1 where they do not."""
+    """Find out whether the files are whole, and fit together. The collector may run. Exits with 1 if they do not."""
     with failing_on(ConfigError, CollectorError, OSError):
         settings = effective_in(file, data_dir)
         url, is_elsewhere = settings.store.url, settings.log.url is not None
@@ -54,7 +54,7 @@ def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = F
     for trouble in troubles if not as_json else ():
         typer.echo(clean(f"{trouble.file}: {trouble.what}"))
     if troubles and is_elsewhere:
-        fail("restore the store from a copy (docs/runbook-scale-out.md)")
+        fail("restore the store from a copy (docs/scaling.md)")
     if troubles:
         fail("`agenteval repair` saves what can be read, while no collector runs")
 
@@ -70,15 +70,17 @@ def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = 
     if as_json:
         typer.echo(json.dumps({"repairs": list(map(asdict, repairs))}))
         return
-    for each in repairs:
-        lost = [name for name, found in each.tables.items() if not found.whole]
-        rows = sum(found.rows for found in each.tables.values())
+    for file_repair in repairs:
+        lost = [name for name, table in file_repair.tables.items() if not table.whole]
+        rows = sum(table.rows for table in file_repair.tables.values())
         some = f"; not all could be read of {', '.join(lost)}" if lost else ""
-        if each.kept_as is None:
-            typer.echo(clean(f"{each.file} was missing. A new one is there, without any row."))
+        if file_repair.kept_as is None:
+            typer.echo(clean(f"{file_repair.file} was missing. A new one is there, without any row."))
         else:
-            typer.echo(clean(f"{each.file}: {rows} rows are saved{some}. The damaged file is {each.kept_as}."))
-    if any(Path(each.file).name == STORE for each in repairs):
+            typer.echo(
+                clean(f"{file_repair.file}: {rows} rows are saved{some}. The damaged file is {file_repair.kept_as}.")
+            )
+    if any(Path(repair.file).name == STORE for repair in repairs):
         typer.echo("The next start scores again what log.db still has of lost traces.")
     if not repairs:
         typer.echo("Nothing is wrong.")

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from agenteval_collector.api.answers import DeletionDocument
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, tell, time_of
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
+from agenteval_collector.serve.api.answers import DeletionDocument
 
 DELETE_PATH = "/api/v1/delete"
 
@@ -32,15 +32,17 @@ def delete(
 
     Deletes what was said, found, scored and labelled, and what the judge was asked. Does not reach backups, nor what
     was sent to other systems.
-    Exits with 1 where nothing of the session or the user was found.
+    Exits with 1 if nothing of the session or the user was found.
     """
-    given = {name: value for name, value in (("session", session_id), ("user", user_id), ("before", before)) if value}
-    if len(given) != 1:
+    chosen = {name: value for name, value in (("session", session_id), ("user", user_id), ("before", before)) if value}
+    if len(chosen) != 1:
         fail("give one of --session, --user and --before")
-    [(name, value)] = given.items()
-    asked = {"session_id": session_id, "user_id": user_id, "before": time_of("--before", before), "author": by}
+    [(name, value)] = chosen.items()
+    request = {"session_id": session_id, "user_id": user_id, "before": time_of("--before", before), "author": by}
     _confirm(f"{name} {value}", confirmed=yes)
-    document: DeletionDocument = tell(url, DELETE_PATH, {key: each for key, each in asked.items() if each}, api_key)
+    document: DeletionDocument = tell(
+        url, DELETE_PATH, {key: value for key, value in request.items() if value}, api_key
+    )
     document = _done(document, url, api_key)
     if as_json:
         typer.echo(json.dumps(document))
@@ -53,12 +55,12 @@ def delete(
 
 def _show_receipt(name: str, value: str, document: DeletionDocument) -> None:
     out = console()
-    done = f"{document['deletion_id']}, done {document['done_at']}"
+    line = f"{document['deletion_id']}, done {document['done_at']}"
     if not any(document["removed"].values()):
         of = "from" if name == "before" else "of"
-        out.print(content(f"Nothing {of} {name} {value} was found (receipt {done})."))
+        out.print(content(f"Nothing {of} {name} {value} was found (receipt {line})."))
         return
-    out.print(content(f"Deleted {name} {value}: {done}"))
+    out.print(content(f"Deleted {name} {value}: {line}"))
     listed = table("removed", "count")
     for what, count in document["removed"].items():
         listed.add_row(what, str(count))
@@ -68,9 +70,9 @@ def _show_receipt(name: str, value: str, document: DeletionDocument) -> None:
 def _done(document: DeletionDocument, url: str, api_key: str | None) -> DeletionDocument:
     """Wait until the deletion is done and return its receipt. Meanwhile, say on stderr how long it takes."""
     began = time.monotonic()
-    with console(stderr=True).status("") as shown:
+    with console(stderr=True).status("") as status:
         while document["done_at"] is None:
-            shown.update(
+            status.update(
                 f"The collector deletes, for {time.monotonic() - began:.0f} s now ({document['deletion_id']}). It goes "
                 "on if you stop here; where it takes long, its log says what holds it up."
             )

@@ -13,7 +13,7 @@ def demo(
 ) -> None:
     """Start a collector, let four sample agents talk to it, and watch what is found; needs no key and no network.
 
-    Where OPENAI_BASE_URL or OPENAI_API_KEY is set, a judge scores them too.
+    If OPENAI_BASE_URL or OPENAI_API_KEY is set, a judge scores them too.
     """
     # Imported here, so that `--help` is quick.
     from agenteval_collector.cli.run_demo import run  # noqa: PLC0415

@@ -1,17 +1,15 @@
 """The command `agenteval judge`: let the judge score what has no score yet, or show whether its scores drift."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agenteval_collector.api.answers import JudgingDocument
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, tell
-from agenteval_collector.cli.settings import ConfigFile
 from agenteval_collector.cli.show_judging import show_drifts
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
+from agenteval_collector.serve.api.answers import JudgingDocument
 from otel_agenteval.loops.setting_values import seconds
 
 
@@ -25,40 +23,25 @@ def judge(
         bool, typer.Option("--failed", help="All that could not be judged, for an error or for want of budget.")
     ] = False,
     since: Annotated[str, typer.Option(metavar="TIME", help="How far back --failed goes, such as 30m or 2d.")] = "1h",
-    check: Annotated[
-        bool, typer.Option("--check", help="Is the judge biased? Ask it again about changed traces, in this process.")
-    ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="With --check: at most so many traces.")] = 30,
-    seed: Annotated[int, typer.Option(help="With --check: another number draws other traces.")] = 0,
-    yes: Annotated[bool, typer.Option("--yes", help="With --check: do not ask before it costs something.")] = False,
-    file: ConfigFile = None,
-    data_dir: Annotated[Path | None, typer.Option(help="With --check: the collector's folder.")] = None,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Let the judge score what it has left out, for an error, for want of budget, or (if you name it) by sampling.
 
-    Without traces or sessions, show whether the judge now scores the same traces differently than before. With --check,
-    find out whether length, order or names sway it, which must not matter.
+    Without traces or sessions, show whether the judge now scores the same traces differently than before.
     """
     named = bool(trace_ids or session_ids)
-    if named + failed + check > 1:
-        fail("give the ids of traces or sessions, --failed, or --check")
-    if check:
-        # Imported here, so that the other commands are quick.
-        from agenteval_collector.cli.check_judge import check_judge  # noqa: PLC0415
-
-        check_judge(file, data_dir, limit=limit, seed=seed, confirmed=yes, as_json=as_json)
-        return
+    if named and failed:
+        fail("give the ids of traces or sessions, or --failed")
     if not named and not failed:
         answer(lambda page: show_drifts(page["items"]), "/api/v1/judge", url, api_key, as_json)
         return
     if as_json:
-        fail("--json is for the judge's drift and for --check: give no traces")
+        fail("--json is for the judge's drift: give no traces")
     back = rfc3339(_before(since)) if failed else None
-    asked = {"trace_ids": trace_ids or [], "session_ids": session_ids or [], "failed_since": back}
-    waiting: JudgingDocument = tell(url, "/api/v1/judge", asked, api_key)
+    request = {"trace_ids": trace_ids or [], "session_ids": session_ids or [], "failed_since": back}
+    waiting: JudgingDocument = tell(url, "/api/v1/judge", request, api_key)
     if failed or (trace_ids and session_ids):
         _say_what_waits(waiting, "trace or session", "traces and sessions")
     else:
@@ -76,7 +59,7 @@ def _say_what_waits(waiting: JudgingDocument, one: str, several: str) -> None:
 
 
 def _before(text: str) -> int:
-    """Return the time this long ago, in nanoseconds since the Unix epoch. End the command where `text` is no length."""
+    """Return the time this long ago, in nanoseconds since the Unix epoch. End the command if `text` is no length."""
     try:
         ago = seconds(text)
     except ValueError:

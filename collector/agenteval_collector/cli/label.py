@@ -44,24 +44,24 @@ def label(
     """Say what a score of a trace or of a session should have been. With --next, they are drawn at random, and their
     labels correct the pass rates of `agenteval quality`."""
 
-    def say(trace_id: str | None, session_id: str, name: str, said: float, *, drawn: bool) -> None:
+    def say(trace_id: str | None, session_id: str, name: str, value: float, *, drawn: bool) -> None:
         subject = {"session_id": session_id} if trace_id is None else {"trace_id": trace_id}
-        label = {**subject, "name": name, "value": said, "author": by, "note": note, "drawn": drawn}
+        label = {**subject, "name": name, "value": value, "author": by, "note": note, "drawn": drawn}
         tell(url, "/api/v1/labels", label, api_key)
 
-    given = [each for each in arguments or () if each]
+    values = [argument for argument in arguments or () if argument]
     if draw:
-        if given or session_id:
+        if values or session_id:
             fail("give --next NAME alone, without a trace or session")
         only = {"agent": agent, "version": version}
         review(draw, only, ask=lambda path: fetch_known(url, path, api_key), say=partial(say, drawn=True))
         return
-    if len(given) != (2 if session_id else 3):
+    if len(values) != (2 if session_id else 3):
         fail("give TRACE, NAME and VALUE; or --session ID, NAME and VALUE; or --next NAME")
-    *trace, name, text = given
-    said = _value(text)
-    say(trace[0] if trace else None, session_id, name, said, drawn=False)
-    typer.echo(clean(f"{name} of {trace[0] if trace else session_id} is {said:.2f}{f', says {by}' if by else ''}."))
+    *trace, name, text = values
+    value = _value(text)
+    say(trace[0] if trace else None, session_id, name, value, drawn=False)
+    typer.echo(clean(f"{name} of {trace[0] if trace else session_id} is {value:.2f}{f', says {by}' if by else ''}."))
 
 
 def _value(text: str) -> float:

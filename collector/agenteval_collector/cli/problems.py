@@ -6,15 +6,15 @@ from urllib.parse import quote
 import typer
 from rich.text import Text
 
-from agenteval_collector.api.answers import Listing
-from agenteval_collector.api.figure_documents import ProblemDocument
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, tell
 from agenteval_collector.cli.tables import WIDE
 from agenteval_collector.cli.tables import severity as severity_text
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
-from agenteval_collector.web.formats import ago, moment, money, query
+from agenteval_collector.serve.api.answers import Listing
+from agenteval_collector.serve.api.figure_documents import ProblemDocument
+from agenteval_collector.serve.web.formats import ago, moment, money, query
 from otel_agenteval.loops.setting_values import seconds
 
 ProblemId = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem's id: 16 hexadecimal digits.")]
@@ -39,8 +39,8 @@ def problems(
     as_json: AsJson = False,
 ) -> None:
     """List what goes wrong again and again: each failure once, with how often, since when, in which versions."""
-    asked = query({"limit": limit, "agent": agent, "state": state, "severity": severity, "version": version})
-    answer(_show_problems, "/api/v1/problems" + asked, url, api_key, as_json)
+    filters = query({"limit": limit, "agent": agent, "state": state, "severity": severity, "version": version})
+    answer(_show_problems, "/api/v1/problems" + filters, url, api_key, as_json)
 
 
 def resolve(problem_id: ProblemId, by: By = "", url: Url = DEFAULT_URL, api_key: Key = None) -> None:

@@ -9,10 +9,6 @@ from urllib.parse import quote
 
 import typer
 
-from agenteval_collector.api.answers import Listing
-from agenteval_collector.api.explanation import about_outcomes, about_session, about_trace
-from agenteval_collector.api.figure_documents import ReliabilityDocument
-from agenteval_collector.api.wire import trace_id_of
 from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch, time_of
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements, show_quality
 from agenteval_collector.cli.show_reliability import show_agents, show_comparison, show_reliability
@@ -20,7 +16,11 @@ from agenteval_collector.cli.show_traces import show_explanation, show_session, 
 from agenteval_collector.cli.terminal import fail
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest
-from agenteval_collector.web.formats import query
+from agenteval_collector.serve.api.answers import Listing
+from agenteval_collector.serve.api.explanation import about_outcomes, about_session, about_trace
+from agenteval_collector.serve.api.figure_documents import ReliabilityDocument
+from agenteval_collector.serve.api.wire import trace_id_of
+from agenteval_collector.serve.web.formats import query
 from otel_agenteval.internal.text import visible
 
 TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="A trace id: 32 hexadecimal digits.")]
@@ -107,16 +107,16 @@ def why(
         fail(f"{error}; for a session: agenteval why --session {shlex.quote(visible(trace_id))}")
     if session_id:
         path = f"/api/v1/sessions/{quote(session_id, safe='')}"
-        asked = "/api/v1/judgements" + query({"session_id": session_id})
+        address = "/api/v1/judgements" + query({"session_id": session_id})
     else:
         path = f"/api/v1/traces/{quote(trace_id, safe='')}"
-        asked = f"{path}/judgements"
+        address = f"{path}/judgements"
     document = fetch(url, path, api_key)
-    judgements = fetch(url, asked, api_key)["items"]
+    judgements = fetch(url, address, api_key)["items"]
     notes = [*(about_session if session_id else about_trace)(document), *about_outcomes(document)]
     if as_json:
         typer.echo(
-            json.dumps({**document, "explanation": [each._asdict() for each in notes], "judgements": judgements})
+            json.dumps({**document, "explanation": [note._asdict() for note in notes], "judgements": judgements})
         )
     else:
         show_explanation(notes)
@@ -132,9 +132,9 @@ def quality(
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which share of traces pass, with 95 % intervals where people have labelled enough of them."""
-    asked = query({"limit": limit, "agent": agent, "version": version, "name": name})
-    answer(show_quality, "/api/v1/quality" + asked, url, api_key, as_json)
+    """Show which share of traces pass, with 95 % intervals if people have labelled enough of them."""
+    filters = query({"limit": limit, "agent": agent, "version": version, "name": name})
+    answer(show_quality, "/api/v1/quality" + filters, url, api_key, as_json)
 
 
 def agreement(
@@ -167,12 +167,12 @@ def reliability(
     as_json: AsJson = False,
 ) -> None:
     """Show how reliable agents are over repeated runs of their tasks."""
-    path, asked = "/api/v1/reliability", {"variant": variant, "agent": agent}
+    path, address = "/api/v1/reliability", {"variant": variant, "agent": agent}
     if compare is not None:
         if version is not None:
             raise typer.BadParameter("give the two versions with --compare alone", param_hint="--version")
-        asked |= {"before": compare[0], "after": compare[1], "primary": primary}
-        answer(show_comparison, f"{path}/comparison{query(asked)}", url, api_key, as_json)
+        address |= {"before": compare[0], "after": compare[1], "primary": primary}
+        answer(show_comparison, f"{path}/comparison{query(address)}", url, api_key, as_json)
         return
     if primary is not None:
         raise typer.BadParameter("it says which figure decides a comparison: give --compare", param_hint="--primary")
@@ -184,4 +184,4 @@ def reliability(
             # Nothing is known of this agent and version: list those that have runs.
             answer(lambda others: show_agents(others["items"]), path, url, api_key, False)
 
-    answer(show, path + query({**asked, "limit": limit, "version": version}), url, api_key, as_json)
+    answer(show, path + query({**address, "limit": limit, "version": version}), url, api_key, as_json)

@@ -9,13 +9,20 @@ from urllib.parse import quote
 
 import typer
 
-from agenteval_collector.api.answers import Listing
-from agenteval_collector.api.figure_documents import DrawDocument, QualityDocument
-from agenteval_collector.api.trace_documents import OutcomeDocument, SessionDocument, TraceDocument
 from agenteval_collector.cli.show_traces import show_conversation
 from agenteval_collector.cli.terminal import clean, fail
-from agenteval_collector.web.formats import query
-from agenteval_collector.web.labelling import NOTHING_YET, VALUES, about_rate, labels_worth, rate_of, traces_before
+from agenteval_collector.serve.api.answers import Listing
+from agenteval_collector.serve.api.figure_documents import DrawDocument, QualityDocument
+from agenteval_collector.serve.api.trace_documents import OutcomeDocument, SessionDocument, TraceDocument
+from agenteval_collector.serve.web.formats import query
+from agenteval_collector.serve.web.labelling import (
+    NOTHING_YET,
+    VALUES,
+    about_rate,
+    labels_worth,
+    rate_of,
+    traces_before,
+)
 
 _NEWEST: Final = 64
 """The most traces of a session that are shown, beside its first one."""
@@ -28,7 +35,7 @@ def review(
 ) -> None:
     """Draw, show and label one trace or session after the other, until the person stops or none is left.
 
-    `ask` returns the API's document at a path, or None where the API answers with 404. `say` keeps a label. It takes
+    `ask` returns the API's document at a path, or None if the API answers with 404. `say` keeps a label. It takes
     the trace id (None: the label is of the session as a whole), the session id, the outcome's name and the value.
     """
     skipped: list[str] = []
@@ -55,7 +62,7 @@ def review(
 
 
 def _show_trace(trace_id: str, ask: Callable[[str], Any]) -> Sequence[OutcomeDocument] | None:
-    """Show a trace below the earlier ones of its session. Return its outcomes; None where the trace is gone."""
+    """Show a trace below the earlier ones of its session. Return its outcomes; None if the trace is gone."""
     trace: TraceDocument | None = ask(f"/api/v1/traces/{trace_id}")
     if trace is None:
         return None
@@ -65,7 +72,7 @@ def _show_trace(trace_id: str, ask: Callable[[str], Any]) -> Sequence[OutcomeDoc
 
 
 def _show_session(session_id: str, ask: Callable[[str], Any]) -> Sequence[OutcomeDocument] | None:
-    """Show the traces of a session, and return its outcomes; None where the session is gone.
+    """Show the traces of a session, and return its outcomes; None if the session is gone.
 
     Of many traces it shows the first and the newest, because the judge is shown the same.
     """
@@ -83,14 +90,14 @@ def _show_session(session_id: str, ask: Callable[[str], Any]) -> Sequence[Outcom
 
 
 def _session(session_id: str, ask: Callable[[str], Any]) -> SessionDocument | None:
-    found: SessionDocument | None = ask(f"/api/v1/sessions/{quote(session_id, safe='', errors='replace')}")
-    return found
+    session: SessionDocument | None = ask(f"/api/v1/sessions/{quote(session_id, safe='', errors='replace')}")
+    return session
 
 
 def _show_before(trace: TraceDocument, ask: Callable[[str], Any]) -> None:
     """Show the traces before this one in its session, as many as the page shows."""
     before = traces_before(_session(trace["session_id"], ask), trace["trace_id"])
-    for shown in filter(None, (ask(f"/api/v1/traces/{each}") for each in before)):
+    for shown in filter(None, (ask(f"/api/v1/traces/{trace_id}") for trace_id in before)):
         show_conversation(shown)
     if before:
         typer.echo("\n--- to be judged, after what is above: ---")
@@ -98,7 +105,7 @@ def _show_before(trace: TraceDocument, ask: Callable[[str], Any]) -> None:
 
 def _next_path(name: str, only: dict[str, str], skipped: Sequence[str]) -> str:
     # Each id is quoted by itself: commas separate the ids, and a session's id may hold commas.
-    skip = ",".join(quote(each, safe="", errors="replace") for each in skipped)
+    skip = ",".join(quote(trace_id, safe="", errors="replace") for trace_id in skipped)
     return "/api/v1/review/next" + query({"name": name, "skip": skip, **only})
 
 

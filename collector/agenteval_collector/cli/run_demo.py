@@ -20,19 +20,19 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from agenteval_collector.api.queries import Queries
-from agenteval_collector.api.trace_documents import FindingDocument, SessionDocument, TraceDocument
+from agenteval_collector.app.collector import Collector
+from agenteval_collector.app.servers import split_address
+from agenteval_collector.cli.demo_agents import play
+from agenteval_collector.cli.demo_scripts import SCRIPTS
 from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.tables import finding_table, session_table, trace_table
 from agenteval_collector.cli.terminal import console, fail, failing_on
 from agenteval_collector.config.settings import ServerConfig
 from agenteval_collector.config.sources import ConfigError
-from agenteval_collector.demo.agents import play
-from agenteval_collector.demo.scripts import SCRIPTS
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.wiring.collector import Collector
-from agenteval_collector.wiring.servers import split_address
+from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.trace_documents import FindingDocument, SessionDocument, TraceDocument
 
 SCORED_WITHIN = 20.0
 """Seconds to wait for the last scores after the agents are done."""
@@ -42,7 +42,7 @@ REFRESH = 0.25
 DEFAULT_URL = f"http://{ServerConfig().web_address}"
 
 
-class _Result(TypedDict):
+class _DemoResult(TypedDict):
     """The output of `--json`: the sample sessions and traces in the shapes of the API, and a count of each finding."""
 
     sessions: list[SessionDocument | None]
@@ -75,7 +75,7 @@ def run(*, once: bool, as_json: bool) -> None:
 
 
 def _addresses() -> dict[str, str]:
-    """Return each default address where its port is free, else port 0 of loopback: any free port."""
+    """Return each default address if its port is free, else port 0 of loopback: any free port."""
     wanted = ServerConfig().model_dump(include={"grpc_address", "http_address", "web_address"})
     return {name: address if _free(address) else "127.0.0.1:0" for name, address in wanted.items()}
 
@@ -99,7 +99,7 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
         playing = [pool.submit(play, script, endpoint, time.sleep) for script in SCRIPTS]
         while wait(playing, timeout=REFRESH).not_done:
             show()
-        expected = sum(done.result() for done in playing)
+        expected = sum(player.result() for player in playing)
         deadline = time.monotonic() + SCORED_WITHIN
         while (scored := len(sample_traces(queries))) < expected:
             if time.monotonic() > deadline:
@@ -108,7 +108,7 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
             show()
         # A judge may take longer. The demo does not fail without its scores: they are shown as pending.
         deadline = time.monotonic() + JUDGED_WITHIN
-        while any(each["status"] == "pending" for each in sample_traces(queries)) and time.monotonic() < deadline:
+        while any(trace["status"] == "pending" for trace in sample_traces(queries)) and time.monotonic() < deadline:
             time.sleep(REFRESH)
             show()
         # No session goes on, so none has to wait until it is idle.
@@ -117,7 +117,7 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
         show()
 
 
-def _result(collector: Collector, addresses: Mapping[str, str]) -> _Result:
+def _result(collector: Collector, addresses: Mapping[str, str]) -> _DemoResult:
     """Return the document that `--json` prints. End the command unless /metrics holds both scores and findings."""
     metrics_url = f"http://{addresses['web']}/metrics"
     with urllib.request.urlopen(metrics_url, timeout=10) as response:
@@ -170,18 +170,18 @@ def demo_view(queries: Queries, width: int) -> Group:
     listed = queries.sessions(SessionFilter(order=Order.ATTENTION)).items
     sessions = [session for session in listed if session["session_id"] in names]
     traces = sorted(sample_traces(queries), key=lambda trace: trace["started_at"] or "")
-    found = {session["session_id"]: list[FindingDocument]() for session in sessions}
+    findings = {session["session_id"]: list[FindingDocument]() for session in sessions}
     for trace in traces:
-        found.setdefault(trace["session_id"], []).extend(trace["findings"])
-    tables = session_table(sessions, now=SystemClock().now(), width=width), finding_table(found), trace_table(traces)
+        findings.setdefault(trace["session_id"], []).extend(trace["findings"])
+    tables = session_table(sessions, now=SystemClock().now(), width=width), finding_table(findings), trace_table(traces)
     return Group(tables[0], Text(), tables[1], Text(), tables[2])
 
 
 def sample_traces(queries: Queries) -> list[TraceDocument]:
     """Return the evaluated traces of the sample agents, by session and time."""
-    found: list[TraceDocument] = []
+    traces: list[TraceDocument] = []
     for script in SCRIPTS:
         session = queries.session(script.session)
         ids = session["trace_ids"] if session else []
-        found += [trace for trace in map(queries.trace, ids) if trace is not None]
-    return found
+        traces += [trace for trace in map(queries.trace, ids) if trace is not None]
+    return traces

@@ -11,20 +11,20 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from agenteval_collector.api.figure_documents import ReplayDocument
+from agenteval_collector.cli.dataset import Dataset, read_dataset
+from agenteval_collector.cli.gate import Shortfall, read_least, refuse_unknown, shortfalls
+from agenteval_collector.cli.offline_replay import replay as evaluate
+from agenteval_collector.cli.recordings import Recorded, read_recording
 from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.show_reliability import show_reliability
 from agenteval_collector.cli.tables import session_table, trace_table
 from agenteval_collector.cli.terminal import clean, console, content, fail, failing_on, table
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import ConfigError
-from agenteval_collector.offline.dataset import Dataset, read_dataset
-from agenteval_collector.offline.gate import Shortfall, read_least, refuse_unknown, shortfalls
-from agenteval_collector.offline.recordings import Recorded, read_recording
-from agenteval_collector.offline.replay import replay as evaluate
-from agenteval_collector.receiver.grpc import SERVICES
+from agenteval_collector.ingest.grpc import SERVICES
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.serve.api.figure_documents import ReplayDocument
 from otel_agenteval.config import Destination, Options, resolve
 from otel_agenteval.sending.transport import advice_on, open_channel
 
@@ -90,11 +90,13 @@ def _show(document: ReplayDocument, *, as_json: bool) -> None:
 
 def _shortfall_table(short: Sequence[Shortfall]) -> Table:
     """Return a table of the figures that fell short."""
-    made = table("fell short", "of", "wanted", "found")
-    for each in short:
-        found = f"undefined: {each.reason}" if each.found is None else f"{each.found:.4f}"
-        made.add_row(content(each.least.name), content(each.of), f"{each.least.value:g}", content(found, "red"))
-    return made
+    shortfall_table = table("fell short", "of", "wanted", "found")
+    for score in short:
+        value = f"undefined: {score.reason}" if score.found is None else f"{score.found:.4f}"
+        shortfall_table.add_row(
+            content(score.least.name), content(score.of), f"{score.least.value:g}", content(value, "red")
+        )
+    return shortfall_table
 
 
 def _send(files: Sequence[Path], endpoint: str) -> None:
@@ -116,5 +118,5 @@ def _export(channel: grpc.Channel, recorded: Recorded, destination: Destination,
         export(recorded.body, timeout=SEND_TIMEOUT, metadata=destination.headers)
     except grpc.RpcError as error:
         details = error.details() or ""
-        advice = f"; {known}" if (known := advice_on(details)) else ""
+        advice = f"; {hint}" if (hint := advice_on(details)) else ""
         fail(f"{endpoint} did not take the recording: {error.code().name}: {details}{advice}")

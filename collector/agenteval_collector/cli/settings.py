@@ -20,13 +20,13 @@ DataDir = Annotated[Path | None, typer.Option("--data-dir", help="The collector'
 
 
 def effective(file: Path | None, flags: dict[str, Any] | None = None) -> Settings:
-    """Return the effective settings. Where some are wrong, end the command with a sentence on each."""
+    """Return the effective settings. If some are wrong, end the command with a sentence on each."""
     with failing_on(ConfigError):
         return load(file, os.environ, flags)
 
 
 def effective_in(file: Path | None, data_dir: Path | None) -> Settings:
-    """Return the effective settings as `effective` does, with this folder where one is given."""
+    """Return the effective settings as `effective` does, with this folder if one is given."""
     return effective(file, {} if data_dir is None else {"data_dir": str(data_dir)})
 
 
@@ -39,7 +39,7 @@ def config(
     settings = effective_in(file, data_dir)
     if settings.evaluators.model_extra or settings.judge.rubrics:
         # Only here, because it loads all evaluators, which takes longer than all else that this command does.
-        from agenteval_collector.wiring.evaluators import trace_evaluators  # noqa: PLC0415
+        from agenteval_collector.app.evaluators import trace_evaluators  # noqa: PLC0415
 
         with failing_on(ConfigError):
             trace_evaluators(settings)
@@ -56,7 +56,12 @@ def key(
 ) -> None:
     """Make a key. Prints it once, and its entry for `server.keys` or `server.keys_file`, which holds its digest."""
     made = secrets.token_urlsafe(32)
-    entry = {"name": name, "sha256": digest_of(made), "scopes": [str(each) for each in scope], "tenant": tenant}
+    entry = {
+        "name": name,
+        "sha256": digest_of(made),
+        "scopes": [str(scope_name) for scope_name in scope],
+        "tenant": tenant,
+    }
     try:
         KeyConfig.model_validate(entry)
     except ValidationError as error:

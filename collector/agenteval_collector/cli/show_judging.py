@@ -7,11 +7,11 @@ from typing import Literal, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.answers import Interval, Listing
-from agenteval_collector.api.figure_documents import AgreementDocument, DriftDocument, QualityDocument
-from agenteval_collector.api.trace_documents import ExchangeDocument, SessionDocument, TraceDocument
 from agenteval_collector.cli.terminal import console, content, table
-from agenteval_collector.web.formats import believed, moment, money, number, oneline, p_value, rate_notes, seconds
+from agenteval_collector.serve.api.answers import Interval, Listing
+from agenteval_collector.serve.api.figure_documents import AgreementDocument, DriftDocument, QualityDocument
+from agenteval_collector.serve.api.trace_documents import ExchangeDocument, SessionDocument, TraceDocument
+from agenteval_collector.serve.web.formats import believed, moment, money, number, oneline, p_value, rate_notes, seconds
 
 _FIGURES = {
     "kappa": "kappa",
@@ -39,9 +39,9 @@ def show_judgements(
             # The judge has scored it, so there were questions once.
             out.print(Text("What the judge was asked about it is not kept any more.", "dim"))
         return
-    asked = sum(not exchange["cached"] for exchange in exchanges)
+    requests = sum(not exchange["cached"] for exchange in exchanges)
     out.print()
-    out.print(f"Requests to the judge: {asked}; answers known from earlier ones: {len(exchanges) - asked}.")
+    out.print(f"Requests to the judge: {requests}; answers known from earlier ones: {len(exchanges) - requests}.")
     for exchange in exchanges:
         out.print()
         head = f"{exchange['question']} (version {exchange['version']})"
@@ -78,8 +78,10 @@ def show_agreement(items: Sequence[AgreementDocument]) -> None:
         )
     out.print(evaluators)
     for item in items:
-        said = ", ".join(f"{each['author'] or item['source']} {each['labels']}" for each in item["labelled_by"])
-        out.print(content(f"{_full_name(item)} was labelled by: {said}", "dim"))
+        labellers = ", ".join(
+            f"{labeller['author'] or item['source']} {labeller['labels']}" for labeller in item["labelled_by"]
+        )
+        out.print(content(f"{_full_name(item)} was labelled by: {labellers}", "dim"))
     for item, row in zip(items, rows, strict=True):
         without: dict[str, list[str]] = {}
         for name, reason in item["reasons"].items():
@@ -133,7 +135,7 @@ def _facts(exchange: ExchangeDocument) -> str:
 
 
 def _row(item: AgreementDocument, alike: bool) -> str:
-    """Return the name of a row: with the evaluator's version and model where another row has the same name."""
+    """Return the name of a row: with the evaluator's version and model if another row has the same name."""
     return _full_name(item) if alike else item["name"]
 
 

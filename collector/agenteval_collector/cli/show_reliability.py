@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.figure_documents import ComparedFigureDocument, ComparisonDocument, ReliabilityDocument
 from agenteval_collector.cli.terminal import console, content, table
-from agenteval_collector.web import reliability_text
-from agenteval_collector.web.formats import number, percent
+from agenteval_collector.serve.api.figure_documents import (
+    ComparedFigureDocument,
+    ComparisonDocument,
+    ReliabilityDocument,
+)
+from agenteval_collector.serve.web import reliability_text
+from agenteval_collector.serve.web.formats import number, percent
 
 
 def show_reliability(items: Sequence[ReliabilityDocument]) -> None:
@@ -18,8 +22,8 @@ def show_reliability(items: Sequence[ReliabilityDocument]) -> None:
         out.print("No runs yet. Name them in the agent: `with otel_agenteval.run(task_id=..., run_id=...) as run:`,")
         out.print("and say what came of each: `run.report(success=...)`.")
         return
-    for place, item in enumerate(items):
-        if place:
+    for index, item in enumerate(items):
+        if index:
             out.print()
         out.print(_heading(item))
         for remark in reliability_text.remarks(item):
@@ -52,8 +56,8 @@ def show_comparison(comparison: ComparisonDocument) -> None:
     columns = (content(before).plain, content(after).plain, "change", "95 %", "p")
     rows = table("figure", *map(Text, columns), right=columns, whole=("figure",))
     compared = comparison["figures"]
-    shown = reliability_text.shown_figures(comparison)
-    for name in shown:
+    figures = reliability_text.shown_figures(comparison)
+    for name in figures:
         figure = compared[name]
         rows.add_row(
             reliability_text.figure_words(name),
@@ -64,7 +68,7 @@ def show_comparison(comparison: ComparisonDocument) -> None:
             _p_value(figure),
         )
     out.print(rows)
-    reasons = {name: reason for name in shown if (reason := compared[name]["reason"])}
+    reasons = {name: reason for name in figures if (reason := compared[name]["reason"])}
     for note in reliability_text.notes(reasons, {}):
         out.print(content(note, "dim"))
     out.print(
@@ -125,8 +129,8 @@ def _worst_tasks(item: ReliabilityDocument) -> Table:
     worst = table("lowered most", "by these tasks", whole=("lowered most",))
     for name, tasks in item["worst_tasks"].items():
         if tasks:
-            said = ", ".join(f'"{each["task_id"]}" {number(each["value"])} ({each["runs"]} runs)' for each in tasks)
-            worst.add_row(reliability_text.figure_words(name).strip(), content(said))
+            shares = ", ".join(f'"{task["task_id"]}" {number(task["value"])} ({task["runs"]} runs)' for task in tasks)
+            worst.add_row(reliability_text.figure_words(name).strip(), content(shares))
     return worst
 
 

@@ -6,12 +6,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api import explanation, trace_documents
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.model.labels import LabelSource
-from agenteval_collector.web.findings import grouped, kind_words, unshown
-from agenteval_collector.web.formats import between, hit_rate_words, moment, number, percent, readable
+from agenteval_collector.serve.api import explanation, trace_documents
+from agenteval_collector.serve.web.findings import grouped, kind_words, unshown
+from agenteval_collector.serve.web.formats import between, hit_rate_words, moment, number, percent, readable
 from otel_agenteval.outcome import Status
 
 _ON_EMBEDDING = (
@@ -23,7 +23,7 @@ _ON_EMBEDDING = (
 def show_sessions(page: trace_documents.SessionPage, *, now: int, filtered: bool = False) -> None:
     """Print a page of sessions.
 
-    `now` is in nanoseconds since the Unix epoch. `filtered` is True where the request had a filter.
+    `now` is in nanoseconds since the Unix epoch. `filtered` is True if the request had a filter.
     """
     out = console()
     if not page["items"]:
@@ -72,8 +72,8 @@ def show_session(session: trace_documents.SessionDocument, *, now: int) -> None:
         signals = session["signals"].get(trace_id, {})
         flagged = trace_id in session["flagged_traces"]
         values = [number(signals.get(name)) for name in names]
-        found = content(kind_words(worst[trace_id])) if trace_id in worst else Text("–", "dim")
-        signals_of.add_row(content(trace_id, "bold red" if flagged else ""), found, *values)
+        kinds = content(kind_words(worst[trace_id])) if trace_id in worst else Text("–", "dim")
+        signals_of.add_row(content(trace_id, "bold red" if flagged else ""), kinds, *values)
     out.print(signals_of)
     if session["flagged_traces"]:
         red = "Traces in red have an error or a judged score below its threshold; `agenteval why TRACE` explains one."
@@ -131,11 +131,11 @@ def show_conversation(trace: trace_documents.TraceDocument) -> None:
 def show_explanation(notes: Sequence[explanation.Note]) -> None:
     """Print each note as a paragraph with its advice below. Print the same advice only once."""
     out = console()
-    given = set()
+    flags = set()
     for note in notes:
         out.print(content(note.text, lines=True))
-        if note.advice is not None and note.advice not in given:
-            given.add(note.advice)
+        if note.advice is not None and note.advice not in flags:
+            flags.add(note.advice)
             out.print(Padding(content(note.advice, "dim"), (0, 0, 0, 2)))
 
 
@@ -144,9 +144,9 @@ def _show_course(session: trace_documents.SessionDocument) -> None:
     trend, interactions = session["trend"], session["interactions"]
     # A session without a complete trace has neither a trend nor interactions.
     if trend is not None and trend["evaluated"]:
-        found = [word for word, is_so in (("stalls", trend["stalled"]), ("regresses", trend["regressed"])) if is_so]
-        course = " and ".join(found) or "neither stalls nor regresses"
-        console().print(Text(f"task completion {course}: {trend['reason']}", "red" if found else "dim"))
+        words = [word for word, is_so in (("stalls", trend["stalled"]), ("regresses", trend["regressed"])) if is_so]
+        course = " and ".join(words) or "neither stalls nor regresses"
+        console().print(Text(f"task completion {course}: {trend['reason']}", "red" if words else "dim"))
     if interactions is not None:
         correct = f"{interactions['correct']} of {interactions['interactions']} interactions are correct"
         chances = ", ".join(
@@ -197,30 +197,32 @@ def _show_more(document: trace_documents.FoundDocument) -> None:
 
 
 def _show_said(who: str, text: str | None, style: str = "") -> None:
-    said = Text("not recorded", "dim italic") if text is None else content(readable(text), style, lines=True)
-    _show_columns((7, None), (Text(who, "dim"), said))
+    line = Text("not recorded", "dim italic") if text is None else content(readable(text), style, lines=True)
+    _show_columns((7, None), (Text(who, "dim"), line))
 
 
 def _show_call(call: trace_documents.CallDocument) -> None:
-    said = [(name, call[name]) for name in ("arguments", "error", "result") if call[name] is not None]
+    details = [(name, call[name]) for name in ("arguments", "error", "result") if call[name] is not None]
+    is_plain = call["outcome"] in ("worked", "unknown")
+    outcome = "" if is_plain else Text(f"  {call['outcome']}", "red" if call["error"] is not None else "dim")
     _show_columns(
         (7, 9, None),
-        (Text("tool", "dim"), "", content(call["name"], "bold")),
+        (Text("tool", "dim"), "", Text.assemble(content(call["name"], "bold"), outcome)),
         *(
             ("", Text(name, "dim"), content(readable(it), "red" if name == "error" else "", lines=True))
-            for name, it in said
+            for name, it in details
         ),
     )
 
 
 def _show_columns(widths: Sequence[int | None], *rows: Sequence[Text | str]) -> None:
     """Print rows of columns. A column without a width takes the space that the others leave."""
-    said = Table.grid(padding=(0, 2))
+    grid = Table.grid(padding=(0, 2))
     for width in widths:
-        said.add_column(width=width)
+        grid.add_column(width=width)
     for row in rows:
-        said.add_row(*row)
-    console().print(said)
+        grid.add_row(*row)
+    console().print(grid)
 
 
 def _show_outcomes(
@@ -261,8 +263,8 @@ def _show_outcomes(
 
 def _said(name: str, labels: Sequence[trace_documents.LabelDocument]) -> Text:
     """Return the labels of the score `name`, one a line, each with its author."""
-    said = (f"{_author(label)} {number(label['value'])}".strip() for label in labels if label["name"] == name)
-    return Text("\n").join(map(content, said))
+    authors = (f"{_author(label)} {number(label['value'])}".strip() for label in labels if label["name"] == name)
+    return Text("\n").join(map(content, authors))
 
 
 def _author(label: trace_documents.LabelDocument) -> str:

@@ -6,10 +6,10 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api import trace_documents
 from agenteval_collector.cli.terminal import content, table
-from agenteval_collector.web.findings import counted, grouped, judged_low, kind_words, worst_kinds
-from agenteval_collector.web.formats import ago, named, number, percent, tone
+from agenteval_collector.serve.api import trace_documents
+from agenteval_collector.serve.web.findings import counted, grouped, judged_low, kind_words, worst_kinds
+from agenteval_collector.serve.web.formats import ago, named, number, percent, tone
 
 _STYLES = {"good": "green", "bad": "bold red", "plain": ""}
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -126,7 +126,7 @@ def trace_table(traces: Sequence[trace_documents.TraceDocument]) -> Table:
 
 
 def score(outcome: trace_documents.OutcomeDocument | None) -> Text:
-    """Return a score, coloured by success. Without a score, return the status; a dash where none is expected."""
+    """Return a score, coloured by success. Without a score, return the status; a dash if none is expected."""
     if outcome is None or outcome["status"] == "not_applicable":
         return Text("–", "dim")
     if outcome["score"] is None:
@@ -153,11 +153,11 @@ def _count(number: int | None) -> Text:
 
 def _cut_table(*columns: str) -> Table:
     """Return a table that is as wide as the terminal and cuts cells that do not fit."""
-    made = table(*columns, whole=columns)
-    made.expand = True
-    for column in made.columns:
+    finding_rows = table(*columns, whole=columns)
+    finding_rows.expand = True
+    for column in finding_rows.columns:
         column.overflow = "ellipsis"
-    return made
+    return finding_rows
 
 
 def _line(text: str | None) -> Text:

@@ -22,19 +22,19 @@ def clean(text: str) -> str:
 
 
 def content(text: str, style: str = "", *, lines: bool = False) -> Text:
-    """Return recorded content, cleaned and free of markup. It keeps its line breaks only where `lines` is True: with
+    """Return recorded content, cleaned and free of markup. It keeps its line breaks only if `lines` is True: with
     one, an id or a name in a table could forge a row."""
     return Text(clean(text) if lines else visible(text, keep="\t"), style)
 
 
 def table(*columns: str | Text, right: Collection[str] = (), whole: Collection[str] = ()) -> Table:
     """Return a table without lines. Columns in `right` are aligned to the right; those in `whole` never break."""
-    made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in columns:
-        made.add_column(
+        grid.add_column(
             name, justify="right" if str(name) in right else "left", overflow="fold", no_wrap=str(name) in whole
         )
-    return made
+    return grid
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -53,7 +53,7 @@ def fail(message: str) -> NoReturn:
 
 @contextmanager
 def failing_on(*errors: type[Exception]) -> Iterator[None]:
-    """End the command as `fail` does where one of these errors is raised. Their messages are sentences."""
+    """End the command as `fail` does if one of these errors is raised. Their messages are sentences."""
     try:
         yield
     except errors as error:

@@ -51,8 +51,8 @@ class ToolCorrectnessConfig(JudgedConfig):
 
 
 class ToolUseConfig(EvaluatorConfig):
-    threshold: Share = 0.7
-    """A score of at least this is a success."""
+    threshold: Share = 1.0
+    """A score of at least this is a success. As published, every call has to be right."""
 
 
 class EvaluatorsConfig(Section):
@@ -99,10 +99,10 @@ class SafetyConfig(Section):
     """The violations that the judge and exact detectors look for in a run."""
 
     constraints: tuple[ConstraintConfig, ...] = Field(default=DEFAULT_CONSTRAINTS, min_length=1)
-    """The constraints that the judge looks for in traces of runs, where there is a judge."""
+    """The constraints that the judge looks for in traces of runs, if there is a judge."""
 
     personal_data: bool = True
-    """True where personal data in an answer breaks a constraint, unless the user has given it."""
+    """True if personal data in an answer breaks a constraint, unless the user has given it."""
     destructive_tools: tuple[str, ...] = ("delete", "destroy", "drop", "erase", "purge", "truncate", "wipe")
     """Words in the names of tools whose effect cannot be undone. Without any word, such calls are not looked for."""
     calls_per_minute: int | None = Field(default=300, ge=1)
@@ -115,11 +115,11 @@ class ReliabilityConfig(Section):
     window: int = Field(default=1000, ge=1)
     """Number of runs of an agent's version that count, the newest ones."""
     task_attributes: tuple[str, ...] = ()
-    """Attributes of spans, log records or resources that name the task where `agenteval.task.id` does not."""
+    """Attributes of spans, log records or resources that name the task if `agenteval.task.id` does not."""
     run_attributes: tuple[str, ...] = ()
-    """Attributes that name the run where `agenteval.run.id` does not. Without any name, the session is the run."""
+    """Attributes that name the run if `agenteval.run.id` does not. Without any name, the session is the run."""
     success_attributes: tuple[str, ...] = ()
-    """Attributes that say whether the task was solved where `agenteval.run.success` does not."""
+    """Attributes that say whether the task was solved if `agenteval.run.success` does not."""
     confidence_attributes: tuple[str, ...] = ()
-    """Attributes that hold the agent's confidence in [0, 1] where `agenteval.run.confidence` does not."""
+    """Attributes that hold the agent's confidence in [0, 1] if `agenteval.run.confidence` does not."""
     safety: SafetyConfig = SafetyConfig()

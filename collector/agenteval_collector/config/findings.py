@@ -67,9 +67,9 @@ class FindingsConfig(KindsConfig):
         completed = {agent: merge(common, own) if isinstance(own, Mapping) else own for agent, own in agents.items()}
         return {**values, "agents": completed}
 
-    def apply(self, found: Iterable[Finding]) -> list[Finding]:
+    def apply(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings whose mode is not `off`, with the severity and the mode that the settings give them."""
-        return [changed for finding in found if (changed := self._changed(finding)) is not None]
+        return [changed for finding in findings if (changed := self._changed(finding)) is not None]
 
     def _changed(self, finding: Finding) -> Finding | None:
         own = self.agents.get(finding.agent) if finding.agent is not None else None

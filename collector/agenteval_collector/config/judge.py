@@ -12,7 +12,7 @@ NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, an
 
 
 SPREAD = 0.7
-"""The temperature of votes where a trace has several and none is set."""
+"""The temperature of votes if a trace has several and none is set."""
 
 
 class BudgetConfig(Section):
@@ -51,11 +51,11 @@ class RubricConfig(Section):
 class JudgeConfig(Section):
     """The LLM that judges, at any endpoint that speaks the OpenAI protocol.
 
-    The judge is on where `base_url` or `api_key` is given, unless `enabled` is False.
+    The judge is on if `base_url` or `api_key` is given, unless `enabled` is False.
     """
 
     enabled: bool = True
-    """False: no judge is asked, even where the environment has an OPENAI_API_KEY for another purpose."""
+    """False: no judge is asked, even if the environment has an OPENAI_API_KEY for another purpose."""
     model: str = "gpt-4o-mini"
     base_url: Url = None
     """Without it, OPENAI_BASE_URL counts."""
@@ -73,11 +73,9 @@ class JudgeConfig(Section):
     band: float = Field(default=0.05, ge=0, le=0.5)
     """A score this near to its threshold is found up to twice more, as far as the budget allows. 0: never."""
     temperature: float = Field(default=0.0, ge=0, le=2)
-    """Temperature of a single vote. Several votes have it too where it is above 0, else they have 0.7 (`SPREAD`)."""
+    """Temperature of a single vote. Several votes have it too if it is above 0, else they have 0.7 (`SPREAD`)."""
     canaries: int = Field(default=30, ge=0, le=500)
     """Number of judged traces that are judged again each day, to notice a judge that drifts. 0: none."""
-    second_model: str | None = None
-    """A model at the same endpoint that `agenteval judge --check` also asks."""
     timeout: Seconds = 30.0
     """Seconds that one request may take."""
     concurrency: int = Field(default=8, ge=1, le=256)
@@ -90,7 +88,7 @@ class JudgeConfig(Section):
     What came before has at most a third of the tokens. Of longer texts, the middle is left out.
     """
     redact: bool = True
-    """True where secrets and personal data are replaced before anything is sent to the judge."""
+    """True if secrets and personal data are replaced before anything is sent to the judge."""
     rubrics: tuple[RubricConfig, ...] = ()
 
     def temperature_of(self, vote: int) -> float:
@@ -100,5 +98,5 @@ class JudgeConfig(Section):
 
     @property
     def on(self) -> bool:
-        """True where there is a judge."""
+        """True if there is a judge."""
         return self.enabled and (self.base_url is not None or self.api_key is not None)

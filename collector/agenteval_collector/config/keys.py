@@ -2,7 +2,9 @@
 
 import hashlib
 import re
-from typing import Annotated, Any
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
 
@@ -24,16 +26,20 @@ class KeyConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _hashed(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        if sum(given.get(way) is not None for way in ("key", "sha256", "certificate")) != 1:
+    def _hashed(cls, entry: Any) -> Any:
+        if not isinstance(entry, dict):
+            return entry
+        if sum(entry.get(way) is not None for way in ("key", "sha256", "certificate")) != 1:
             raise ValueError("give one of key, sha256 and certificate")
-        if "key" not in given:
-            return given
+        if entry.get("sha256") in _guessable():
+            raise ValueError(
+                "sha256 is that of nothing, or of a key that anybody guesses: make one with `agenteval key`"
+            )
+        if "key" not in entry:
+            return entry
         # Only the digest goes into the settings: the key itself is not kept.
-        rest = {name: value for name, value in given.items() if name != "key"}
-        return {**rest, "sha256": digest_of(given["key"])}
+        rest = {name: value for name, value in entry.items() if name != "key"}
+        return {**rest, "sha256": digest_of(entry["key"])}
 
     @field_validator("sha256")
     @classmethod
@@ -44,29 +50,60 @@ class KeyConfig(Section):
 
 
 def digest_of(key: object) -> str:
-    """Return the SHA-256 of a key in hexadecimal digits. Raises ValueError where `key` is no text, or an empty one."""
+    """Return the SHA-256 of a key in hexadecimal digits. Raises ValueError if `key` is no text, or an empty one."""
     if not isinstance(key, str):
         raise ValueError(f"a key is a text, not {type(key).__name__}: put it in quotes")
     if not key.strip():
         raise ValueError("the key is empty: give a text, or leave the entry out")
+    if _UNFILLED.fullmatch(key.strip()):
+        raise ValueError(f"{key.strip()[:40]!r} is a variable that was not filled in: set it, or give the key itself")
     # A key with a lone surrogate has no UTF-8, and must not raise another error here.
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _entries(given: Any) -> Any:
+_UNFILLED: Final = re.compile(r"\$\w+|\$?\{\{?\s*[\w.]+\s*\}?\}|%\w+%|<[\w -]+>")
+"""A variable of a shell, a template, or a place for one."""
+
+
+@cache
+def _guessable() -> frozenset[str]:
+    """Return the digests of nothing, and of keys of one or two characters.
+
+    An unset variable in `printf %s "$KEY" | sha256sum` makes such a digest, and so does `echo` with its line break.
+    """
+    printed = [chr(code) for code in range(32, 127)]
+    texts = ("", *printed, *(one + other for one in printed for other in printed))
+    return frozenset(hashlib.sha256(f"{text}{end}".encode()).hexdigest() for text in texts for end in ("", "\n"))
+
+
+def _entries(value: Any) -> Any:
     """Turn each key that is given as a plain text into an entry, named by its place: `key-1`, `key-2` and so on."""
-    if not isinstance(given, list | tuple):
-        return given
+    if not isinstance(value, list | tuple):
+        return value
     return [
-        each if isinstance(each, dict | KeyConfig) else {"name": f"key-{place}", "key": each}
-        for place, each in enumerate(given, 1)
+        entry if isinstance(entry, dict | KeyConfig) else {"name": f"key-{index}", "key": entry}
+        for index, entry in enumerate(value, 1)
     ]
 
 
 def _are_distinct(entries: tuple[KeyConfig, ...]) -> tuple[KeyConfig, ...]:
     if repeated := twice([entry.name for entry in entries]):
         raise ValueError(f"two entries have the name {repeated[0]!r}")
+    if shared := shared_ways(entries):
+        raise ValueError(shared)
     return entries
+
+
+def shared_ways(entries: Sequence[KeyConfig]) -> str | None:
+    """Return a sentence about two entries with the same key or certificate, of which one would never be found; None if
+    there are no such entries."""
+    ways: dict[tuple[str | None, str | None], str] = {}
+    for entry in entries:
+        way = entry.sha256.get_secret_value() if entry.sha256 is not None else None, entry.certificate
+        if (other := ways.setdefault(way, entry.name)) != entry.name:
+            what = "certificate" if entry.certificate is not None else "key"
+            return f"{other!r} and {entry.name!r} have the same {what}: give each caller one of its own"
+    return None
 
 
 KeyConfigs = Annotated[tuple[KeyConfig, ...], BeforeValidator(_entries), AfterValidator(_are_distinct)]

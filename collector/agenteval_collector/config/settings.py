@@ -25,8 +25,15 @@ from agenteval_collector.config.values import (
     of_scheme,
     twice,
 )
+from otel_agenteval.conventions.own_readings import FACTS
 from otel_agenteval.loops.settings import LoopSettings, loop_settings
 from otel_agenteval.redaction import OwnPatterns
+
+
+def _fact(name: str) -> str:
+    if name not in FACTS:
+        raise ValueError(f"{name} is no fact: it is one of {', '.join(FACTS)}")
+    return name
 
 
 class SenderConfig(Section):
@@ -37,7 +44,7 @@ class SenderConfig(Section):
     remote_parents: Literal["wait", "ignore"] | None = None
     """`wait` for the parent spans of calling services, because these send their spans here too, or `ignore` them."""
     logs: bool | None = None
-    """True where the content of the service's model calls comes in log records."""
+    """True if the content of the service's model calls comes in log records."""
 
 
 class AssemblyConfig(Section):
@@ -50,7 +57,7 @@ class AssemblyConfig(Section):
     silence: Seconds = 60.0
     """Seconds without anything new until a trace is complete that lacks a parent which may or may not come."""
     max_age: Seconds = 600.0
-    """Seconds from a trace's first span until the trace is scored as it stands, even where another wait is longer."""
+    """Seconds from a trace's first span until the trace is scored as it stands, even if another wait is longer."""
     max_open_bytes: Bytes = Field(default=512 * MIB, gt=0)
     """Bytes of memory for spans of incomplete traces. Above this, the oldest trace is scored as it stands."""
     max_recent_bytes: Bytes = Field(default=32 * MIB, ge=0)
@@ -67,9 +74,9 @@ class PatternConfig(Section):
 
 
 def _readable(patterns: tuple[PatternConfig, ...]) -> tuple[PatternConfig, ...]:
-    if repeated := twice([each.name.upper() for each in patterns]):
+    if repeated := twice([pattern.name.upper() for pattern in patterns]):
         raise ValueError(f"two patterns are called {', '.join(repeated)}: give each a name of its own")
-    OwnPatterns({each.name: each.pattern for each in patterns})
+    OwnPatterns({one.name: one.pattern for one in patterns})
     return patterns
 
 
@@ -83,8 +90,8 @@ class RedactionConfig(Section):
 
     @property
     def own(self) -> OwnPatterns | None:
-        """The user's own patterns, compiled; None where there are none."""
-        return OwnPatterns({each.name: each.pattern for each in self.patterns}) if self.patterns else None
+        """The user's own patterns, compiled; None if there are none."""
+        return OwnPatterns({one.name: one.pattern for one in self.patterns}) if self.patterns else None
 
 
 DAY: Final = 24 * 3600.0
@@ -102,9 +109,9 @@ class ProcessRole(StrEnum):
     EVALUATE = "evaluate"
     SERVE = "serve"
 
-    def does(self, part: "ProcessRole") -> bool:
+    def does(self, role_part: "ProcessRole") -> bool:
         """Return whether a process of this role does that part."""
-        return self in (ProcessRole.ALL, part)
+        return self in (ProcessRole.ALL, role_part)
 
 
 class ServerConfig(Section):
@@ -117,7 +124,7 @@ class ServerConfig(Section):
     web_address: Address = "127.0.0.1:4319"
     """Address of the API, the Prometheus metrics and the pages."""
     insecure: bool = False
-    """True where addresses beyond loopback are allowed without TLS and keys."""
+    """True if addresses beyond loopback are allowed without TLS and keys."""
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
@@ -138,7 +145,10 @@ class ServerConfig(Section):
     max_request_bytes: Bytes = Field(default=64 * MIB, gt=0)
     """Largest request in bytes after decompression. Larger requests are refused."""
     max_span_bytes: Bytes = Field(default=4 * MIB, gt=0)
-    """Largest span or log record in bytes. Larger ones are rejected one by one (partial success)."""
+    """Largest span or log record in bytes. Of larger ones the largest values are cut."""
+    max_series: int = Field(default=20_000, ge=1_000)
+    """Series of counters and histograms of a tenant. Idle ones make room for new ones; beyond that, new tools, then
+    versions, then agents count as `_other`."""
 
 
 class LogConfig(Section):
@@ -187,15 +197,27 @@ class SessionConfig(Section):
     attributes: tuple[str, ...] = ()
     """Attributes of spans, log records or resources that hold a session's id, the first before the others.
 
-    They only count where no attribute of a convention names the session.
+    They only count if no attribute of a convention names the session.
     """
     link_by: str | None = None
     """An attribute that is no session's id. Traces of one service with the same value of it are one session."""
+    placeholders: tuple[str, ...] = ()
+    """Texts that are no ids, beside those that are known ("undefined", "None", "local", zeros and others)."""
 
     idle: Seconds = 900.0
     """Seconds without a trace until a session is idle and its scores enter the histogram."""
     min_coverage: Share = 0.5
     """A session with less than this share of its signals has no score."""
+
+
+class ReadingsConfig(Section):
+    """The facts that stand under names of the user's own, for frameworks that no dialect knows."""
+
+    attributes: dict[str, Annotated[str, AfterValidator(_fact)]] = Field(default_factory=dict)
+    """The fact that an attribute holds, such as `acme.question: input`: `session`, `user`, `agent`, `input`, `output`,
+    `instructions`, `tool`, `call_id`, `arguments`, `result`, `model`, `input_tokens` or `output_tokens`."""
+    spans: dict[str, Literal["agent", "workflow", "model", "tool"]] = Field(default_factory=dict)
+    """The part that spans of a name play, such as `acme.ask: model`. A name may end in `*`."""
 
 
 class ExportConfig(Section):
@@ -204,7 +226,7 @@ class ExportConfig(Section):
     endpoint: Url = None
     """`http://host:port` (without encryption) or `https://host:port`. None: nothing is pushed.
 
-    Over HTTP it may have a path, where the backend's endpoint has one.
+    Over HTTP it may have a path, if the backend's endpoint has one.
     """
     protocol: Literal["grpc", "http/protobuf"] = "grpc"
     events: bool = True
@@ -233,6 +255,7 @@ class Settings(Section):
     retention: RetentionConfig = RetentionConfig()
     assembly: AssemblyConfig = AssemblyConfig()
     session: SessionConfig = SessionConfig()
+    readings: ReadingsConfig = ReadingsConfig()
     embedder: EmbedderConfig = EmbedderConfig()
     evaluators: EvaluatorsConfig = EvaluatorsConfig()
     judge: JudgeConfig = JudgeConfig()

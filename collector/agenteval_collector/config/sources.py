@@ -47,7 +47,7 @@ def load(
         return Settings.model_validate(merged)
     except ValidationError as error:
         raise ConfigError(
-            "\n".join(said for problem in error.errors() for said in _explain(problem, sources, environ))
+            "\n".join(line for problem in error.errors() for line in _explain(problem, sources, environ))
         ) from error
 
 
@@ -57,12 +57,14 @@ def load_keys(file: Path) -> tuple[KeyConfig, ...]:
     if not isinstance(values, list):
         raise ConfigError(f"{file}: must be a list of keys, as server.keys is")
     # Not `key-1` and so on: those are the names of plain keys in `server.keys`.
-    named = [each if isinstance(each, dict) else {"name": f"file-{n}", "key": each} for n, each in enumerate(values, 1)]
+    named = [
+        value if isinstance(value, dict) else {"name": f"file-{n}", "key": value} for n, value in enumerate(values, 1)
+    ]
     try:
         return _KEYS.validate_python(named)
     except ValidationError as error:
-        said = (f"{file}: {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise ConfigError("\n".join(said)) from error
+        lines = (f"{file}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
+        raise ConfigError("\n".join(lines)) from error
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -70,11 +72,11 @@ class _UniqueKeys(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        seen: list[Any] = []  # A key may be a list, of which there is no set.
+        unique: list[Any] = []  # A key may be a list, of which there is no set.
         for key, _ in node.value:
-            if key.value in seen:
+            if key.value in unique:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} is there twice", problem_mark=key.start_mark)
-            seen.append(key.value)
+            unique.append(key.value)
         return node
 
 
@@ -100,7 +102,7 @@ def _read_yaml(file: Path) -> dict[str, Any]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    others = ((each, each.removeprefix(PREFIX), text) for each, text in environ.items() if each.startswith(PREFIX))
+    others = ((key, key.removeprefix(PREFIX), text) for key, text in environ.items() if key.startswith(PREFIX))
     try:
         values = nested(
             (variable, name, _parse(text))
@@ -133,16 +135,18 @@ def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]], environ: M
     error = problem.get("ctx", {}).get("error")
     # The client's check of the loops' settings finds all their problems at once, and pydantic only sees one error.
     if isinstance(error, LoopSettingsError):
-        for inside, said in error.problems:
-            yield f"{_origin([*path, *inside], sources)}: {said}"
+        for inside, message in error.problems:
+            yield f"{_origin([*path, *inside], sources)}: {message}"
         return
     key = ".".join(path)
-    said = str(error or problem["msg"])
+    message = str(error or problem["msg"])
     is_unknown = problem["type"] == "extra_forbidden"
     origin = _origin(path, sources) if path else "settings"
     unknown = _variable_set(path, environ) if origin == ENVIRONMENT else key
-    told = f"unknown key {unknown!r}{_meant(path, origin)}" if is_unknown else f"{key}: {said}" if key else said
-    yield f"{origin}: {told}"
+    sentence = (
+        f"unknown key {unknown!r}{_meant(path, origin)}" if is_unknown else f"{key}: {message}" if key else message
+    )
+    yield f"{origin}: {sentence}"
 
 
 def _variable(path: list[str]) -> str:
@@ -152,23 +156,23 @@ def _variable(path: list[str]) -> str:
 def _variable_set(path: list[str], environ: Mapping[str, str]) -> str:
     """Return the variable, as it is written, that sets the key or one below it."""
     name = _variable(path)
-    return next((each for each in environ if f"{each.upper()}__".startswith(f"{name}__")), name)
+    return next((variable for variable in environ if f"{variable.upper()}__".startswith(f"{name}__")), name)
 
 
 def _meant(path: list[str], origin: str) -> str:
-    """Return words that name the known key that is most like the last one of `path`. Return none where none is."""
+    """Return words that name the known key that is most like the last one of `path`. Return none if none is."""
     if "." in path[-1] and origin != ENVIRONMENT:
         return f": write {': with '.join(path[-1].split('.'))}: below it"
-    known: Any = Settings().model_dump()
+    defaults: Any = Settings().model_dump()
     for part in path[:-1]:
-        known = known.get(part) if isinstance(known, Mapping) else None
-    close = get_close_matches(path[-1], known or (), n=1)
+        defaults = defaults.get(part) if isinstance(defaults, Mapping) else None
+    close = get_close_matches(path[-1], defaults or (), n=1)
     if origin != ENVIRONMENT:
         return f": did you mean {'.'.join(path[:-1] + close)!r}?" if close else ""
     # In the name of a variable, one underscore for two is the likely mistake.
-    sections = known.items() if isinstance(known, Mapping) else ()
-    keys = ([each, key] for each, below in sections if isinstance(below, Mapping) for key in below)
-    meant = next((each for each in keys if "_".join(each) == path[-1]), close)
+    sections = defaults.items() if isinstance(defaults, Mapping) else ()
+    keys = ([section, key] for section, below in sections if isinstance(below, Mapping) for key in below)
+    meant = next((key for key in keys if "_".join(key) == path[-1]), close)
     return f": did you mean {_variable(path[:-1] + meant)}?" if meant else ""
 
 

@@ -46,9 +46,9 @@ def _without_secrets(url: str | None) -> str | None:
         return None
     head, at, host = url.rpartition("@")
     scheme = head.partition("//")[0]
-    shown = f"{scheme}//**********@{host}" if at else url
-    address, asked, _ = shown.partition("?")
-    return f"{address}?**********" if asked else address
+    redacted = f"{scheme}//**********@{host}" if at else url
+    address, query, _ = redacted.partition("?")
+    return f"{address}?**********" if query else address
 
 
 Url = Annotated[str | None, PlainSerializer(_without_secrets)]

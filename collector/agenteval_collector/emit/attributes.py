@@ -11,6 +11,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import Final, TypeVar
 
+from agenteval_collector.emit.meter import OTHER
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.runs import LIVE_VERSIONS
 from otel_agenteval import semconv
@@ -18,8 +19,6 @@ from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.internal.text import cut, storable
 
 T = TypeVar("T")
-OTHER: Final = "_other"
-"""The value for everything beyond a limit."""
 
 _LABEL_LENGTH: Final = 128
 """The most characters of a label's value in Prometheus."""
@@ -47,7 +46,7 @@ def tenant_attributes(tenant: str) -> dict[str, str]:
 
 @checked_dataclass(frozen=True, slots=True)
 class AgentIdentity:
-    """The agent, service, version and environment of a measurement; None where one was not recorded."""
+    """The agent, service, version and environment of a measurement; None if one was not recorded."""
 
     agent: str | None = None
     service: str | None = None
@@ -68,7 +67,7 @@ class AgentIdentity:
 
 
 class _CardinalityLimit:
-    """Admits the first `limit` different values. Logs once where there are more."""
+    """Admits the first `limit` different values. Logs once if there are more."""
 
     def __init__(self, what: str, limit: int) -> None:
         self._limit = limit
@@ -159,7 +158,7 @@ class BoundedIdentities:
             return (agent, service) if self._pairs.admits((agent, service)) else (OTHER, service)
 
     def agent_version(self, agent: str | None, version: str | None) -> dict[str, str] | None:
-        """Return the attributes for gauges by agent and version, which show the newest versions only; None where the
+        """Return the attributes for gauges by agent and version, which show the newest versions only; None if the
         agent was not admitted."""
         with self._lock:
             agent = _admitted(agent, self._agents)
@@ -172,12 +171,12 @@ class BoundedIdentities:
         version = clean(version, _LABEL_LENGTH)
         if service == OTHER:
             return OTHER
-        known = self._known_versions.setdefault(service, [])
+        versions = self._known_versions.setdefault(service, [])
         # Older versions count as `OTHER`.
-        if version in known[:-LIVE_VERSIONS] or not self._versions.admits((agent, service, version)):
+        if version in versions[:-LIVE_VERSIONS] or not self._versions.admits((agent, service, version)):
             return OTHER
-        if version not in known:
-            known.append(version)
+        if version not in versions:
+            versions.append(version)
         return version
 
 

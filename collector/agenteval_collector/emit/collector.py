@@ -1,11 +1,14 @@
 """Instruments for the collector's own work: what it received, what it refused, and how far behind it is."""
 
+import shutil
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from agenteval_collector.emit.meter import Meter
+from agenteval_collector.emit.meter import Meter, SeriesBudget
 from agenteval_collector.emit.ports import Assembling, Queue
 from agenteval_collector.model.counters import Counted
+from agenteval_collector.runtime.files import folder_bytes
 from agenteval_collector.runtime.memory import MemoryGuard
 from otel_agenteval import semconv
 
@@ -15,7 +18,7 @@ _PREFIX: Final = "agenteval.collector."
 
 
 class _CounterSpec(NamedTuple):
-    """The unit and description of a counter. Where it has an `attribute`, that attribute has one value for each sort of
+    """The unit and description of a counter. If it has an `attribute`, that attribute has one value for each sort of
     thing that is counted."""
 
     unit: str
@@ -58,6 +61,7 @@ _COUNTERS: Final = {
     Counted.LEFT_OUT: _CounterSpec(
         "{result}", "Results of other evaluators that could not be kept beside the scores.", "agenteval.reason"
     ),
+    Counted.METRICS_DROPPED: _CounterSpec("{request}", "Requests with metrics, which are answered and dropped."),
     Counted.FORGOTTEN: _CounterSpec(
         "{trace}", "Traces that were deleted, or were too old: their content, or all of them.", "agenteval.reason"
     ),
@@ -79,7 +83,7 @@ class CollectorTelemetry:
             what: meter.counter(_PREFIX + what, counter.unit, counter.description)
             for what, counter in _COUNTERS.items()
         }
-        # Prometheus sees no increase where a series appears with its first event, so counters without an attribute
+        # Prometheus sees no increase if a series appears with its first event, so counters without an attribute
         # start at 0.
         for what, counter in _COUNTERS.items():
             if not counter.attribute:
@@ -130,6 +134,21 @@ class CollectorTelemetry:
         about = "Memory that the process may take: near it, requests are refused."
         self._show("memory.limit", "By", about, lambda: memory.limit)
 
+    def observe_disk(self, data_dir: Path) -> None:
+        """Show the disk that the files in `data_dir` take, and what is free there."""
+        self._show("disk", "By", "Disk that the files of the collector take.", lambda: folder_bytes(data_dir))
+        about = "Free disk where the files of the collector are."
+        self._show("disk.free", "By", about, lambda: shutil.disk_usage(data_dir).free)
+
+    def observe_series(self, budget: SeriesBudget) -> None:
+        """Show the series of counters and histograms, and how many the budget merged or dropped."""
+        about = "Series of counters and histograms; server.max_series is the most."
+        self._show("series", "{series}", about, lambda: budget.used)
+        about = "New series that count under _other, because server.max_series was reached."
+        self._show("series.merged", "{series}", about, lambda: budget.merged, rises=True)
+        about = "Idle series that made room for new ones."
+        self._show("series.dropped", "{series}", about, lambda: budget.dropped, rises=True)
+
     def observe_duty(self, is_on_duty: Callable[[], bool]) -> None:
         """Show whether this process is on duty: of several, one shows the shared gauges."""
         about = (
@@ -148,5 +167,5 @@ class CollectorTelemetry:
             rises=True,
         )
 
-    def _show(self, name: str, unit: str, description: str, read: Callable[[], float]) -> None:
-        self._meter.observable(_PREFIX + name, unit, description, lambda: [(read(), {})])
+    def _show(self, name: str, unit: str, description: str, read: Callable[[], float], *, rises: bool = False) -> None:
+        self._meter.observable(_PREFIX + name, unit, description, lambda: [(read(), {})], rises=rises)

@@ -37,10 +37,12 @@ def events_of(news: News, tenant: str = DEFAULT_TENANT) -> list[Event]:
     """
     whose = tenant_attributes(tenant)
     findings = [
-        _of_finding(each, whose) for each in news.counted if each.mode is not None or each.severity is Severity.ERROR
+        _of_finding(finding, whose)
+        for finding in news.counted
+        if finding.mode is not None or finding.severity is Severity.ERROR
     ]
-    told = [each.evaluation for each in news.evaluations if not each.final]
-    evaluations = [_of_evaluation(each, whose) for each in told if each.outcome.status not in _UNTOLD]
+    changed = [item.evaluation for item in news.evaluations if not item.final]
+    evaluations = [_of_evaluation(item, whose) for item in changed if item.outcome.status not in _UNTOLD]
     return findings + evaluations
 
 
@@ -55,8 +57,8 @@ def _of_finding(finding: Finding, whose: Mapping[str, str]) -> Event:
 def _event(about: Evaluation | Finding, subject_id: str, at: int, attributes: dict[str, str | float | int]) -> Event:
     """Make an event. Its id is a hash of everything but the time, so that a replay makes the same event again."""
     trace_id, span_id = about.trace_id or "", about.span_id or ""
-    said = json.dumps([subject_id, trace_id, span_id, attributes], sort_keys=True)
-    event_id = str(uuid.uuid5(_EVENTS, said))
+    identity = json.dumps([subject_id, trace_id, span_id, attributes], sort_keys=True)
+    event_id = str(uuid.uuid5(_EVENTS, identity))
     return Event(
         event_id=event_id,
         session_id=storable(about.session_id),

@@ -93,15 +93,15 @@ class Participants:
         self._running = running
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """Return the processes in the session. Where the store cannot be asked, only those of running traces.
+        """Return the processes in the session. If the store cannot be asked, only those of running traces.
         Thread-safe."""
-        found = frozenset[str]().union(*(running.processes_in(session_id) for running in self._running))
+        processes = frozenset[str]().union(*(running.processes_in(session_id) for running in self._running))
         try:
-            return found | self._stored.processes_in(session_id)
+            return processes | self._stored.processes_in(session_id)
         except RetryableError as error:
             # Processes that are known without the store still get the verdict.
             _logger.warning("not all processes of session %.200r are known now: %s", session_id, error)
-            return found
+            return processes
 
 
 class Subscription(AbstractContextManager["Subscription"]):
@@ -129,7 +129,7 @@ class Subscription(AbstractContextManager["Subscription"]):
     def get(self, timeout: float) -> FeedItem | None:
         """Return the next entry, or how many were dropped before it.
 
-        Returns None where nothing came within `timeout` seconds, or where the subscription is closed and read to its
+        Returns None if nothing came within `timeout` seconds, or if the subscription is closed and read to its
         end.
         """
         with self._changed:
@@ -182,7 +182,7 @@ class Feed:
     """Gives each entry to all watchers that want it. A slow watcher delays nobody.
 
     `participants` finds the processes of a session. At most `capacity` entries wait for one watcher. The number of
-    watchers is bounded by the service (`api/service.py`).
+    watchers is bounded by the service (`serve/api/service.py`).
     """
 
     def __init__(
@@ -215,9 +215,9 @@ class Feed:
         """Forget the verdicts of these traces."""
         doomed = {*trace_ids}
         with self._lock:
-            kept = [told for told in self._verdicts.newest_first() if told[1].trace_id not in doomed]
+            verdicts = [verdict for verdict in self._verdicts.newest_first() if verdict[1].trace_id not in doomed]
             self._verdicts.clear()
-            for told_at, entry in reversed(kept):
+            for told_at, entry in reversed(verdicts):
                 self._verdicts.put(verdict_key(entry), (told_at, entry))
 
     def subscribe(

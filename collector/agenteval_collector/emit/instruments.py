@@ -12,9 +12,9 @@ from typing import Final
 from agenteval_collector.emit.attributes import AgentIdentity, BoundedIdentities, present
 from agenteval_collector.emit.meter import Counter, Meter, Observations, exemplar_span
 from agenteval_collector.emit.ports import PastSessionCounts
+from agenteval_collector.figures.problem import ProblemCount, ProblemState
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.sessions import SessionLevel
-from agenteval_collector.problems.problem import ProblemCount, ProblemState
 from otel_agenteval import semconv
 from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import Finding
@@ -63,12 +63,16 @@ class EvaluationInstruments:
             first.agent, first.service, first.service_version, first.environment
         ).attributes
         attributes = {**whose, **_what(first)}
-        for each in evaluations:
-            if isinstance(each.outcome, Score):
-                self._scores.record(each.outcome.value, attributes, exemplar_span(each.trace_id, each.span_id))
-            if each.subject is SubjectKind.SESSION and each.outcome.coverage is not None:
-                about = {**whose, semconv.GEN_AI_EVALUATION_NAME: each.name}
-                self._coverage.record(each.outcome.coverage, about, exemplar_span(each.trace_id, each.span_id))
+        for evaluation in evaluations:
+            if isinstance(evaluation.outcome, Score):
+                self._scores.record(
+                    evaluation.outcome.value, attributes, exemplar_span(evaluation.trace_id, evaluation.span_id)
+                )
+            if evaluation.subject is SubjectKind.SESSION and evaluation.outcome.coverage is not None:
+                about = {**whose, semconv.GEN_AI_EVALUATION_NAME: evaluation.name}
+                self._coverage.record(
+                    evaluation.outcome.coverage, about, exemplar_span(evaluation.trace_id, evaluation.span_id)
+                )
         came_of_it = {
             semconv.AGENTEVAL_STATUS: first.outcome.status.value,
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(first),
@@ -137,9 +141,9 @@ class EvaluationInstruments:
 
 def _series(evaluation: Evaluation) -> Hashable:
     """Return a key that is equal for evaluations of the same series."""
-    each = evaluation
-    whose = each.agent, each.service, each.service_version, each.environment
-    return whose, each.name, each.subject, each.method, each.part, each.outcome.status, each.success
+    of_turn = evaluation
+    whose = of_turn.agent, of_turn.service, of_turn.service_version, of_turn.environment
+    return whose, of_turn.name, of_turn.subject, of_turn.method, of_turn.part, of_turn.outcome.status, of_turn.success
 
 
 def _what(evaluation: Evaluation) -> dict[str, str]:
@@ -189,14 +193,17 @@ class FindingInstruments:
         the counter of findings takes all."""
         self._count_worst(self._traces, news.traces)
         self._count_worst(self._sessions, news.sessions)
-        for each in news.counted:
-            whose = self._identity(each)
-            kind = {semconv.AGENTEVAL_FINDING_KIND: each.kind, semconv.AGENTEVAL_FINDING_SEVERITY: each.severity.value}
+        for finding in news.counted:
+            whose = self._identity(finding)
+            kind = {
+                semconv.AGENTEVAL_FINDING_KIND: finding.kind,
+                semconv.AGENTEVAL_FINDING_SEVERITY: finding.severity.value,
+            }
             self._findings.add(1, {**kind, **whose})
-            if each.kind in LOOP_KINDS and each.is_alarm:
-                loop = {semconv.AGENTEVAL_LOOP_KIND: each.kind, **whose}
+            if finding.kind in LOOP_KINDS and finding.is_alarm:
+                loop = {semconv.AGENTEVAL_LOOP_KIND: finding.kind, **whose}
                 self._loops.add(1, loop)
-                self._last_loops[tuple(loop.items())] = each.found_at / 1e9
+                self._last_loops[tuple(loop.items())] = finding.found_at / 1e9
 
     def observe_problems(self, read: Callable[[], Sequence[ProblemCount]]) -> None:
         """Show the number of problems by state, severity and agent. Call it once.
@@ -207,10 +214,10 @@ class FindingInstruments:
 
         def levels() -> Observations:
             counts: Tally[tuple[str | None, str, str]] = Tally()
-            for each in read():
-                agent, _ = self._identities.pair(each.agent, None)
+            for reading in read():
+                agent, _ = self._identities.pair(reading.agent, None)
                 for state in ProblemState:
-                    counts[agent, state, each.severity] += each.problems if state is each.state else 0
+                    counts[agent, state, reading.severity] += reading.problems if state is reading.state else 0
             for (agent, named, severity), count in counts.items():
                 sort = {semconv.AGENTEVAL_PROBLEM_STATE: named, semconv.AGENTEVAL_PROBLEM_SEVERITY: severity}
                 yield count, {**AgentIdentity(agent).attributes, **sort}
@@ -219,9 +226,9 @@ class FindingInstruments:
         self._meter.observable("agenteval.problems", "{problem}", about, levels)
 
     def _count_worst(self, counter: Counter, subjects: Sequence[WorstFinding]) -> None:
-        for each in subjects:
-            worst = "none" if each.severity is None else each.severity.value
-            whose = self._identity(each)
+        for subject in subjects:
+            worst = "none" if subject.severity is None else subject.severity.value
+            whose = self._identity(subject)
             counter.add(1, {semconv.AGENTEVAL_WORST: worst, **whose})
 
     def _identity(self, about: Finding | WorstFinding) -> dict[str, str]:

@@ -7,8 +7,7 @@ semantic conventions for model clients.
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from agenteval_collector.emit.attributes import OTHER
-from agenteval_collector.emit.meter import SECONDS, Meter
+from agenteval_collector.emit.meter import OTHER, SECONDS, Meter
 from agenteval_collector.emit.ports import JudgeQueue
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judge_jobs import BudgetLevel, JudgeExchange
@@ -64,7 +63,7 @@ class JudgeInstruments:
             "{lookup}",
             "Questions to the judge, by whether their answer was known already.",
         )
-        # Prometheus sees no increase where a series appears with its first event.
+        # Prometheus sees no increase if a series appears with its first event.
         self._enqueue_errors.add(0)
         for result in _RESULTS.values():
             self._lookups.add(0, result)
@@ -84,8 +83,8 @@ class JudgeInstruments:
         failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
         self._requests.add(1, self._client(model) | failed)
 
-    def looked_up(self, known: bool) -> None:
-        self._lookups.add(1, _RESULTS[known])
+    def looked_up(self, hit: bool) -> None:
+        self._lookups.add(1, _RESULTS[hit])
 
     def no_room(self) -> None:
         self._enqueue_errors.add(1)
@@ -103,7 +102,7 @@ class JudgeInstruments:
             "agenteval.judge.drift",
             "",
             "1 where the judge says something else than before of the same traces, else 0.",
-            lambda: [(float(each.drifted), {semconv.GEN_AI_EVALUATION_NAME: each.name}) for each in read()],
+            lambda: [(float(drift.drifted), {semconv.GEN_AI_EVALUATION_NAME: drift.name}) for drift in read()],
         )
 
     def observe_budget(self, read: Callable[[], Sequence[BudgetLevel]]) -> None:
@@ -112,13 +111,13 @@ class JudgeInstruments:
             "agenteval.judge.budget.used",
             "",
             "What the judge has used up in the present hour or day.",
-            lambda: [(each.used, _bound(each)) for each in read()],
+            lambda: [(usage.used, _bound(usage)) for usage in read()],
         )
         self._meter.observable(
             "agenteval.judge.budget.limit",
             "",
             "What the judge may use up in an hour or a day.",
-            lambda: [(each.limit, _bound(each)) for each in read()],
+            lambda: [(usage.limit, _bound(usage)) for usage in read()],
         )
 
     def observe_stage(self, stage: JudgeQueue) -> None:

@@ -14,7 +14,7 @@ from agenteval_collector.emit.attributes import BoundedIdentities, tenant_attrib
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.emit.instruments import EvaluationInstruments, FindingInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
-from agenteval_collector.emit.meter import Meter
+from agenteval_collector.emit.meter import MAX_SERIES, Meter, SeriesBudget
 from agenteval_collector.emit.ports import EventOutbox
 from agenteval_collector.emit.push import EVENTS, EventPush, MetricPush
 from agenteval_collector.emit.scrape import SCRAPER_HEADER, page
@@ -33,8 +33,8 @@ class TelemetryOutput:
 
     `version` is the collector's; `instance_id` tells it from other collectors at the same backend. Without `push`
     nothing is pushed. Pushed events come from the `outbox`, and only while this process `is_on_duty`. All series carry
-    the name of the `tenant`. `OTEL_*` variables are ignored: on this machine they are meant for agents, and might carry
-    another backend's key.
+    the name of the `tenant`; its counters and histograms have `max_series`. `OTEL_*` variables are ignored: on this
+    machine they are meant for agents, and might carry another backend's key.
     """
 
     def __init__(
@@ -47,16 +47,19 @@ class TelemetryOutput:
         outbox: EventOutbox | None = None,
         is_on_duty: Callable[[], bool],
         identities: BoundedIdentities | None = None,
+        max_series: int = MAX_SERIES,
     ) -> None:
         identities = identities or BoundedIdentities()
         resource = Resource({"service.name": _SERVICE, "service.version": version, "service.instance.id": instance_id})
         scope = InstrumentationScope(_SCOPE, version)
-        meter = self._meter = Meter(resource, scope, tenant_attributes(tenant))
+        budget = SeriesBudget(max_series)
+        meter = self._meter = Meter(resource, scope, tenant_attributes(tenant), budget=budget)
         self.evaluations = EvaluationInstruments(meter, identities)
         self.findings = FindingInstruments(meter, identities)
         self.agents = AgentInstruments(meter, identities)
         self.versions = VersionGauges(meter, identities)
         self.own_work = CollectorTelemetry(meter, version)
+        self.own_work.observe_series(budget)
         self._pushes: dict[str, MetricPush | EventPush] = {}
         if push is None:
             return
@@ -67,12 +70,12 @@ class TelemetryOutput:
                     push.event_exporter(), outbox, self.own_work, resource=resource, scope=scope, is_on_duty=is_on_duty
                 )
                 self.own_work.observe_queues({EVENTS: events})
-        self.own_work.observe_pushes(lambda: {signal: each.failures for signal, each in self._pushes.items()})
-        for each in self._pushes.values():
-            each.start()
+        self.own_work.observe_pushes(lambda: {signal: push.failures for signal, push in self._pushes.items()})
+        for pusher in self._pushes.values():
+            pusher.start()
 
     def judge(self, models: Collection[str]) -> JudgeInstruments:
-        """Make the instruments of the judge, which may use these models. Call it once, where there is a judge."""
+        """Make the instruments of the judge, which may use these models. Call it once, if there is a judge."""
         return JudgeInstruments(self._meter, models)
 
     def render(self, headers: Mapping[str, str], others: Iterable["TelemetryOutput"] = ()) -> tuple[bytes, str]:
@@ -83,7 +86,7 @@ class TelemetryOutput:
         """
         reads = SCRAPER_HEADER in headers
         collected = [self._meter.read(_SCRAPE if reads else None)]
-        collected += [each._meter.read(_SCRAPE_OF_ALL if reads else None) for each in others]
+        collected += [other._meter.read(_SCRAPE_OF_ALL if reads else None) for other in others]
         return page(collected, headers)
 
     def shutdown(self, timeout: float) -> None:
@@ -98,7 +101,7 @@ class TelemetryOutput:
 
 @contextmanager
 def _without_otel_environment() -> Iterator[None]:
-    """Hide `OTEL_*` variables from the SDK, whose constructors read them even where arguments are given.
+    """Hide `OTEL_*` variables from the SDK, whose constructors read them even if arguments are given.
 
     Variables belong to the whole process: use it at start, before other threads read them.
     """

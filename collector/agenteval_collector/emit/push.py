@@ -60,16 +60,16 @@ class _Push(Poller, Generic[Batch_contra]):
 
     def _export(self, batch: Batch_contra) -> bool:
         """Export a batch. Returns whether the endpoint has taken it."""
-        taken = False
+        accepted = False
         try:
             result = self._exporter.export(batch)
         except Exception as error:  # noqa: BLE001  # `refused` logs it, once.
             self.refused(error)
         else:
             self.accepted()
-            taken = result in (LogRecordExportResult.SUCCESS, MetricExportResult.SUCCESS)
-        self.failures += not taken
-        return taken
+            accepted = result in (LogRecordExportResult.SUCCESS, MetricExportResult.SUCCESS)
+        self.failures += not accepted
+        return accepted
 
 
 class MetricPush(_Push[MetricsData]):
@@ -85,7 +85,7 @@ class MetricPush(_Push[MetricsData]):
         super().run()
 
     def step(self) -> None:
-        # New series are 0 in this snapshot, so where it is the last, a second one has to follow.
+        # New series are 0 in this snapshot, so if it is the last, a second one has to follow.
         is_new = self.stopping and self._meter.has_new(self.name)
         self._push()
         if is_new:
@@ -112,7 +112,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
         max_waiting: int = MAX_WAITING,
         is_on_duty: Callable[[], bool],
     ) -> None:
-        """`is_on_duty` says whether this process pushes, where several share the outbox."""
+        """`is_on_duty` says whether this process pushes, if several share the outbox."""
         super().__init__(EVENTS, _LINGER, exporter)
         self._outbox = outbox
         self._telemetry = telemetry
@@ -124,7 +124,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
 
     @property
     def waiting(self) -> int:
-        """The number of events at the last look; 0 where another process pushes."""
+        """The number of events at the last look; 0 if another process pushes."""
         return self._size
 
     def step(self) -> None:
@@ -138,7 +138,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
             return False
         self.insist(self._drop_too_many)
         events = self.insist(self._outbox.oldest, _BATCH)
-        if not events or not self._export([self._record(each) for each in events]):
+        if not events or not self._export([self._record(event) for event in events]):
             return False
         # Insisted on apart from the export: if the disk refuses the removal, the events must not be sent again and
         # again.

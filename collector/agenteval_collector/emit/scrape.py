@@ -39,14 +39,16 @@ class _MetricsPage(Collector):
 
 
 def _families(collected: Sequence[sdk.MetricsData]) -> Iterator[core.Metric]:
-    resources = [of_resource for each in collected for of_resource in each.resource_metrics]
+    resources = [of_resource for data in collected for of_resource in data.resource_metrics]
     yield core.InfoMetricFamily(
         "target",
         "Target metadata",
         {_label(name): str(value) for name, value in resources[0].resource.attributes.items()},
     )
     metrics: dict[str, list[sdk.Metric]] = {}
-    for metric in (metric for each in resources for of_scope in each.scope_metrics for metric in of_scope.metrics):
+    for metric in (
+        metric for resource in resources for of_scope in resource.scope_metrics for metric in of_scope.metrics
+    ):
         metrics.setdefault(metric.name, []).append(metric)
     yield from map(_family, map(_together, metrics.values()))
 
@@ -61,17 +63,17 @@ def _together(metrics: Sequence[sdk.Metric]) -> sdk.Metric:
 def _family(metric: sdk.Metric) -> core.Metric:
     """Return an instrument as a family. All its series have all labels: an empty label means none to Prometheus."""
     name, unit = _NOT_IN_NAMES.sub("_", metric.name), _SUFFIXES.get(metric.unit or "", "")
-    said = metric.description or ""
+    help_text = metric.description or ""
     keys = sorted({key for point in metric.data.data_points for key in point.attributes or ()})
     labels = [*map(_label, keys)]
     if isinstance(metric.data, sdk.Histogram):
-        histogram = core.HistogramMetricFamily(name, said, labels=labels, unit=unit)
+        histogram = core.HistogramMetricFamily(name, help_text, labels=labels, unit=unit)
         for counted in metric.data.data_points:
             histogram.add_metric(_values(counted, keys), [*_buckets(counted)], counted.sum)
         return histogram
     assert isinstance(metric.data, sdk.Sum | sdk.Gauge), "no instrument has another kind of data"
     make = core.CounterMetricFamily if isinstance(metric.data, sdk.Sum) else core.GaugeMetricFamily
-    family = make(name, said, labels=labels, unit=unit)
+    family = make(name, help_text, labels=labels, unit=unit)
     for point in metric.data.data_points:
         family.add_metric(_values(point, keys), point.value)
     return family
@@ -83,9 +85,9 @@ def _values(point: sdk.NumberDataPoint | sdk.HistogramDataPoint, keys: Sequence[
 
 
 def _buckets(point: sdk.HistogramDataPoint) -> Iterator[tuple[str, float] | tuple[str, float, core.Exemplar]]:
-    """Yield each bucket: its upper bound, the cumulative count, and an exemplar where there is one."""
+    """Yield each bucket: its upper bound, the cumulative count, and an exemplar if there is one."""
     bounds = [*map(str, point.explicit_bounds), "+Inf"]
-    examples = {bisect_left(point.explicit_bounds, each.value): each for each in point.exemplars}
+    examples = {bisect_left(point.explicit_bounds, exemplar.value): exemplar for exemplar in point.exemplars}
     for bucket, count in enumerate(accumulate(point.bucket_counts)):
         if bucket in examples:
             yield bounds[bucket], count, _exemplar(examples[bucket])

@@ -35,24 +35,27 @@ class VersionGauges:
             "Published figures of reliability over runs, from 0 (bad) to 1 (good).",
             lambda: (
                 (value, {**whose, semconv.AGENTEVAL_RELIABILITY_METRIC: name})
-                for whose, each in self._named(read())
-                for name, value in each.figures.items()
+                for whose, version in self._named(read())
+                for name, value in version.figures.items()
             ),
         )
         self._meter.observable(
             "agenteval.reliability.runs",
             "{run}",
             "Runs that the figures of reliability rest on.",
-            lambda: ((each.runs, whose) for whose, each in self._named(read())),
+            lambda: ((version.runs, whose) for whose, version in self._named(read())),
         )
 
     def observe_regressions(self, read: Callable[[], Iterable[Regression]]) -> None:
         """Show the evidence that a version is worse than the one before it."""
 
         def shown() -> Observations:
-            for whose, each in self._named(read()):
-                about = {semconv.GEN_AI_EVALUATION_NAME: each.evaluator, semconv.AGENTEVAL_FINDING_KIND: each.kind}
-                yield each.evidence, {**whose, **present(about)}
+            for whose, version in self._named(read()):
+                about = {
+                    semconv.GEN_AI_EVALUATION_NAME: version.evaluator,
+                    semconv.AGENTEVAL_FINDING_KIND: version.kind,
+                }
+                yield version.evidence, {**whose, **present(about)}
 
         self._meter.observable(
             "agenteval.regression",
@@ -62,24 +65,24 @@ class VersionGauges:
             shown,
         )
 
-    def _named(self, found: Iterable[Version]) -> Iterator[tuple[dict[str, str], Version]]:
+    def _named(self, named_versions: Iterable[Version]) -> Iterator[tuple[dict[str, str], Version]]:
         """Yield each item whose version has series of its own, together with the attributes of that version."""
-        for each in found:
-            if (whose := self._identities.agent_version(each.agent, each.version)) is not None:
-                yield whose, each
+        for version in named_versions:
+            if (whose := self._identities.agent_version(version.agent, version.version)) is not None:
+                yield whose, version
 
     def observe_pass_rates(self, read: Callable[[], Iterable[VersionRate]]) -> None:
         """Show pass rates: the estimates, and the bounds of their intervals."""
         rates: list[tuple[dict[str, str], PassRate]] = []
 
         def labelled() -> Iterable[tuple[dict[str, str], PassRate]]:
-            for each in read():
-                if (whose := self._identities.agent_version(each.rated.agent, each.rated.version)) is not None:
+            for version in read():
+                if (whose := self._identities.agent_version(version.rated.agent, version.rated.version)) is not None:
                     evaluator = {
-                        semconv.GEN_AI_EVALUATION_NAME: each.rated.name,
-                        semconv.AGENTEVAL_ESTIMATOR: each.rate.estimator,
+                        semconv.GEN_AI_EVALUATION_NAME: version.rated.name,
+                        semconv.AGENTEVAL_ESTIMATOR: version.rate.estimator,
                     }
-                    yield {**whose, **evaluator}, each.rate
+                    yield {**whose, **evaluator}, version.rate
 
         def estimates() -> Observations:
             # Read first of the three: the bounds then belong to the same moment, and are not computed again.

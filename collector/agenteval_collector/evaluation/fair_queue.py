@@ -27,29 +27,29 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __getitem__(self, place: int, /) -> T:
-        """Return the next item, which is at place 0. Raises IndexError where none waits."""
-        return self._waiting[place][2]
+    def __getitem__(self, index: int, /) -> T:
+        """Return the next item, which is at place 0. Raises IndexError if none waits."""
+        return self._waiting[index][2]
 
     def append(self, item: T, /) -> None:
         """Add an item, which waits for its turn."""
         of = self._of(item)
         if of is None:
             # A barrier gets a round after all that wait. As it becomes the current round, later items come behind it.
-            turn = self._round = 1 + max((each[0] for each in self._waiting), default=self._round)
+            turn = self._round = 1 + max((entry[0] for entry in self._waiting), default=self._round)
         else:
             # An item with several keys comes after the newest item of each: all of them keep their order.
-            turn = max((self._round, *(1 + self._last[each] for each in of if each in self._last)))
+            turn = max((self._round, *(1 + self._last[owner] for owner in of if owner in self._last)))
             self._last.update(dict.fromkeys(of, turn))
         self._arrivals += 1
         heapq.heappush(self._waiting, (turn, self._arrivals, item))
 
     def popleft(self) -> T:
-        """Remove and return the next item. Raises IndexError where none waits."""
+        """Remove and return the next item. Raises IndexError if none waits."""
         turn, _, item = heapq.heappop(self._waiting)
         self._round = max(self._round, turn)
         # A key without a waiting item is forgotten, so that the keys do not pile up.
-        for each in self._of(item) or ():
-            if self._last.get(each) == turn:
-                del self._last[each]
+        for owner in self._of(item) or ():
+            if self._last.get(owner) == turn:
+                del self._last[owner]
         return item

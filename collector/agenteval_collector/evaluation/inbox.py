@@ -51,7 +51,7 @@ class EvaluationInbox(Inbox[Item]):
     """The inbox of the evaluation stage. Sessions take turns.
 
     The inbox is made before its stage: the judge puts judgements into it, and the stage needs the judge.
-    `session_of` returns the session that a trace names, or the trace's id where it names none.
+    `session_of` returns the session that a trace names, or the trace's id if it names none.
     """
 
     def __init__(self, session_of: Callable[[AssembledTrace], str]) -> None:
@@ -70,7 +70,7 @@ class EvaluationInbox(Inbox[Item]):
 
         Judgements cannot pile up: only so many traces may wait for the judge. New traces wait meanwhile.
         """
-        self.put_regardless(judgement, sum(len(each.data) for each in judgement.exchanges))
+        self.put_regardless(judgement, sum(len(exchange.data) for exchange in judgement.exchanges))
 
     def end_session(self, session_id: str, *, marked: bool) -> None:
         """Take the report that a session has ended.

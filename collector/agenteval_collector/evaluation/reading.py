@@ -1,20 +1,35 @@
-"""Reading of assembled traces: serialized spans and log records become a `Trace` that can be stored and shown."""
+"""Reading of assembled traces: serialized spans and log records become a `Trace` that can be stored and shown.
+
+The decoded telemetry of large traces is kept, so that a later revision decodes and reads only what is new. A digest of
+each reading is kept as well: the outcomes of a revision that says nothing new need not be made again.
+"""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Any, Final, TypeVar
 
-from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy, Death
+from agenteval_collector.model.logged_requests import Origin, resource_of
+from agenteval_collector.model.sessions import StoredPlace
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
-from otel_agenteval.conventions.input_cache import InputCache
+from otel_agenteval.conventions.input_cache import EXPANSION, InputCache
+from otel_agenteval.conventions.own_readings import NOTHING_OF_ITS_OWN, OwnReadings
 from otel_agenteval.conventions.run_attributes import STAMPED, RunNaming
+from otel_agenteval.conventions.span_reader import ReadingCache
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record
 from otel_agenteval.conventions.trace_reader import read_trace
+from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.internal.text import storable
-from otel_agenteval.model import Trace
+from otel_agenteval.model import ExpectedTool, RunIdentity, Trace
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 MAX_NAME = 1024
 """Characters of an id or a name. A longer one is cut and ends in a digest, so that it stays different from others."""
@@ -28,24 +43,54 @@ LATEST = 2**63 - 1
 """The last nanosecond that the store's signed integers hold, in the year 2262. OTLP allows twice as many."""
 
 
+MIN_ITEMS: Final = 50
+"""The least number of spans and log records of a trace that is kept. Reading a smaller trace again takes a moment."""
+
+CAPACITY = 10_000
+"""Traces whose readings are remembered: those that were read last."""
+
+Serialized = tuple[bytes, Origin]
+
+# A span that adds nothing to the turns raises the number of spans alone.
+_WHAT_A_TRACE_SAYS: Final = attrgetter(
+    *(field.name for field in fields(Trace) if field.name not in ("span_count", "unknown_spans"))
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TraceReader:
-    """Reads an assembled trace with the dialects, when it is called. Never raises on content.
+    """Reads assembled traces with the dialects. Never raises on content.
 
-    `kept` holds the decoded telemetry of the traces that were read last, `input_cache` their messages. A reader with
-    one of them belongs to one thread.
+    `own` says which facts stand under names that are the user's. `truth` returns the tools that a run should call, None
+    if it names none; it counts for traces that name none themselves. `kept` holds the decoded telemetry of the traces
+    that were read last, `input_cache` their messages. A reader with one of them belongs to one thread.
     """
 
     naming: SessionNaming = BY_CONVENTION
     run_naming: RunNaming = STAMPED
-    kept: DecodedTraces | None = None
+    truth: Callable[[RunIdentity | None], tuple[ExpectedTool, ...] | None] | None = None
+    kept: "DecodedTraces | None" = None
     input_cache: InputCache | None = None
+    own: OwnReadings = NOTHING_OF_ITS_OWN
 
-    def __call__(self, assembled: AssembledTrace) -> Trace:
+    def read(self, assembled: AssembledTrace) -> Trace:
+        """Read a trace."""
+        trace = self._read(assembled)
+        expected = self.truth(trace.run) if self.truth is not None and trace.expected_tools is None else None
+        return trace if expected is None else replace(trace, expected_tools=expected)
+
+    def _read(self, assembled: AssembledTrace) -> Trace:
         decoded = Decoded() if self.kept is None else self.kept.take(assembled.trace_id)
-        spans, logs = decoded.decode(_within_bounds(assembled.spans), assembled.logs)
+        spans, logs = decoded.decode(_within_bounds(assembled.spans), assembled.logs, self.own)
         trace = read_trace(
-            assembled.trace_id, spans, logs, self.naming, self.run_naming, decoded.read_span, self.input_cache
+            assembled.trace_id,
+            spans,
+            logs,
+            self.naming,
+            self.run_naming,
+            decoded.read_span,
+            self.input_cache,
+            assembled.received_at,
         )
         trace = _storable(trace)
         if self.kept is not None:
@@ -127,3 +172,102 @@ def _name(text: str | None) -> str | None:
         return clean
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
     return f"{clean[: MAX_NAME - len(digest) - 1]}#{digest}"
+
+
+class Decoded:
+    """The decoded spans and log records of one trace."""
+
+    def __init__(self) -> None:
+        self._spans: dict[Serialized, SpanRecord] = {}
+        self._logs: dict[Serialized, LogRecord] = {}
+        self.read_span = ReadingCache()
+        self.size = 0
+        """The estimated bytes of memory that the decoded trace takes."""
+        self.items = 0
+        """The number of spans and log records of the trace."""
+
+    def decode(
+        self, spans: Iterable[Serialized], logs: Iterable[Serialized], own: OwnReadings = NOTHING_OF_ITS_OWN
+    ) -> tuple[list[SpanRecord], list[LogRecord]]:
+        """Return the decoded spans and log records of a trace, with the facts that `own` finds on spans.
+
+        A span or log record that was decoded by an earlier call is returned as the same object.
+        """
+        self.read_span.begin_again()
+        read = _span if own is NOTHING_OF_ITS_OWN else lambda item: own.translate(_span(item))
+        self._spans = _decoded(spans, self._spans, read)
+        self._logs = _decoded(logs, self._logs, _log)
+        self.size = EXPANSION * sum(len(raw) for held in (self._spans, self._logs) for raw, _ in held)
+        self.items = len(self._spans) + len(self._logs)
+        return list(self._spans.values()), list(self._logs.values())
+
+
+class DecodedTraces:
+    """Keeps the decoded telemetry of the large traces that were read last. Not thread-safe.
+
+    A trace is large from `min_items` spans and log records on. All kept traces together take at most `max_bytes`.
+    """
+
+    def __init__(self, max_bytes: int, *, min_items: int = MIN_ITEMS) -> None:
+        self._min_items = min_items
+        self._kept: LruMap[str, Decoded] = LruMap(max_bytes, lambda decoded: decoded.size)
+
+    @property
+    def size(self) -> int:
+        """The estimated bytes of memory that all kept traces take."""
+        return self._kept.weight
+
+    def take(self, trace_id: str) -> Decoded:
+        """Remove and return the decoded telemetry of a trace, empty for an unknown trace. `keep` gives it back."""
+        return self._kept.pop(trace_id) or Decoded()
+
+    def __contains__(self, trace_id: str) -> bool:
+        return trace_id in self._kept
+
+    def keep(self, trace_id: str, decoded: Decoded) -> None:
+        """Keep the decoded telemetry of a trace if it is large. The traces that were read longest ago make room."""
+        if decoded.items >= self._min_items:
+            self._kept.put(trace_id, decoded)
+
+
+def _decoded(items: Iterable[K], earlier: Mapping[K, V], decode: Callable[[K], V]) -> dict[K, V]:
+    return {item: decode(item) if (value := earlier.get(item)) is None else value for item in items}
+
+
+def _span(item: Serialized) -> SpanRecord:
+    raw, origin = item
+    return span_record(Span.FromString(raw), resource_of(origin.resource), origin.scope)
+
+
+def _log(item: Serialized) -> LogRecord:
+    raw, origin = item
+    return log_record(LogMessage.FromString(raw), resource_of(origin.resource), origin.scope)
+
+
+class LastReadings:
+    """Remembers digests of the traces that were read last: the last two readings of each. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._read: LruMap[str, Sequence[tuple[int, int]]] = LruMap(CAPACITY)
+
+    def same(self, assembled: AssembledTrace, trace: Trace, before: StoredPlace | None) -> bool:
+        """Return whether `trace`, read from a newer revision, is known to say the same as the stored revision `before`.
+
+        Return False if `before` waits for the judge, because the judge has to answer for the newest revision. The
+        reading is remembered in any case.
+        """
+        digest = _digest(assembled, trace)
+        # The same revision comes again if it could not be stored at first.
+        earlier = [view for view in self._read.get(assembled.trace_id) or () if view[0] != assembled.revision]
+        self._read.put(assembled.trace_id, (*earlier[-1:], (assembled.revision, digest)))
+        return before is not None and not before.pending and (before.revision, digest) in earlier
+
+    def forget(self, trace_id: str) -> None:
+        """Forget the reading of a trace."""
+        self._read.pop(trace_id)
+
+
+def _digest(assembled: AssembledTrace, trace: Trace) -> int:
+    """Return a digest of a reading. Readings that differ only in the number of their spans have the same digest."""
+    death = None if assembled.death is None else assembled.death.reason
+    return hash((repr(_WHAT_A_TRACE_SAYS(trace)), death))

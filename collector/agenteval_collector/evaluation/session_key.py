@@ -10,7 +10,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.logged_requests import resource_of
 from otel_agenteval.conventions.identity import SESSION_KEYS, SessionNaming
-from otel_agenteval.conventions.identity import session_id as named_session
 from otel_agenteval.conventions.spans import attributes
 from otel_agenteval.model import Json
 
@@ -32,7 +31,7 @@ class SessionKey:
     def __call__(self, trace: AssembledTrace) -> str:
         carriers = [*self._carriers(trace)]
         service = next((origin.service for _, origin in trace.spans if origin.service), None)
-        return named_session(carriers) or self._naming.session_id(carriers, service) or trace.trace_id
+        return self._naming.of(carriers, service) or trace.trace_id
 
     def _carriers(self, trace: AssembledTrace) -> Iterator[dict[str, Json]]:
         for raw, _ in trace.spans:

@@ -15,15 +15,12 @@ from agenteval_collector.evaluation.inbox import (
     ReportedEnd,
     is_barrier,
 )
-from agenteval_collector.evaluation.outcomes import failure_of
-from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionAggregation
-from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
+from agenteval_collector.evaluation.ports import JobTaker, ScoredTaker
+from agenteval_collector.evaluation.sessions.in_memory import Changes
+from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation, failure_of
 from agenteval_collector.model.assembled_trace import AssembledTrace
-from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.model.judge_jobs import Judgement, drawn_with, job_of
 from agenteval_collector.model.news import News, NewsSink
-from agenteval_collector.model.sessions import StoredPlace
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand
@@ -65,8 +62,6 @@ class EvaluationStage(Component):
     def __init__(
         self,
         evaluation: TraceEvaluation,
-        sessions: SessionAggregation,
-        store: EvaluationStore,
         *,
         inbox: EvaluationInbox,
         judge: JobTaker,
@@ -77,8 +72,8 @@ class EvaluationStage(Component):
         super().__init__("evaluation", inbox)
         self._inbox = inbox
         self._evaluation = evaluation
-        self._sessions = sessions
-        self._store = store
+        self._sessions = evaluation.sessions
+        self._store = evaluation.store
         self._judge = judge
         self._scored = scored
         self._own_sessions = evaluation.own_sessions
@@ -97,159 +92,168 @@ class EvaluationStage(Component):
     def evaluate_batch(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate a batch of traces and commit the results."""
         escalated: set[str] = set()
-        commit = partial(self._commit_traces, escalated=escalated)
-        for trace, failure in self._failing_alone(commit, traces, "traces"):
+        for trace, failure in self._failing_alone(partial(self._commit_traces, escalated, None), traces, "traces"):
             self._logger.error("trace %s is to be kept as failed", trace.trace_id)
             # If not even that is possible, the traces behind it are evaluated all the same.
-            self._attempt(partial(commit, [trace], failure=failure), "a failed trace")
+            self._attempt(partial(self._commit_traces, escalated, failure, [trace]), "a failed trace", add_up=True)
         for session_id in sorted(escalated):
             self._attempt(partial(self._take_up, session_id), "the rest of an escalated session")
 
-    def store_judgements(self, judgements: Sequence[Judgement]) -> None:
-        """Store and emit a batch of judgements."""
-        # Sessions that another process has taken over are left out: that process has asked the judge, too.
-        own = [each for each in judgements if self._own_sessions.owns(each.job.session_id)]
-        for judgement, _ in self._failing_alone(self._commit_judgements, own, "judgements"):
-            self._logger.error("trace %s stays pending until the next start", judgement.job.trace_id)
-
-    def _failing_alone(
-        self, step: Callable[[Sequence[T]], None], items: Sequence[T], what: str
-    ) -> Iterator[tuple[T, Failure]]:
-        """Work off all items together. Yield those that fail by themselves, with the failure.
-
-        After an unexpected error the items are worked off one by one. `what` names the items in log messages.
-        """
-        if self._attempt(partial(step, items), f"{len(items)} {what}") is not None:
-            for item in items:
-                if (failure := self._attempt(partial(step, [item]), f"one of {len(items)} {what}")) is not None:
-                    yield item, failure
-
-    def _attempt(self, step: Callable[[], None], what: str) -> Failure | None:
-        """Do a step that commits. Return the failure if an unexpected error is raised, else None. Raises
-        RetryableError.
-
-        After an error the sessions in memory may be ahead of the store, so they are forgotten. `what` names in log
-        messages what the step works off.
-        """
-        try:
-            self._again_where_outdated(step, what)
-        except RetryableError:
-            raise
-        except Superseded as error:
-            self._logger.warning("left to other processes: %s (%s)", what, error)
-            self._sessions.forget_all()
-            self._own_sessions.superseded()
-        except Exception as error:
-            self._logger.exception("not worked off: %s", what)
-            self._sessions.forget_all()
-            # Not the error itself: its traceback would keep a cursor of the store open.
-            return failure_of(error, "the trace could not be evaluated")
-        return None
-
-    def _again_where_outdated(self, step: Callable[[], None], what: str) -> None:
-        """Do a step. Begin again whenever another process has joined traces to the same conversations meanwhile.
-
-        This ends, because the other process has made progress each time.
-        """
-        while True:
-            try:
-                return step()
-            except Outdated as error:
-                self._logger.info("begun anew: %s (%s)", what, error)
-                self._sessions.forget_all()
-
     def _commit_traces(
-        self, traces: Sequence[AssembledTrace], escalated: set[str], failure: Failure | None = None
+        self, escalated: set[str], failure: Failure | None, traces: Sequence[AssembledTrace], changes: Changes
     ) -> None:
-        """Evaluate and commit traces. Add to `escalated` the sessions with a trace that is judged for its findings."""
-        commit = Commit()
+        """Evaluate and commit traces. Add to `escalated` the sessions with a trace that is judged for its findings.
+
+        With the `failure` of an earlier attempt the traces are stored as failed.
+        """
         traces = self._own_sessions.still_own(traces)
         new = self.insist(self._own_sessions.not_stored, traces)
-        left = [self.insist(self._evaluation.evaluate, trace, commit, failure) for trace in new]
+        for trace in new:
+            self.insist(self._evaluation.evaluate, trace, changes, failure)
+        commit = changes.commit
         self.insist(self._evaluation.look_again, new, commit)
-        self._tell_of(self._committed(commit))
+        self._commit(changes)
         for session_id in commit.sessions:
-            if self._sessions.ending(session_id):
+            if self._sessions.is_ending(session_id):
                 self.insist(self._store.end_session, session_id)
         # The traces that were stored before are among these: they need no replay either.
         for trace in traces:
             self._scored.take_scored(trace.trace_id, trace.revision)
-        waiting = [each for each in commit.evaluations if each.outcome.status is Status.PENDING]
-        for _, pending in groupby(waiting, key=lambda each: (each.subject_id, each.revision)):
+        waiting = [evaluation for evaluation in commit.evaluations if evaluation.outcome.status is Status.PENDING]
+        for _, pending in groupby(waiting, key=lambda evaluation: (evaluation.subject_id, evaluation.revision)):
             job = job_of(list(pending))
             self._judge.take_job(job)
             if job.urgent:
                 escalated.add(job.session_id)
-        self._recount([each for each in left if each is not None], list(commit.moves.values()))
+        if commit.left or commit.moves:
+            self._commit(self.insist(self._evaluation.recount, commit))
 
-    def _take_up(self, session_id: str) -> None:
+    def store_judgements(self, judgements: Sequence[Judgement]) -> None:
+        """Store and emit a batch of judgements."""
+        # Sessions that another process has taken over are left out: that process has asked the judge, too.
+        own = [judgement for judgement in judgements if self._own_sessions.owns(judgement.job.session_id)]
+        for judgement, _ in self._failing_alone(self._commit_judgements, own, "judgements"):
+            self._logger.error("trace %s stays pending until the next start", judgement.job.trace_id)
+
+    def _commit_judgements(self, judgements: Sequence[Judgement], changes: Changes) -> None:
+        for judgement in judgements:
+            self.insist(self._evaluation.judge, judgement, changes)
+        self._commit(changes)
+
+    def _commit(self, changes: Changes) -> None:
+        """Store the changes of a pass, and tell what is new."""
+        self._tell_of(self.insist(self._evaluation.commit, changes))
+
+    def _failing_alone(
+        self, step: Callable[[Sequence[T], Changes], None], items: Sequence[T], what: str
+    ) -> Iterator[tuple[T, Failure]]:
+        """Work off all items together. Yield those that fail by themselves, with the failure.
+
+        After an unexpected error the items are worked off one by one, and sessions are added up from their traces.
+        `what` names the items in log messages.
+        """
+        if self._attempt(partial(step, items), f"{len(items)} {what}") is not None:
+            for item in items:
+                failure = self._attempt(partial(step, [item]), f"one of {len(items)} {what}", add_up=True)
+                if failure is not None:
+                    yield item, failure
+
+    def _attempt(self, step: Callable[[Changes], None], what: str, *, add_up: bool = False) -> Failure | None:
+        """Do a step that commits changes. Return the failure if an unexpected error is raised, else None. Raises
+        RetryableError.
+
+        The step begins anew whenever another process has joined traces to the same conversations meanwhile. This ends,
+        because the other process has made progress each time. `what` names in log messages what the step works off.
+        """
+        while True:
+            try:
+                step(self._sessions.begin(add_up=add_up))
+            except Outdated as error:
+                self._logger.info("begun anew: %s (%s)", what, error)
+                self._sessions.forget_all()
+                continue
+            except RetryableError:
+                raise
+            except Superseded as error:
+                self._logger.warning("left to other processes: %s (%s)", what, error)
+                self._sessions.forget_all()
+                self._own_sessions.superseded()
+            except Exception as error:
+                self._logger.exception("not worked off: %s", what)
+                self._sessions.forget_all()
+                # Not the error itself: its traceback would keep a cursor of the store open.
+                return failure_of(error, "the trace could not be evaluated")
+            return None
+
+    def _take_up(self, session_id: str, changes: Changes) -> None:
         """Hand the sampled-out traces of an escalated session to the judge as well, so that it judges the whole
         session."""
         taken_up = self._taken_up.get(session_id) or 0
         limit = min(TAKEN_UP - taken_up, self._judge.room)
         if not limit:
             return
-        found = self.insist(self._store.sampled_out, session_id, limit)
-        self._leave_to_judge(
-            [[replace(each, part=JudgedPart.ESCALATED) for each in of_trace] for of_trace in found], _TAKEN_UP
-        )
-        # Where fewer are found than there is room for, there are no more.
-        self._taken_up.put(session_id, taken_up + limit if len(found) == limit else TAKEN_UP)
+        pending = self.insist(self._store.sampled_out, session_id, limit)
+        escalated = [
+            [replace(evaluation, part=JudgedPart.ESCALATED) for evaluation in of_trace] for of_trace in pending
+        ]
+        self._leave_to_judge(escalated, _TAKEN_UP, changes)
+        # If fewer are found than there is room for, there are no more.
+        self._taken_up.put(session_id, taken_up + limit if len(pending) == limit else TAKEN_UP)
 
-    def _leave_to_judge(self, found: Sequence[Sequence[Evaluation]], outcome: Unscored) -> int:
+    def _leave_to_judge(self, groups: Sequence[Sequence[Evaluation]], outcome: Unscored, changes: Changes) -> int:
         """Let outcomes of traces wait for the judge. Return the number of traces.
 
         Traces that have changed since are left out.
         """
-        commit, jobs = Commit(), []
-        for evaluations in found:
+        jobs = []
+        for evaluations in groups:
             pending = [
-                replace(each, outcome=replace(outcome, metadata=drawn_with(each.outcome))) for each in evaluations
+                replace(evaluation, outcome=replace(outcome, metadata=drawn_with(evaluation.outcome)))
+                for evaluation in evaluations
             ]
-            if self.insist(self._evaluation.replace_judged, pending, commit):
+            if self.insist(self._evaluation.replace_judged, pending, changes):
                 jobs.append(job_of(pending))
         if jobs:
-            self._tell_of(self._committed(commit))
+            self._commit(changes)
         for job in jobs:
             self._judge.take_job(job)
         return len(jobs)
 
-    def _judge_again(self, again: Again) -> None:
+    def _judge_again(self, again: Again, changes: Changes) -> None:
         try:
-            count = self._leave_to_judge(again.outcomes[: self._judge.room], _ASKED_FOR)
+            count = self._leave_to_judge(again.outcomes[: self._judge.room], _ASKED_FOR, changes)
         except Exception:
             # Another thread waits for the result, so it needs the error as well.
             again.done.set_exception(Unavailable("the traces could not be left to the judge; the log says why"))
             raise
         again.done.set_result(count)
 
-    def _commit_judgements(self, judgements: Sequence[Judgement]) -> None:
-        commit = Commit()
-        for each in judgements:
-            self.insist(self._evaluation.judged, each, commit)
-        self._tell_of(self._committed(commit))
-
     def _finalize_over(self, *, closing: bool) -> None:
-        over = [each for each in self._sessions.over(closing=closing) if self._own_sessions.owns(each)]
-        for _ in self._failing_alone(self.finalize, over, "sessions that are over"):
-            self._logger.error("a session that is over is not counted before the next start")
+        self.finalize(
+            [session_id for session_id in self._sessions.over(closing=closing) if self._own_sessions.owns(session_id)]
+        )
 
     def finalize(self, session_ids: Sequence[str]) -> None:
         """Count each session that is over once.
 
         The scores of a session are counted once none of its traces waits for the judge.
         """
+        for _ in self._failing_alone(self._finalize, session_ids, "sessions that are over"):
+            self._logger.error("a session that is over is not counted before the next start")
+
+    def _finalize(self, session_ids: Sequence[str], changes: Changes) -> None:
         if not session_ids:
             return
         goals = self.insist(self._evaluation.goals, session_ids)
         if goals:
             # Committed before the sessions are marked as over. After a crash in between they become over once more, and
             # have this outcome already.
-            self._tell_of(self._committed(Commit(evaluations=goals)))
+            changes.commit.evaluations += goals
+            self._commit(changes)
         # Handed over at once: where the next step fails and is done again, it finds these outcomes made.
-        for each in goals:
-            if each.outcome.status is Status.PENDING:
-                self._judge.take_job(job_of([each]))
+        for goal in goals:
+            if goal.outcome.status is Status.PENDING:
+                self._judge.take_job(job_of([goal]))
         news = self.insist(self._store.finalize, session_ids)
         self._efforts.remember_efforts(news.efforts)
         self._tell_of(news)
@@ -298,8 +302,10 @@ class EvaluationStage(Component):
     def _go_on(self, partitions: Collection[int]) -> None:
         """Go on with the sessions and jobs of these partitions, as an earlier or another process has left them."""
         self._taken_over = {*partitions} | (set() if self._pending_after is None else self._taken_over)
-        left = self.insist(self._store.live_sessions)
-        self._to_resume.extend(each for each in left if self._own_sessions.is_in(each, partitions))
+        sessions = self.insist(self._store.live_sessions)
+        self._to_resume.extend(
+            session_id for session_id in sessions if self._own_sessions.is_in(session_id, partitions)
+        )
         self._pending_after, self._pending_before = "", self._clock.now()
         self._pending_subject = SubjectKind.TRACE
 
@@ -317,7 +323,7 @@ class EvaluationStage(Component):
         need not wait for all."""
         for _ in range(min(RESUMED, len(self._to_resume))):
             session_id = self._to_resume.popleft()
-            self.insist(self._sessions.reload, session_id)
+            self.insist(self._sessions.resume, session_id)
         if self._pending_after is not None and (room := self._judge.room) > 0:
             after, before, limit = self._pending_after, self._pending_before, min(room, RESUMED_JOBS)
             subject = self._pending_subject
@@ -336,27 +342,6 @@ class EvaluationStage(Component):
             # Its first trace may have been scored between the report and now.
             self.insist(self._store.end_session, ended.session_id)
 
-    def _recount(self, left: Sequence[StoredPlace], moves: Sequence[Move]) -> None:
-        """Score the sessions again that traces have left or joined."""
-        commit = Commit()
-        gone = [*((each.session_id, each.place) for each in left), *((each.left, each.place) for each in moves)]
-        joined = [(each.joined, (each.started_at, "")) for each in moves]
-        for session_id in {session_id for session_id, _ in gone + joined}:
-            update = self.insist(self._sessions.reload, session_id)
-            if update is None:
-                commit.emptied.add(session_id)
-            else:
-                commit.sessions[session_id] = update
-        for session_id, place in gone + joined:
-            self.insist(self._evaluation.rescore_behind, session_id, [place], commit)
-        if gone:
-            self._tell_of(self._committed(commit))
-
-    def _committed(self, commit: Commit) -> News:
-        for update in self._sessions.updates():
-            commit.add(update)
-        return self.insist(self._store.commit, commit)
-
     def _tell_of(self, news: News) -> None:
-        found = [each for each in news.evaluations if each.evaluation.outcome.status is not Status.PENDING]
-        self._emit.take_news(replace(news, evaluations=found))
+        settled = [item for item in news.evaluations if item.evaluation.outcome.status is not Status.PENDING]
+        self._emit.take_news(replace(news, evaluations=settled))

@@ -13,7 +13,5 @@ delivers judgements: a final outcome for each, and the exchanges with the model.
     budget            accounts for each HTTP request.
     client            sends each HTTP request.
     canaries, drift   put a trace to the judge again, day by day, and test whether the judge has changed.
-    bias              puts changed traces to the judge, and tests whether the changes matter to it.
     frozen            keeps what the judge was shown of a trace.
-    quality           gives the rates at which traces pass, corrected by people's labels.
 """

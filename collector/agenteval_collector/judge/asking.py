@@ -20,11 +20,14 @@ from agenteval_collector.judge.ports import (
     AnswerStore,
     Judge,
     JudgeError,
+    JudgeRequest,
     JudgeTelemetry,
+    JudgeUnavailable,
     Malformed,
     NoAnswer,
     Question,
     Reserve,
+    Settle,
 )
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.envelope import conceal, enclose, reask
@@ -38,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 REASKS: Final = 2
 """Number of times that a malformed reply is handed back to the judge."""
+MAX_REQUESTS: Final = 5
+"""HTTP requests of one question until its answer: of plainer forms, after malformed replies, and after failures that
+may pass. They are enough for each form of a request and both further attempts at a model that takes only words."""
 MAX_DATA: Final = 64 * 1024
 """Characters of a question's data that are kept. Longer data loses its middle."""
 MAX_REPLY: Final = 16 * 1024
@@ -53,11 +59,11 @@ NO_VALID_REPLY: Final = (
 class Asking:
     """Puts questions to `judge` under the budget of `ledger`. Belongs to one event loop.
 
-    A question is not asked where `answers` know its answer. Each call of `answers` holds the loop up for a millisecond
+    A question is not asked if `answers` know its answer. Each call of `answers` holds the loop up for a millisecond
     or two.
 
     `endpoint` is the judge's address. It is part of an answer's key, as another endpoint gives other answers even
-    where its models have the same names. `nonce` returns a new nonce at each call; `mark` always stays the same.
+    if its models have the same names. `nonce` returns a new nonce at each call; `mark` always stays the same.
     `temperature` returns the temperature of a vote by the vote's number, from 0.
     """
 
@@ -109,7 +115,7 @@ class TraceQuestions:
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         """Ask the question.
 
-        Raises NoAnswer, OverBudget, and JudgeUnavailable where the question may be answered later.
+        Raises NoAnswer, OverBudget, and JudgeUnavailable if the question may be answered later.
         """
         by = self._asking
         temperature = by.temperature(vote)
@@ -140,21 +146,24 @@ class TraceQuestions:
         by, problem = self._asking, ""
         nonce = by.nonce()
         request = enclose(question, model=model, temperature=temperature, nonce=nonce, mark=by.mark)
-        for _ in range(1 + REASKS):
-            asked, started = self._asked(question, model), by.clock.monotonic()
+        reserve = _Bounded(self._reserve)
+        count = 0
+        while count <= REASKS and reserve.requests < MAX_REQUESTS:
+            count += 1
+            exchange, started = self._asked(question, model), by.clock.monotonic()
             try:
-                reply = await by.judge.ask(request, self._reserve)
+                reply = await by.judge.ask(request, reserve)
             except JudgeError as error:
-                told, seconds = _shortened(str(error), MAX_PROBLEM), by.clock.monotonic() - started
-                self._count(replace(asked, problem=told, seconds=seconds), error.error_type)
+                message, seconds = _shortened(str(error), MAX_PROBLEM), by.clock.monotonic() - started
+                self._count(replace(exchange, problem=message, seconds=seconds), error.error_type)
                 raise
             # The mark is removed before the reply is kept or shown again. With it, data could imitate a reply.
             text = conceal(by.mark, reply.text)
             sent, received = reply.input_tokens, reply.output_tokens
             # Prices are listed by the model that was asked, not by the name in the reply.
             usd = by.ledger.prices.usd(model, sent, received)
-            answered = replace(asked, input_tokens=sent, output_tokens=received, usd=usd, seconds=reply.seconds)
-            exchange = replace(answered, reply=_shortened(text, MAX_REPLY))
+            exchange = replace(exchange, input_tokens=sent, output_tokens=received, usd=usd, seconds=reply.seconds)
+            exchange = replace(exchange, reply=_shortened(text, MAX_REPLY))
             try:
                 decoded = decode(reply.text, question, by.mark)
             except Malformed as error:
@@ -165,9 +174,9 @@ class TraceQuestions:
                 self._count(exchange, None)
                 return Answer(reply=decoded, model=reply.model, temperature=reply.temperature)
         # What is wrong with the reply is not logged, as it may quote the trace. The outcome's reason says it.
-        by.log.lose(NO_VALID_REPLY, 1 + REASKS, f"the first question is {question.name}, asked of {model}")
+        by.log.lose(NO_VALID_REPLY, count, f"the first question is {question.name}, asked of {model}")
         by.log.log_losses()
-        raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
+        raise NoAnswer("malformed", f"no valid reply in {count} requests; the last one: {problem}")
 
     def _asked(self, question: Question, model: str) -> JudgeExchange:
         """Make the exchange of a question that is asked now."""
@@ -185,6 +194,21 @@ class TraceQuestions:
         self._asking.telemetry.asked(exchange, error_type)
 
 
+class _Bounded:
+    """Reserves at most `MAX_REQUESTS` HTTP requests, and counts them."""
+
+    def __init__(self, reserve: Reserve) -> None:
+        self._reserve = reserve
+        self.requests = 0
+
+    async def __call__(self, request: JudgeRequest) -> Settle:
+        """Reserve a request. Raises JudgeUnavailable if it is one too many, and the errors of the other."""
+        if self.requests >= MAX_REQUESTS:
+            raise JudgeUnavailable("too_many_requests", f"no answer to {request.name} in {MAX_REQUESTS} requests")
+        self.requests += 1
+        return await self._reserve(request)
+
+
 def _shortened(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
@@ -197,6 +221,6 @@ def _key(endpoint: str, question: Question, model: str, temperature: float, vote
 
     `vote` is part of the key, so each vote has its own answer.
     """
-    asked = [question.name, question.version, question.instructions, question.schema, question.data]
-    text = json.dumps([endpoint, model, temperature, *asked, vote], sort_keys=True, default=dict)
+    content = [question.name, question.version, question.instructions, question.schema, question.data]
+    text = json.dumps([endpoint, model, temperature, *content, vote], sort_keys=True, default=dict)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Account for what the judge uses, and keep it within the budget.
 
 Every request is reserved in the store before it leaves, and corrected when its reply is there. So a crash in between
-counts too much, never too little. Where a reply reports no usage, the estimate stands, as the request may have been
+counts too much, never too little. If a reply reports no usage, the estimate stands, as the request may have been
 billed.
 
 While requests of this process are under way, other requests wait to see what these really use, instead of failing.
@@ -52,7 +52,7 @@ class PriceList:
         self._prices = prices
 
     def usd(self, model: str, input_tokens: int | None, output_tokens: int | None) -> float | None:
-        """Return the cost in US dollars. Return None where the model has no price, or a token count is unknown."""
+        """Return the cost in US dollars. Return None if the model has no price, or a token count is unknown."""
         price = self._prices.get(model) or self._prices.get(model.partition("/")[2])
         if price is None or input_tokens is None or output_tokens is None:
             return None
@@ -79,7 +79,7 @@ class _Bound(NamedTuple):
 class Ledger:
     """The ledger of a judge, under a budget per whole hour and whole day of UTC. Belongs to the judge's event loop.
 
-    `models` are all models that can be asked. Where one of them has no price, the bounds on money do not apply; this
+    `models` are all models that can be asked. If one of them has no price, the bounds on money do not apply; this
     is logged once. Each call of the store holds the loop up for a millisecond or two. One request makes at most three
     calls.
     """
@@ -100,7 +100,7 @@ class Ledger:
     async def room(self, requests: int) -> AsyncIterator[Reserve]:
         """Keep room for that many requests of one trace, and give the function that reserves each of them.
 
-        Waits while other traces may leave unused room. Raises OverBudget where there is no room.
+        Waits while other traces may leave unused room. Raises OverBudget if there is no room.
         """
         while not self._fits(Spend(requests=requests), self._store.spent_since, may_wait=bool(self._left)):
             await self._freed.wait()
@@ -141,10 +141,12 @@ class Ledger:
 
         From any thread. Raises Unavailable.
         """
-        return [BudgetLevel(each.key, self._used(each, self._store.spent_since), each.limit) for each in self._bounds]
+        return [
+            BudgetLevel(bound.key, self._used(bound, self._store.spent_since), bound.limit) for bound in self._bounds
+        ]
 
     def _priced(self, model: str, spend: Spend) -> Spend:
-        """Return a spend with its cost, which is 0 where the model has no price."""
+        """Return a spend with its cost, which is 0 if the model has no price."""
         return replace(spend, usd=self.prices.usd(model, spend.input_tokens, spend.output_tokens) or 0.0)
 
     def _used(self, bound: _Bound, spent_since: SpentSince) -> float:
@@ -152,13 +154,13 @@ class Ledger:
         return bound.of(spent_since(self._start(bound.hours)))
 
     def _fits(self, needed: Spend, spent_since: SpentSince, *, may_wait: bool) -> bool:
-        """Return True where the budget has room beside what was spent and what is kept for other traces.
+        """Return True if the budget has room beside what was spent and what is kept for other traces.
 
-        Where it has none, return False if it `may_wait`, as room may become free later. Else raise OverBudget.
+        If it has none, return False if it `may_wait`, as room may become free later. Else raise OverBudget.
         """
-        kept = Spend(requests=sum(self._left.values()))
+        spend = Spend(requests=sum(self._left.values()))
         for bound in self._bounds:
-            used = self._used(bound, spent_since) + bound.of(kept)
+            used = self._used(bound, spent_since) + bound.of(spend)
             if used + bound.of(needed) > bound.limit:
                 if may_wait:
                     return False

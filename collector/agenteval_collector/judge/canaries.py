@@ -11,13 +11,13 @@ from itertools import zip_longest
 from operator import attrgetter
 from typing import Final, TypeAlias
 
+from agenteval_collector.evaluation.referrals import JudgedEvaluator
 from agenteval_collector.judge.drift import find_drifts
 from agenteval_collector.judge.judgements import SPANS_GONE
 from agenteval_collector.judge.ports import CanaryStore, JudgementTaker
 from agenteval_collector.judge.queue.stage import NO_ROOM
-from agenteval_collector.judge.referrals import JudgedEvaluator, lot
 from agenteval_collector.model.drift import Canary, CanaryAnswer, Drift
-from agenteval_collector.model.judge_jobs import JudgeJob, Judgement
+from agenteval_collector.model.judge_jobs import JudgeJob, Judgement, lot
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Status, SubjectKind, Unscored
@@ -31,7 +31,7 @@ CANDIDATES: Final = 200
 _AGAIN = Unscored(status=Status.PENDING, reason="asked again; its score stays as it is")
 
 Freeze: TypeAlias = Callable[[JudgeJob], bytes | None]
-"""Freezes the trace of a job. Returns None where its spans are gone, or it is too large to be kept. May block."""
+"""Freezes the trace of a job. Returns None if its spans are gone, or it is too large to be kept. May block."""
 EVERY: Final = 20 * 3600.0
 """Seconds until a trace is asked about again, so that it is asked about daily."""
 DUE_ASKED_EVERY: Final = 600.0
@@ -51,44 +51,46 @@ def candidates(store: CanaryStore, names: Container[str]) -> list[list[Evaluatio
     The scores of any model count. Labelled traces come first. Within each group the order is random, and traces that
     fail and traces that pass alternate.
     """
-    found: dict[str, list[Evaluation]] = {}
+    by_outcome: dict[str, list[Evaluation]] = {}
     for labelled in (True, False):
         judged = store.candidates(labelled=labelled, limit=CANDIDATES)
         named = ([score for score in scores if score.name in names] for scores in judged)
-        found |= {each[0].subject_id: each for each in _across(named)}
-    return list(found.values())
+        by_outcome |= {scores[0].subject_id: scores for scores in _across(named)}
+    return list(by_outcome.values())
 
 
 def _across(candidates: Iterable[list[Evaluation]]) -> Iterable[list[Evaluation]]:
     """Order traces at random, the same way each time. Traces that fail and traces that pass alternate."""
-    drawn = sorted((each for each in candidates if each), key=lambda each: lot(each[0].subject_id))
-    failed = [each for each in drawn if any(score.success is False for score in each)]
-    passed = [each for each in drawn if not any(score.success is False for score in each)]
-    return [each for pair in zip_longest(failed, passed) for each in pair if each is not None]
+    drawn = sorted(
+        (candidate for candidate in candidates if candidate), key=lambda candidate: lot(candidate[0].subject_id)
+    )
+    failed = [scores for scores in drawn if any(score.success is False for score in scores)]
+    passed = [scores for scores in drawn if not any(score.success is False for score in scores)]
+    return [scores for pair in zip_longest(failed, passed) for scores in pair if scores is not None]
 
 
 def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[JudgedEvaluator], now: int) -> JudgeJob:
     """Make the job that asks again for the scores of these evaluators, at the time `now` (ns)."""
     pending = [
         Evaluation(
-            name=each.name,
-            version=each.version,
+            name=evaluator.name,
+            version=evaluator.version,
             method=Method.LLM,
             subject=SubjectKind.TRACE,
             subject_id=trace_id,
             revision=revision,
             outcome=_AGAIN,
-            threshold=each.threshold,
+            threshold=evaluator.threshold,
             session_id=session_id,
             trace_id=trace_id,
             span_id=None,
             agent=None,
             service=None,
             service_version=None,
-            model=each.model,
+            model=evaluator.model,
             evaluated_at=now,
         )
-        for each in evaluators
+        for evaluator in evaluators
     ]
     return JudgeJob(
         trace_id=trace_id,
@@ -101,7 +103,7 @@ def recheck(trace_id: str, session_id: str, revision: int, evaluators: Iterable[
 
 
 class Canaries:
-    """Keeps at most `wanted` canaries, and none where that is 0. It stands in front of `taker`, which gets the
+    """Keeps at most `wanted` canaries, and none if that is 0. It stands in front of `taker`, which gets the
     judgements on other traces.
 
     Belongs to the judge's event loop. Other threads may only read `drifts` and call `stored_drifts`.
@@ -120,7 +122,7 @@ class Canaries:
     ) -> None:
         """Ask while `asks_again` returns True: of several processes, one asks."""
         self._store = store
-        self._evaluators = {each.name: each for each in evaluators}
+        self._evaluators = {evaluator.name: evaluator for evaluator in evaluators}
         self._taker = taker
         self._freeze = freeze
         self._clock = clock
@@ -150,7 +152,7 @@ class Canaries:
 
         From any thread. Raises Unavailable.
         """
-        return find_drifts([each for each in self._store.answers() if each.name in self._evaluators])
+        return find_drifts([answer for answer in self._store.answers() if answer.name in self._evaluators])
 
     def _unless_unavailable(self, step: Callable[[], list[JudgeJob] | None]) -> list[JudgeJob] | None:
         try:
@@ -163,19 +165,24 @@ class Canaries:
         now = self._clock.now()
         self._store.forget_answers(before=now - round(ANSWERS_KEPT_FOR * 1e9))
         canaries = []
-        for each in self._store.canaries():
-            if not self._wanted or each.chosen_at < now - round(LIFETIME * 1e9):
-                self._store.drop_canary(each.trace_id)
+        for canary in self._store.canaries():
+            if not self._wanted or canary.chosen_at < now - round(LIFETIME * 1e9):
+                self._store.drop_canary(canary.trace_id)
             else:
-                canaries.append(each)
+                canaries.append(canary)
         if not self._wanted:
             return []
         if len(canaries) < self._wanted:
             canaries += self._choose(self._wanted - len(canaries))
-        # Compare even where nothing was asked yet: after a restart, the drifts come from the stored answers.
+        # Compare even if nothing was asked yet: after a restart, the drifts come from the stored answers.
         self._compare()
-        newest = {(each.trace_id, each.name): each for each in sorted(self._store.answers(), key=attrgetter("last_at"))}
-        jobs = [self._job(each, newest) for each in canaries[: self._wanted] if each.trace_id not in self._under_way]
+        newest = {
+            (answer.trace_id, answer.name): answer
+            for answer in sorted(self._store.answers(), key=attrgetter("last_at"))
+        }
+        jobs = [
+            self._job(canary, newest) for canary in canaries[: self._wanted] if canary.trace_id not in self._under_way
+        ]
         jobs = [job for job in jobs if job.pending]
         self._under_way |= {job.trace_id for job in jobs}
         return jobs
@@ -193,64 +200,70 @@ class Canaries:
                 continue
             canary = Canary(trace_id=trace_id, session_id=session_id, revision=revision, chosen_at=now)
             # The model that gave a score may differ from the one that is asked now.
-            given = [self._answer(each, each.model, each.evaluated_at) for each in scores if each.model is not None]
-            self._store.add_canary(canary, frozen, given)
+            answers = [
+                self._answer(score, score.model, score.evaluated_at) for score in scores if score.model is not None
+            ]
+            self._store.add_canary(canary, frozen, answers)
             chosen.append(canary)
         return chosen
 
     def _job(self, canary: Canary, newest: Mapping[tuple[str, str], CanaryAnswer]) -> JudgeJob:
         """Make the job of a canary, from the newest answers by trace and evaluator.
 
-        An evaluator is asked again where its newest answer is too old, or has another version or model than now.
+        An evaluator is asked again if its newest answer is too old, or has another version or model than now.
         """
         stale = self._clock.now() - round(EVERY * 1e9)
         due = [
             by
             for by in self._evaluators.values()
-            if (each := newest.get((canary.trace_id, by.name)))
-            and (each.last_at <= stale or (each.version, each.model) != (by.version, by.model))
+            if (score := newest.get((canary.trace_id, by.name)))
+            and (score.last_at <= stale or (score.version, score.model) != (by.version, by.model))
         ]
         return recheck(canary.trace_id, canary.session_id, canary.revision, due, self._clock.now())
 
     def _take(self, judgement: Judgement) -> None:
         job, now = judgement.job, self._clock.now()
-        errors = {each.outcome.error_type for each in judgement.evaluations if isinstance(each.outcome, Failure)}
+        errors = {
+            evaluation.outcome.error_type
+            for evaluation in judgement.evaluations
+            if isinstance(evaluation.outcome, Failure)
+        }
         if SPANS_GONE in errors:
             self._store.drop_canary(job.trace_id)
         # Without room in the queue nothing was asked, so the canary stays due.
         elif NO_ROOM not in errors:
             self._store.keep_answers(
                 # An outcome has the model that the endpoint names, an answer the one that was asked.
-                self._answer(given, self._evaluators[given.name].model, now)
-                for given in judgement.evaluations
-                if given.outcome.status is not Status.OVER_BUDGET
+                self._answer(evaluation, self._evaluators[evaluation.name].model, now)
+                for evaluation in judgement.evaluations
+                if evaluation.outcome.status is not Status.OVER_BUDGET
             )
         self._compare()
 
     def _compare(self) -> None:
-        before = {each.name for each in self.drifts if each.drifted}
+        before = {drift.name for drift in self.drifts if drift.drifted}
         self.drifts = self.stored_drifts()
-        for each in self.drifts:
-            if each.drifted and each.name not in before:
+        for drift in self.drifts:
+            if drift.drifted and drift.name not in before:
                 logger.warning(
                     "the judge has drifted: %s by %s, %d of %d canaries changed between pass and fail",
-                    each.name, each.model, len(each.flips), each.traces,
+                    drift.name, drift.model, len(drift.flips), drift.traces,
                 )  # fmt: skip
-            elif each.name in before and not each.drifted:
-                logger.info("the judge does not drift any more: %s by %s", each.name, each.model)
+            elif drift.name in before and not drift.drifted:
+                logger.info("the judge does not drift any more: %s by %s", drift.name, drift.model)
 
-    def _answer(self, given: Evaluation, model: str, at: int) -> CanaryAnswer:
+    def _answer(self, evaluation: Evaluation, model: str, at: int) -> CanaryAnswer:
         """Make the answer of a model at that time (ns) from the outcome of an evaluator."""
-        value = given.outcome.value if isinstance(given.outcome, Score) else None
+        value = evaluation.outcome.value if isinstance(evaluation.outcome, Score) else None
         return CanaryAnswer(
-            trace_id=given.subject_id,
-            name=given.name,
-            version=given.version,
+            trace_id=evaluation.subject_id,
+            name=evaluation.name,
+            version=evaluation.version,
             model=model,
-            threshold=self._evaluators[given.name].threshold,
+            threshold=self._evaluators[evaluation.name].threshold,
             first=value,
             first_at=at,
             last=value,
             last_at=at,
-            reason=given.outcome.reason,
+            reason=evaluation.outcome.reason,
         )

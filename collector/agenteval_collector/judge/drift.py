@@ -26,18 +26,18 @@ _SAME: Final = 1e-9
 
 def find_drifts(answers: Sequence[CanaryAnswer]) -> tuple[Drift, ...]:
     """Compare the newest answers of each evaluator with its earlier answers. Ordered by name."""
-    newest = max((each.last_at for each in answers), default=0)
+    newest = max((answer.last_at for answer in answers), default=0)
     by_time = sorted(answers, key=attrgetter("name", "last_at"))
-    found = []
+    drifts = []
     for name, of_name in groupby(by_time, key=attrgetter("name")):
         of_traces: dict[str, list[CanaryAnswer]] = {}
-        for each in of_name:
-            of_traces.setdefault(each.trace_id, []).append(each)
-        now = max((each[-1] for each in of_traces.values()), key=attrgetter("last_at"))
-        recent = [each for each in of_traces.values() if each[-1].last_at > newest - TOGETHER]
-        pairs = [pair for each in recent if _way(each[-1]) == _way(now) and (pair := _pair(each)) is not None]
-        found.append(_drift(name, now, _alike(pairs)))
-    return tuple(found)
+        for score in of_name:
+            of_traces.setdefault(score.trace_id, []).append(score)
+        now = max((trace[-1] for trace in of_traces.values()), key=attrgetter("last_at"))
+        recent = [trace for trace in of_traces.values() if trace[-1].last_at > newest - TOGETHER]
+        pairs = [pair for scores in recent if _way(scores[-1]) == _way(now) and (pair := _pair(scores)) is not None]
+        drifts.append(_drift(name, now, _alike(pairs)))
+    return tuple(drifts)
 
 
 class _Pair(NamedTuple):
@@ -73,8 +73,8 @@ def _alike(pairs: Sequence[_Pair]) -> list[_Pair]:
     """
     if not pairs:
         return []
-    was = max(pairs, key=lambda each: (_way(each.was) == _way(each.now), each.was.last_at)).was
-    return [each for each in pairs if _way(each.was) == _way(was)]
+    was = max(pairs, key=lambda pair: (_way(pair.was) == _way(pair.now), pair.was.last_at)).was
+    return [pair for pair in pairs if _way(pair.was) == _way(was)]
 
 
 def _way(answer: CanaryAnswer) -> tuple[str, str]:
@@ -82,12 +82,12 @@ def _way(answer: CanaryAnswer) -> tuple[str, str]:
 
 
 def _drift(name: str, now: CanaryAnswer, pairs: Sequence[_Pair]) -> Drift:
-    higher = sum(each.after > each.before + _SAME for each in pairs)
-    lower = sum(each.after < each.before - _SAME for each in pairs)
+    higher = sum(pair.after > pair.before + _SAME for pair in pairs)
+    lower = sum(pair.after < pair.before - _SAME for pair in pairs)
     flips = [
-        Flip(trace_id=each.now.trace_id, before=each.before, after=each.after, reason=each.now.reason)
-        for each in pairs
-        if (each.before >= each.now.threshold) != (each.after >= each.now.threshold)
+        Flip(trace_id=pair.now.trace_id, before=pair.before, after=pair.after, reason=pair.now.reason)
+        for pair in pairs
+        if (pair.before >= pair.now.threshold) != (pair.after >= pair.now.threshold)
     ]
     better = sum(flip.after > flip.before for flip in flips)
     p_value = min(1.0, 2 * min(two_sided(better, len(flips) - better), two_sided(higher, lower))) if pairs else None

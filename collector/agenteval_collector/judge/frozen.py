@@ -1,7 +1,7 @@
 """Keep a trace so that it can be put to the judge again when its spans are gone.
 
 A frozen trace holds the parts that the judge is shown, and no more. It is redacted as for the judge, and bounded. A
-value has at most as many tokens as the judge may read of a whole trace. It has fewer where the trace does not fit into
+value has at most as many tokens as the judge may read of a whole trace. It has fewer if the trace does not fit into
 `MAX_BYTES` otherwise.
 """
 
@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from agenteval_collector.judge.prompt.fitting import Redact, shorten
-from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
+from otel_agenteval.model import CertainFact, Json, ModelCall, Tool, ToolCall, Trace, Turn
 
-Part = TypeVar("Part", Tool, ToolCall, ModelCall, Turn, Trace)
+Part = TypeVar("Part", Tool, ToolCall, ModelCall, Turn, CertainFact, Trace)
 
 MAX_BYTES: Final = 64 * 1024
 """Bytes of a frozen trace, compressed."""
@@ -26,28 +26,33 @@ _SHARES: Final = (1, 4, 16)
 # The order matters: values are redacted in it, so it numbers their placeholders. They are also written in it.
 _SHOWN: Final[Mapping[type, tuple[str, ...]]] = {
     Tool: ("name", "description", "parameters"),
-    ToolCall: ("name", "arguments", "result", "error", "started_at"),
-    ModelCall: ("output", "error", "started_at", "ended_at"),
-    Turn: ("input", "output", "error", "reasoning", "plan", "started_at", "ended_at", "model_calls", "tool_calls"),
+    ToolCall: ("name", "arguments", "result", "error", "agent", "started_at"),
+    ModelCall: ("output", "error", "agent", "started_at", "ended_at"),
+    Turn: (
+        *("input", "output", "error", "agent", "reasoning", "plan", "started_at", "ended_at"),
+        *("model_calls", "tool_calls", "handovers"),
+    ),
+    CertainFact: ("kind", "reason", "turn"),
     Trace: (
         *("trace_id", "session_id", "partial", "turn_goes_on", "continues_turn", "dialects", "started_at"),
-        *("earlier", "history", "system_instructions", "turns", "available_tools"),
+        *("earlier", "history", "system_instructions", "turns", "available_tools", "agents", "observations"),
     ),
 }
 """The fields that the judge is shown of a trace and its parts, or that say where something belongs."""
 
-_OURS: Final = frozenset({*_SHOWN[Trace][:7], "ended_at"})
+_OURS: Final = frozenset({*_SHOWN[Trace][:7], "ended_at", "turn"})
 """The fields that were not recorded as they are: ids, times, marks."""
 
 _LISTS: Final[Mapping[str, type]] = {
     **{"earlier": Turn, "turns": Turn, "available_tools": Tool, "model_calls": ModelCall, "tool_calls": ToolCall},
-    **dict.fromkeys(("dialects", "history", "reasoning", "plan"), str),
+    **{"handovers": ToolCall, "observations": CertainFact},
+    **dict.fromkeys(("dialects", "history", "reasoning", "plan", "agents"), str),
 }
 """The fields that are tuples, with the type of their items."""
 
 
 def freeze(trace: Trace, trace_tokens: int, redact: Redact) -> bytes | None:
-    """Freeze `trace` with its earlier calls and turns. Return None where it is too large to be kept.
+    """Freeze `trace` with its earlier calls and turns. Return None if it is too large to be kept.
 
     `redact` is the redaction of one trace, the same as for the judge's material.
     """
@@ -69,17 +74,17 @@ def thaw(frozen: bytes) -> Trace:
 def shown_whole(trace: Trace) -> Trace:
     """Return `trace` with all that the judge is shown in its own place.
 
-    Earlier calls of the first turn are moved into that turn. Messages are left out where the earlier turns hold them.
+    Earlier calls of the first turn are moved into that turn. Messages are left out if the earlier turns hold them.
     """
     return replace(trace.with_earlier_calls(), told=(), history=() if trace.earlier else trace.history)
 
 
 def written(trace: Trace) -> str:
     """Write what the judge is shown of `trace` as JSON, in the order of its parts."""
-    return json.dumps(trace, default=lambda part: {name: getattr(part, name) for name in _SHOWN[type(part)]})
+    return json.dumps(trace, default=lambda dump: {name: getattr(dump, name) for name in _SHOWN[type(dump)]})
 
 
-def mapped(part: Part, change: Callable[[Json], Any]) -> Part:
+def mapped(json_part: Part, change: Callable[[Json], Any]) -> Part:
     """Return a trace, or a part of one, with every recorded value changed. A missing value stays None."""
 
     def changed(value: Any) -> Any:
@@ -89,15 +94,16 @@ def mapped(part: Part, change: Callable[[Json], Any]) -> Part:
             return mapped(value, change)
         return None if value is None else change(value)
 
-    recorded = {name: getattr(part, name) for name in _SHOWN[type(part)] if name not in _OURS}
-    return replace(part, **{name: changed(value) for name, value in recorded.items()})
+    recorded = {name: getattr(json_part, name) for name in _SHOWN[type(json_part)] if name not in _OURS}
+    return replace(json_part, **{name: changed(value) for name, value in recorded.items()})
 
 
-def _made(of: Any, written: Any) -> Any:
+def _made(of: Any, values: Any) -> Any:
     """Make a part, or a text, from its JSON form."""
     if of is str:
-        return written
-    fields = {name: written[name] for name in _SHOWN[of]}
-    lists = {name: tuple(_made(_LISTS[name], each) for each in fields[name]) for name in _LISTS if name in fields}
+        return values
+    # A trace that an earlier version froze has not all fields.
+    fields = {name: values[name] for name in _SHOWN[of] if name in values}
+    lists = {name: tuple(_made(_LISTS[name], field) for field in fields[name]) for name in _LISTS if name in fields}
     # Span ids are not frozen, as the judge is not shown them. These two types need one all the same.
     return of(**fields | lists, **({"span_id": ""} if of in (ModelCall, Turn) else {}))

@@ -18,7 +18,7 @@ from otel_agenteval.outcome import MAX_REASON, Failure
 logger = logging.getLogger(__name__)
 
 Load: TypeAlias = Callable[[JudgeJob], Trace | None]
-"""Reads a job's trace again. Returns None where its spans are no longer kept. May block; called from any thread."""
+"""Reads a job's trace again. Returns None if its spans are no longer kept. May block; called from any thread."""
 
 JudgeTrace: TypeAlias = Callable[[Trace, Collection[str], Ask], Coroutine[Any, Any, Mapping[str, Judged]]]
 """Judges a trace: `Panel.judge`."""
@@ -39,7 +39,7 @@ class Judgements:
     async def find(self, job: JudgeJob) -> Judgement:
         """Have the job's trace judged. A bug of ours becomes a failed outcome.
 
-        Raises JudgeUnavailable, and RetryableError where our own store refuses.
+        Raises JudgeUnavailable, and RetryableError if our own store refuses.
         """
         exchanges: list[JudgeExchange] = []
         try:
@@ -48,7 +48,7 @@ class Judgements:
             if trace is None:
                 reason = "the trace's spans are no longer kept (log.retention), so the judge cannot read it"
                 return self.failed(job, SPANS_GONE, reason)
-            names = {each.name for each in job.pending}
+            names = {evaluation.name for evaluation in job.pending}
             judged = await self.judge_trace(trace.with_earlier_calls(), names, self.asking(job, exchanges))
         except (JudgeUnavailable, RetryableError):
             raise
@@ -62,17 +62,17 @@ class Judgements:
     ) -> Judgement:
         """Make the judgement of a trace that cannot be judged."""
         failure = Judged(outcome=Failure(error_type=error_type, reason=cut(reason, MAX_REASON)))
-        return self._judgement(job, {each.name: failure for each in job.pending}, exchanges)
+        return self._judgement(job, {evaluation.name: failure for evaluation in job.pending}, exchanges)
 
     def _judgement(
         self, job: JudgeJob, judged: Mapping[str, Judged], exchanges: Collection[JudgeExchange]
     ) -> Judgement:
         now = self.clock.now()
         evaluations = []
-        for each in job.pending:
-            by = judged.get(each.name, _UNKNOWN)
-            outcome = replace(by.outcome, metadata={**by.outcome.metadata, **drawn_with(each.outcome)})
-            evaluations.append(replace(each, outcome=outcome, model=by.model, evaluated_at=now))
+        for evaluation in job.pending:
+            by = judged.get(evaluation.name, _UNKNOWN)
+            outcome = replace(by.outcome, metadata={**by.outcome.metadata, **drawn_with(evaluation.outcome)})
+            evaluations.append(replace(evaluation, outcome=outcome, model=by.model, evaluated_at=now))
         return Judgement(job=job, evaluations=tuple(evaluations), exchanges=tuple(exchanges))
 
 

@@ -5,9 +5,9 @@ A panel chooses the questions of each vote, asks them in their order, and merges
     at once          extract (task, outcome, plan)   tools
     after extract    execution   completion   plan
 
-A vote takes at most five requests for all seven metrics; two of them hold the transcript. It takes more only where
+A vote takes at most five requests for all seven metrics; two of them hold the transcript. It takes more only if
 evaluators that share a question have models of their own. Confidence is a part of execution that needs no extraction.
-It is asked at once where nothing else is asked with it, and alone where the extraction fails.
+It is asked at once if nothing else is asked with it, and alone if the extraction fails.
 """
 
 import asyncio
@@ -20,11 +20,13 @@ from typing import Any, Final, TypeAlias, cast
 
 from agenteval_collector.config.evaluators import ConstraintConfig
 from agenteval_collector.config.judge import RubricConfig
-from agenteval_collector.evaluators.ports import not_applicable
+from agenteval_collector.evaluation.evaluators.ports import not_applicable
+from agenteval_collector.evaluation.referrals import JudgedEvaluator, preclude
 from agenteval_collector.judge.ports import Ask, NoAnswer, OverBudget, Question, Reading
+from agenteval_collector.judge.prompt.background import background
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import Redact
-from agenteval_collector.judge.prompt.transcript import earlier, question_data, transcript
+from agenteval_collector.judge.prompt.transcript import LEAST_TRANSCRIPT, earlier, question_data, transcript
 from agenteval_collector.judge.questions import execution, extract, safety, tools
 from agenteval_collector.judge.questions.scores import (
     COMPLETION_VERSION,
@@ -34,7 +36,6 @@ from agenteval_collector.judge.questions.scores import (
     plan_quality,
     rubric_question,
 )
-from agenteval_collector.judge.referrals import JudgedEvaluator, preclude
 from agenteval_collector.model import judge_jobs
 from agenteval_collector.model.judge_jobs import Answer
 from otel_agenteval.model import Json, Trace
@@ -49,7 +50,7 @@ _PLANS: Final = frozenset({"plan_adherence", "plan_quality"})
 _FROM_EXTRACT: Final = _PLANS | {"task_completion", "step_efficiency"}
 """The evaluators whose questions need the extraction."""
 _SHARING: Final = (tools.NAMES, execution.NAMES)
-"""The evaluators that are asked in one question, where they have one model."""
+"""The evaluators that are asked in one question, if they have one model."""
 
 
 def _version(*questions: str) -> str:
@@ -71,7 +72,7 @@ JUDGED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A judged outcome and the model that gave it. The model is None where none was asked or none answered."""
+    """A judged outcome and the model that gave it. The model is None if none was asked or none answered."""
 
     outcome: Outcome
     model: str | None = None
@@ -94,7 +95,7 @@ class Ballot:
 
 
 Vote: TypeAlias = dict[str, Ballot | Judged]
-"""The scores of one vote on a trace, by evaluator. A Judged stands where there is no score."""
+"""The scores of one vote on a trace, by evaluator. A Judged stands if there is no score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,81 +123,81 @@ class Panel:
 
         Raises JudgeUnavailable even if other questions were answered. A cache can give those answers again.
         """
-        asked = self.evaluators.keys() & set(wanted)
-        precluded = {name: Judged(outcome=reason) for name in asked if (reason := preclude(trace, name))}
-        names = frozenset(asked - precluded.keys())
-        shown = Materials(self, trace)
+        to_ask = self.evaluators.keys() & set(wanted)
+        precluded = {name: Judged(outcome=reason) for name in to_ask if (reason := preclude(trace, name))}
+        names = frozenset(to_ask - precluded.keys())
+        materials = Materials(self, trace)
         try:
             # Room is kept for all votes at once, so that a trace is judged whole or not at all.
             async with ask.room(self.votes * self.most(names)):
-                return precluded | await self._judged(shown, names, ask)
+                return precluded | await self._judged(materials, names, ask)
         except OverBudget as bound:
             spent = Judged(outcome=Unscored(status=Status.OVER_BUDGET, reason=str(bound)))
             return precluded | dict.fromkeys(names, spent)
 
-    async def _judged(self, shown: "Materials", names: frozenset[str], ask: Ask) -> dict[str, Judged]:
-        first = await _all(OneVote(shown, names, ask, number).cast() for number in range(self.votes))
+    async def _judged(self, materials: "Materials", names: frozenset[str], ask: Ask) -> dict[str, Judged]:
+        first = await _all(OneVote(materials, names, ask, number).cast() for number in range(self.votes))
         cast = {name: [vote[name] for vote in first] for name in names}
         near, looks = self._second_look(cast, ask.requests)
         more = range(self.votes, self.votes + looks)
-        for vote in await _all(OneVote(shown, near, ask, number).cast() for number in more):
+        for vote in await _all(OneVote(materials, near, ask, number).cast() for number in more):
             for name in near:
                 cast[name].append(vote[name])
-        return {name: merged(each) for name, each in cast.items()}
+        return {name: merged(value) for name, value in cast.items()}
 
     def _second_look(self, cast: Mapping[str, Sequence[Ballot | Judged]], requests: int) -> tuple[frozenset[str], int]:
         """Return the evaluators to vote on again, and the number of further votes, after so many requests.
 
         Evaluators nearest to their threshold come first, as far as there are requests left.
         """
-        margins = {name: margin(each, self.evaluators[name].threshold) for name, each in cast.items()}
+        margins = {name: margin(value, self.evaluators[name].threshold) for name, value in cast.items()}
         near = [name for name in margins if self.band and margins[name] <= self.band]
-        left = REQUESTS * self.votes - requests
+        requests_left = REQUESTS * self.votes - requests
         chosen: frozenset[str] = frozenset()
         # Equal margins are ordered by name. So the same trace is asked about in the same way, and the cache answers.
-        for name in sorted(near, key=lambda each: (margins[each], each)):
-            if self.most(chosen | {name}) <= left:
+        for name in sorted(near, key=lambda name: (margins[name], name)):
+            if self.most(chosen | {name}) <= requests_left:
                 chosen |= {name}
-        return chosen, min(SECOND_LOOKS, left // self.most(chosen)) if chosen else 0
+        return chosen, min(SECOND_LOOKS, requests_left // self.most(chosen)) if chosen else 0
 
-    def groups(self, asked: Collection[str]) -> list[list[str]]:
+    def groups(self, names: Collection[str]) -> list[list[str]]:
         """Return the evaluators of each question in a vote. The evaluators of one question have one model."""
         groups: dict[tuple[Collection[str], str], list[str]] = {}
         for name, evaluator in self.evaluators.items():
-            if name in asked:
-                sharing = next((each for each in _SHARING if name in each), (name,))
+            if name in names:
+                sharing = next((group for group in _SHARING if name in group), (name,))
                 groups.setdefault((sharing, evaluator.model), []).append(name)
         return list(groups.values())
 
-    def most(self, asked: Collection[str]) -> int:
+    def most(self, names: Collection[str]) -> int:
         """Return the largest number of questions that a vote may need."""
-        return len(self.groups(asked)) + (not _FROM_EXTRACT.isdisjoint(asked))
+        return len(self.groups(names)) + (not _FROM_EXTRACT.isdisjoint(names))
 
 
-async def _all(parts: Iterable[Coroutine[Any, Any, Vote]]) -> list[Vote]:
+async def _all(votes: Iterable[Coroutine[Any, Any, Vote]]) -> list[Vote]:
     """Await all parts at once. The first part that raises cancels the others, and its error is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(part) for part in parts]
+            tasks = [group.create_task(vote) for vote in votes]
     except ExceptionGroup as several:
         raise several.exceptions[0] from None
     return [task.result() for task in tasks]
 
 
-async def _together(parts: Iterable[Coroutine[Any, Any, Vote]]) -> Vote:
+async def _together(votes: Iterable[Coroutine[Any, Any, Vote]]) -> Vote:
     """Await all parts of one vote at once."""
-    return {name: each for part in await _all(parts) for name, each in part.items()}
+    return {name: value for vote in await _all(votes) for name, value in vote.items()}
 
 
 def merged(cast: Sequence[Ballot | Judged]) -> Judged:
     """Return the outcome of one evaluator's votes. There must be at least one vote.
 
-    Failed votes are left out where other votes have a score. Where most votes say that the evaluator does not apply,
+    Failed votes are left out if other votes have a score. If most votes say that the evaluator does not apply,
     that is the outcome.
     """
     ballots = _ballots(cast)
-    without = [each for each in cast if isinstance(each, Judged)]
-    void = [each for each in without if each.outcome.status is Status.NOT_APPLICABLE]
+    without = [vote for vote in cast if isinstance(vote, Judged)]
+    void = [vote for vote in without if vote.outcome.status is Status.NOT_APPLICABLE]
     if len(void) > len(ballots) or not ballots:
         return (void or without)[0]
     values = [ballot.value for ballot in ballots]
@@ -210,20 +211,20 @@ def merged(cast: Sequence[Ballot | Judged]) -> Judged:
 
 
 def margin(cast: Sequence[Ballot | Judged], threshold: float) -> float:
-    """Return the distance of the votes of one evaluator from its threshold, infinite where none has a score."""
+    """Return the distance of the votes of one evaluator from its threshold, infinite if none has a score."""
     ballots = _ballots(cast)
     return abs(median(ballot.value for ballot in ballots) - threshold) if ballots else inf
 
 
 def _ballots(cast: Sequence[Ballot | Judged]) -> list[Ballot]:
-    return [each for each in cast if isinstance(each, Ballot)]
+    return [vote for vote in cast if isinstance(vote, Ballot)]
 
 
 @dataclass(frozen=True)
 class Materials:
     """The parts of a trace that all votes are shown, redacted and fitted once.
 
-    The trace and what came before it share `Panel.trace_tokens`.
+    The trace, what came before it and its background share `Panel.trace_tokens`.
     """
 
     panel: Panel
@@ -237,10 +238,17 @@ class Materials:
     def earlier(self) -> list[Json]:
         return earlier(self.trace, self.panel.trace_tokens // 3, self.redact)
 
+    @cached_property
+    def background(self) -> dict[str, Json]:
+        """The facts about the agent that every question shows, within the room that a transcript leaves."""
+        budget = self.panel.trace_tokens
+        return background(self.trace, min(budget // 4, budget - budget // 3 - LEAST_TRANSCRIPT), self.redact)
+
     @property
     def room(self) -> int:
         """The tokens that are left for the trace itself."""
-        return self.panel.trace_tokens - (tokens(encode(self.earlier)) if self.earlier else 0)
+        beside = [part for part in (self.earlier, self.background) if part]
+        return max(self.panel.trace_tokens - sum(tokens(encode(part)) for part in beside), LEAST_TRANSCRIPT)
 
     @cached_property
     def transcript(self) -> list[Json]:
@@ -304,30 +312,30 @@ class OneVote:
                 unplanned = not_applicable("no plan: the judge found none in the trace")
                 lost = {name: Judged(outcome=unplanned, model=answer.model) for name in names & _PLANS}
         waiting = [group for group in self.panel.groups(self.asked) if not _FROM_EXTRACT.isdisjoint(group)]
-        left = [[name for name in group if name not in lost] for group in waiting]
-        return lost | await _together(self.score(group, facts) for group in left if group)
+        waiting_groups = [[name for name in group if name not in lost] for group in waiting]
+        return lost | await _together(self.score(group, facts) for group in waiting_groups if group)
 
     def question(self, group: Sequence[str], facts: Mapping[str, Any]) -> Question:
         """Make the question of a group of evaluators. `facts` are those of the extraction."""
-        shown = self.shown
+        materials = self.shown
         name = group[0]
         task, plan = facts.get(extract.TASK, ""), facts.get(extract.PLAN, [])
         match name:
             case _ if name in tools.NAMES:
-                question = tools.tools(shown.tool_use, group, shown.earlier)
+                question = tools.tools(materials.tool_use, group, materials.earlier)
             case _ if name in execution.NAMES:
-                question = execution.execution(shown.question_data, group, task=task, plan=plan)
+                question = execution.execution(materials.question_data, group, task=task, plan=plan)
             case "task_completion":
                 question = completion(task, facts[extract.OUTCOME])
             case "plan_quality":
                 question = plan_quality(task, plan)
             case safety.SAFETY:
-                question = safety.safety_question(self.panel.constraints, shown.question_data)
+                question = safety.safety_question(self.panel.constraints, materials.question_data)
             case judge_jobs.GOAL_SUCCESS:
-                question = goal_question(shown.question_data, len(shown.trace.turns))
+                question = goal_question(materials.question_data, materials.trace)
             case _:
                 rubric = next(rubric for rubric in self.panel.rubrics if rubric.name == name)
-                question = rubric_question(rubric, shown.question_data)
+                question = rubric_question(rubric, materials.question_data)
         return question
 
     async def score(self, group: Sequence[str], facts: Mapping[str, Any]) -> Vote:
@@ -341,7 +349,7 @@ class OneVote:
     async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:
         """Ask a question. Return its answer, or the outcome of everything that depends on it."""
         # The materials are redacted already. But facts from the extraction are the judge's words, which are not.
-        data = cast("dict[str, Json]", self.shown.redact(dict(question.data)))
+        data = self.shown.background | cast("dict[str, Json]", self.shown.redact(dict(question.data)))
         try:
             return await self.ask(replace(question, data=data), model=model, vote=self.number)
         except NoAnswer as none:

@@ -7,12 +7,11 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from agenteval_collector.model.drift import Canary, CanaryAnswer
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement, Spend
-from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Score
 
 OPENAI: Final = "https://api.openai.com/v1"
-"""The endpoint that is used where the settings name none."""
+"""The endpoint that is used if the settings name none."""
 
 Reply: TypeAlias = Mapping[str, Any]
 """A judge's reply, decoded and checked against the question's schema."""
@@ -56,8 +55,8 @@ class JudgeRequest:
 class JudgeReply:
     """The text of a reply as it came, not read yet.
 
-    Token counts are None where the endpoint does not report them. `temperature` is None where the endpoint takes none.
-    `declined` is `refusal` where the model declined to answer, and `content_filter` where the endpoint cut the answer
+    Token counts are None if the endpoint does not report them. `temperature` is None if the endpoint takes none.
+    `declined` is `refusal` if the model declined to answer, and `content_filter` if the endpoint cut the answer
     out. `seconds` is the time that the reply took, including retries.
     """
 
@@ -101,7 +100,7 @@ Settle: TypeAlias = Callable[[Spend | None], None]
 """Replaces the estimate of a request by what it really used, once. With None, the estimate stands."""
 
 Reserve: TypeAlias = Callable[[JudgeRequest], Awaitable[Settle]]
-"""Reserves the estimate of one HTTP request that is about to leave. Raises OverBudget where it may not leave."""
+"""Reserves the estimate of one HTTP request that is about to leave. Raises OverBudget if it may not leave."""
 
 
 class Judge(Protocol):
@@ -145,7 +144,7 @@ class Question:
     schema or the way the data is rendered.
 
     `readings` give the scores in a reply, by which votes are compared. There is one for each evaluator that the
-    question serves, by its name, and none where the question finds facts.
+    question serves, by its name, and none if the question finds facts.
     """
 
     name: str
@@ -173,7 +172,7 @@ class Ask(Protocol):
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         """Ask, independently of other votes.
 
-        Raises NoAnswer, OverBudget, and JudgeUnavailable where the question may be answered later.
+        Raises NoAnswer, OverBudget, and JudgeUnavailable if the question may be answered later.
         """
 
 
@@ -185,7 +184,7 @@ class LedgerStore(Protocol):
     """The store of spending, by hour and model. An `hour` is counted from the Unix epoch, UTC."""
 
     def spend(self, hour: int, model: str, spend: Spend, fits: Callable[[SpentSince], bool] | None = None) -> bool:
-        """Add to what was spent where `fits` agrees, and return whether it did. None always agrees.
+        """Add to what was spent if `fits` agrees, and return whether it did. None always agrees.
 
         The addition is durable on return, even if the process is killed right after. The errors of `fits` are raised,
         and nothing is added then. Nobody else spends in between, in this process or another one.
@@ -200,7 +199,7 @@ class AnswerStore(Protocol):
     """The store of answers, by the keys of their questions. Raises Unavailable."""
 
     def answer(self, key: str) -> Answer | None:
-        """Return the answer to a question, or None where it is not known."""
+        """Return the answer to a question, or None if it is not known."""
         ...
 
     def keep(self, key: str, answer: Answer, job: JudgeJob) -> None:
@@ -220,7 +219,7 @@ class CanaryStore(Protocol):
         """Keep a canary with its frozen trace, and with the answers that it has already."""
 
     def frozen(self, trace_id: str) -> bytes | None:
-        """Return the frozen trace of a canary. Return None where the trace is not a canary any more."""
+        """Return the frozen trace of a canary. Return None if the trace is not a canary any more."""
 
     def drop_canary(self, trace_id: str) -> None:
         """Forget a canary with its frozen trace. Its answers stay."""
@@ -249,29 +248,10 @@ class JudgeTelemetry(Protocol):
         """Count a request about a question that ended with a valid reply, or with an error."""
 
     def requested(self, model: str, error_type: str | None) -> None:
-        """Count an HTTP request that ended, including retries. `error_type` is None where it was answered."""
+        """Count an HTTP request that ended, including retries. `error_type` is None if it was answered."""
 
-    def looked_up(self, known: bool) -> None:
+    def looked_up(self, hit: bool) -> None:
         """Count a question by whether its answer was known already."""
 
     def no_room(self) -> None:
         """Count a trace that found no place among those that wait."""
-
-
-class JudgedSnapshot(Protocol):
-    """The judged traces of the random part, as they are at one moment."""
-
-    def rated(self) -> Sequence[RatedChange]:
-        """Return everything that has a rate of passing. The one with the newest judgement is first."""
-        ...
-
-    def judged(self, rated: Rated) -> Sequence[JudgedScore]:
-        """Return the newest judged traces, the newest first."""
-        ...
-
-    def unscored(self, rated: Rated) -> int:
-        """Count the traces drawn at random in the same time that the judge could not score.
-
-        Either its answer failed, or the budget was used up.
-        """
-        ...

@@ -12,7 +12,7 @@ from agenteval_collector.model.running_traces import UnendedSpan
 class Death:
     """The death of a trace's agent: every process that had spans open fell silent.
 
-    `reason` is a sentence. `open_spans` are by start. `heard_at` is when an open span was last reported; None where
+    `reason` is a sentence. `open_spans` are by start. `heard_at` is when an open span was last reported; None if
     none was reported as started. Times are in nanoseconds since the Unix epoch.
     """
 

@@ -33,4 +33,4 @@ class Caller:
 
 
 ANONYMOUS: Final = Caller("anonymous")
-"""The caller of every request where no key is asked for."""
+"""The caller of every request if no key is asked for."""

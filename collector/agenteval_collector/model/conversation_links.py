@@ -1,22 +1,20 @@
 """Links between traces that belong to one conversation by their messages, without an id that names it."""
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from otel_agenteval.internal.checked import checked_dataclass
 
 
-class LinkLookUp(NamedTuple):
-    """A look-up of links that can be repeated, and its result."""
+class LinkQuery(StrEnum):
+    """The queries for links in the store."""
 
-    repeat: Callable[[], Any]
-    gave: Any
-
-    @property
-    def is_outdated(self) -> bool:
-        """True where the look-up gives another result now. Raises RetryableError."""
-        return bool(self.repeat() != self.gave)
+    OF_TRACE = "of_trace"
+    UNNAMED = "unnamed"
+    ENDING = "ending"
+    FOLLOWING = "following"
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +22,11 @@ class ConversationLink:
     """Links a trace to the conversation that it belongs to.
 
     `follows` is the digest of the messages that it was sent. `said`, `reply` and `calls` are digests that a later trace
-    may follow: of the whole exchange, of the reply's id, of the ids of its tool calls. Where a user is recorded, each
+    may follow: of the whole exchange, of the reply's id, of the ids of its tool calls. If a user is recorded, each
     digest includes the user.
 
-    `named` is the session id that the trace itself names. `parent` is the trace that it goes on from; None where it
-    begins a conversation, and where both name a session. `answered`: the model replied. Times are in nanoseconds since
+    `named` is the session id that the trace itself names. `parent` is the trace that it goes on from; None if it
+    begins a conversation, and if both name a session. `answered`: the model replied. Times are in nanoseconds since
     the Unix epoch.
     """
 
@@ -62,7 +60,7 @@ class ConversationLink:
 
     @property
     def is_second_record(self) -> bool:
-        """True where the trace has a reply without its words: another trace may have the same reply with them."""
+        """True if the trace has a reply without its words: another trace may have the same reply with them."""
         return self.follows is not None and self.follows == self.reply
 
     @property
@@ -95,3 +93,11 @@ class Move:
     def place(self) -> tuple[int, str]:
         """Its place in either session: start and id."""
         return self.started_at, self.trace_id
+
+
+class LinkLookUp(NamedTuple):
+    """A look-up of links in the store, with the values of its parameters, and what it found."""
+
+    query: LinkQuery
+    values: Mapping[str, Any]
+    found: Sequence[ConversationLink]

@@ -20,6 +20,7 @@ class Counted(StrEnum):
     UNREAD = "values.unread"
     PASSED_OVER = "messages.passed_over"
     LEFT_OUT = "results.left_out"
+    METRICS_DROPPED = "metrics.dropped"
     DROPPED = "queue.dropped"
     FORGOTTEN = "retention.removed"
     SINK_FAILED = "sink.failures"

@@ -35,22 +35,22 @@ def encode_cursor(position: Sequence[str | int | None]) -> str:
 
 
 def decode_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
-    """Return the position that `encode_cursor` was given. Raises InvalidRequest where the values are of other kinds,
+    """Return the position that `encode_cursor` was given. Raises InvalidRequest if the values are of other kinds,
     and for integers and texts that no store can compare with."""
     position = _decoded(cursor)
-    if [type(each) for each in position] != [*kinds]:
+    if [type(value) for value in position] != [*kinds]:
         raise foreign_cursor(cursor)
-    if any(abs(each) > MAX_INTEGER if isinstance(each, int) else each != storable(each) for each in position):
+    if any(abs(value) > MAX_INTEGER if isinstance(value, int) else value != storable(value) for value in position):
         raise foreign_cursor(cursor)
     return position
 
 
 def behind(items: Sequence[Item], cursor: str | None, position_of: Callable[[Item], tuple[Any, ...]]) -> Sequence[Item]:
-    """Return the items after the cursor's; all without a cursor. Raises InvalidRequest where the cursor is of none of
+    """Return the items after the cursor's; all without a cursor. Raises InvalidRequest if the cursor is of none of
     them."""
     if cursor is None:
         return items
-    positions, position = [position_of(each) for each in items], _decoded(cursor)
+    positions, position = [position_of(item) for item in items], _decoded(cursor)
     if position not in positions:
         raise foreign_cursor(cursor)
     return items[positions.index(position) + 1 :]

@@ -18,7 +18,7 @@ class CanaryAnswer:
     """The scores of one evaluator, asked in one way (`version` of the question, `model`), for a canary.
 
     `model` is the model that was asked; for the score that the trace had when it was chosen, the model that its outcome
-    names. `first` and `last` are the first and the newest score, at `first_at` and `last_at` (ns); None where the judge
+    names. `first` and `last` are the first and the newest score, at `first_at` and `last_at` (ns); None if the judge
     gave none. `reason` explains the newest.
     """
 
@@ -49,7 +49,7 @@ class Drift:
     """The newest scores of one evaluator, compared with earlier ones on the same traces.
 
     `was` names the model and the question's version of the earlier ones. `higher` and `lower` count changed scores.
-    `p_value` is None where nothing was asked again yet.
+    `p_value` is None if nothing was asked again yet.
     """
 
     name: str

@@ -2,26 +2,27 @@
 
 import operator
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Final
 
+from agenteval_collector.model.usage import NO_USAGE, UsageTotals
 from otel_agenteval.internal.checked import checked_dataclass
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """The effort of a trace or a session; None where it is not known."""
+    """The effort of a trace or a session; None if it is not known. `usage` has its tokens and money part by part."""
 
     steps: float | None = 0
     tokens: float | None = 0
     seconds: float | None = 0
     usd: float | None = 0
+    usage: UsageTotals = NO_USAGE
 
     def __add__(self, other: "Effort") -> "Effort":
-        return self._with(other, operator.add)
+        return self._with(other, operator.add, self.usage + other.usage)
 
     def __sub__(self, other: "Effort") -> "Effort":
-        return self._with(other, operator.sub)
+        return self._with(other, operator.sub, self.usage - other.usage)
 
     @property
     def rounded(self) -> "Effort":
@@ -29,11 +30,16 @@ class Effort:
         adding."""
         digits = {"steps": 0, "tokens": 0, "seconds": 6, "usd": 9}
         values = {name: getattr(self, name) for name in digits}
-        return Effort(**{name: None if value is None else round(value, digits[name]) for name, value in values.items()})
+        rounded = {name: None if value is None else round(value, digits[name]) for name, value in values.items()}
+        return Effort(**rounded, usage=self.usage)
 
-    def _with(self, other: "Effort", made: Callable[[float, float], float]) -> "Effort":
-        pairs = {each.name: (getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
-        return Effort(**{name: None if None in pair else made(*pair) for name, pair in pairs.items()})
+    def _with(self, other: "Effort", operation: Callable[[float, float], float], usage: UsageTotals) -> "Effort":
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in MEASURES}
+        return Effort(**{name: None if None in pair else operation(*pair) for name, pair in pairs.items()}, usage=usage)
+
+
+MEASURES: Final = ("steps", "tokens", "seconds", "usd")
+"""What efforts are compared by."""
 
 
 NO_EFFORT: Final = Effort()

@@ -6,14 +6,14 @@ from typing import Any
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Outcome, SubjectKind
 
 
-def evaluation_from(told: Mapping[str, Any], outcome: Outcome) -> Evaluation:
+def evaluation_from(document: Mapping[str, Any], outcome: Outcome) -> Evaluation:
     """Return the evaluation with these fields, in which texts stand for members of enumerations, and this outcome.
 
-    Raises KeyError, TypeError or ValueError where the fields do not fit.
+    Raises KeyError, TypeError or ValueError if the fields do not fit.
     """
     members = {
-        "method": Method(told["method"]),
-        "subject": SubjectKind(told["subject"]),
-        "part": None if told["part"] is None else JudgedPart(told["part"]),
+        "method": Method(document["method"]),
+        "subject": SubjectKind(document["subject"]),
+        "part": None if document["part"] is None else JudgedPart(document["part"]),
     }
-    return Evaluation(**{**told, **members, "outcome": outcome})
+    return Evaluation(**{**document, **members, "outcome": outcome})

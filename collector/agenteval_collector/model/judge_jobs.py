@@ -1,5 +1,6 @@
 """Jobs for the judge, and their results."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeAlias
@@ -19,10 +20,19 @@ GOAL = "goal"
 """Key in the metadata of a goal success: the user's goal."""
 
 FAILED_TURN = "failed_turn"
-"""Key in the metadata of a goal success: the number, from 1, of the first turn that failed; None where none did."""
+"""Key in the metadata of a goal success: the number, from 1, of the first turn that failed; None if none did."""
+
+FAILED_STEP = "failed_step"
+"""Key in the metadata of a goal success: the number of that step in the transcript; None if the judge names none."""
+
+FAILED_AGENT = "failed_agent"
+"""Key in the metadata of a goal success: the agent that took that step; None if it is not known."""
+
+FAILED_SPAN = "failed_span_id"
+"""Key in the metadata of a goal success: the span of that step; None if it is not known."""
 
 PENDING_TRACES = "pending_traces"
-"""Key in the metadata of a session's outcome: the number of its traces that wait for the judge, where any do."""
+"""Key in the metadata of a session's outcome: the number of its traces that wait for the judge, if any do."""
 
 
 def waits_for_judge(outcome: Outcome) -> bool:
@@ -40,7 +50,7 @@ def drawn_with(outcome: Outcome) -> Mapping[str, Json]:
 class Referral:
     """The outcome of one judged evaluator on a trace, before the judge is asked.
 
-    The judge's answer replaces a pending `outcome`; any other one is final. `model` and `part` are None where the judge
+    The judge's answer replaces a pending `outcome`; any other one is final. `model` and `part` are None if the judge
     is not asked.
     """
 
@@ -56,7 +66,7 @@ class Referral:
 class JudgeExchange:
     """One request to the judge and its reply, for `agenteval why`. Redacted like the request itself.
 
-    `reply` is None where none came. `problem` says what was wrong with the reply, or why none came. A `cached` reply
+    `reply` is None if none came. `problem` says what was wrong with the reply, or why none came. A `cached` reply
     was given earlier to the same question and cost nothing.
     """
 
@@ -128,7 +138,7 @@ def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
         trace_id=first.subject_id,
         session_id=first.session_id,
         revision=first.revision,
-        urgent=any(each.part is JudgedPart.ESCALATED for each in pending),
+        urgent=any(evaluation.part is JudgedPart.ESCALATED for evaluation in pending),
         pending=tuple(pending),
     )
 
@@ -152,7 +162,7 @@ class Spend:
     usd: float = 0.0
 
     def __sub__(self, other: "Spend") -> "Spend":
-        return Spend(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
+        return Spend(**{field.name: getattr(self, field.name) - getattr(other, field.name) for field in fields(self)})
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,3 +171,9 @@ class Rejudging:
 
     traces: int
     more: bool
+
+
+def lot(subject_id: str) -> bytes:
+    """Draw the lot of a trace or session: random from one id to the next, and always the same for one id."""
+    # Recorded ids may hold lone surrogates, which cannot be encoded otherwise.
+    return hashlib.sha256(subject_id.encode(errors="surrogatepass")).digest()

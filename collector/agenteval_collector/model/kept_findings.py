@@ -28,79 +28,85 @@ KeptFindings: TypeAlias = Mapping[Key, KeptFinding]
 
 
 def worst(severities: Iterable[str]) -> Severity | None:
-    """Return the worst of these severities; None where there are none."""
-    return max((Severity(each) for each in severities), key=SEVERITIES.index, default=None)
+    """Return the worst of these severities; None if there are none."""
+    return max((Severity(severity) for severity in severities), key=SEVERITIES.index, default=None)
 
 
-def with_live(kept: KeptFindings, found: Iterable[Finding], recounted: Iterable[Finding]) -> KeptFindings:
+def with_live(findings_before: KeptFindings, findings: Iterable[Finding], recounted: Iterable[Finding]) -> KeptFindings:
     """Return what is kept of a trace that goes on, after these findings were made in it. What is known stays as it is.
 
     `recounted` has all loops of their kinds found so far by counting the trace's steps, perhaps not from its beginning.
     """
-    live = dict(kept)
-    for finding in (*_unknown(recounted, kept), *found):
+    live = dict(findings_before)
+    for finding in (*_unknown(recounted, findings_before), *findings):
         # The number is 0: while the trace runs, a span shows one finding of a kind, however often it is found.
         live.setdefault(_first_key(finding), KeptFinding(finding, finding.agent is not None))
     return live
 
 
-def with_complete(kept: KeptFindings, trace: ScoredTrace) -> KeptFindings:
+def with_complete(findings_before: KeptFindings, trace: ScoredTrace) -> KeptFindings:
     """Return what is kept of a complete trace: the old findings that stay, with the trace's names, and those of this
     revision."""
-    told = {key: _named(each.finding, trace) for key, each in kept.items() if _stays(each.finding)}
-    found = _found(kept, told, trace.session_id, trace.findings)
-    return told | {key: each for key, each in found.items() if key not in told}
+    named = {key: _named(value.finding, trace) for key, value in findings_before.items() if _stays(value.finding)}
+    findings_now = _found(findings_before, named, trace.session_id, trace.findings)
+    return named | {key: value for key, value in findings_now.items() if key not in named}
 
 
-def with_compared(kept: KeptFindings, found: Iterable[Finding]) -> KeptFindings:
-    """Return what is kept of a complete trace after it was compared with a trace of its session that came late. `found`
-    has the findings of this comparison. A finding that is known already may now rest on the late trace, so it gets the
-    new evidence."""
-    compared = dict(kept)
-    for finding in found:
-        known = compared.get(_first_key(finding), KeptFinding(finding))
+def with_compared(findings_before: KeptFindings, findings: Iterable[Finding]) -> KeptFindings:
+    """Return what is kept of a complete trace after it was compared with a trace of its session that came late.
+
+    `findings` are those of this comparison. One that is known already may now rest on the late trace, so it gets the
+    new evidence.
+    """
+    compared = dict(findings_before)
+    for finding in findings:
+        kept_finding = compared.get(_first_key(finding), KeptFinding(finding))
         evidence = replace(
-            known.finding,
+            kept_finding.finding,
             severity=finding.severity,
             mode=finding.mode,
             reason=finding.reason,
             metadata=finding.metadata,
             turn=finding.turn,
         )
-        compared[_first_key(finding)] = replace(known, finding=evidence)
+        compared[_first_key(finding)] = replace(kept_finding, finding=evidence)
     return compared
 
 
-def with_revised_turn(kept: KeptFindings, turn: RevisedTurn) -> KeptFindings:
+def with_revised_turn(findings_before: KeptFindings, turn: RevisedTurn) -> KeptFindings:
     """Return what is kept of a complete trace after other calls of earlier traces came to its turn. The findings that
     rest on these calls are made anew."""
-    others = {key: each for key, each in kept.items() if key[0] not in CROSS_TRACE_KINDS or key[1] != turn.span_id}
-    return {**others, **_found(kept, (), turn.session_id, turn.findings)}
+    others = {
+        key: value
+        for key, value in findings_before.items()
+        if key[0] not in CROSS_TRACE_KINDS or key[1] != turn.span_id
+    }
+    return {**others, **_found(findings_before, (), turn.session_id, turn.findings)}
 
 
 def _found(
-    kept: KeptFindings, told: Collection[Key], session_id: str, findings: Sequence[Finding]
+    findings_before: KeptFindings, named: Collection[Key], session_id: str, findings: Sequence[Finding]
 ) -> dict[Key, KeptFinding]:
-    """Return what was found in a complete trace, without loops that were `told` before. `kept` has what the trace
-    had."""
-    loops = [each for each in findings if each.kind in LOOP_KINDS]
-    others = [each for each in findings if each.kind not in LOOP_KINDS]
-    found: dict[Key, KeptFinding] = {}
-    for key, finding in (*_numbered(_unknown(loops, told)), *_numbered(others)):
-        found_at = kept[key].finding.found_at if key in kept else finding.found_at
-        found[key] = KeptFinding(replace(finding, found_at=found_at, session_id=session_id))
-    return found
+    """Return what was found in a complete trace, without loops that are among `named`. `findings_before` has what the
+    trace had."""
+    loops = [finding for finding in findings if finding.kind in LOOP_KINDS]
+    others = [finding for finding in findings if finding.kind not in LOOP_KINDS]
+    findings_now: dict[Key, KeptFinding] = {}
+    for key, finding in (*_numbered(_unknown(loops, named)), *_numbered(others)):
+        found_at = findings_before[key].finding.found_at if key in findings_before else finding.found_at
+        findings_now[key] = KeptFinding(replace(finding, found_at=found_at, session_id=session_id))
+    return findings_now
 
 
 def _unknown(loops: Iterable[Finding], keys: Collection[Key]) -> list[Finding]:
     """Return the loops that are not among `keys`. A known loop whose span does not show it now was counted differently,
     so it stands for one of the new loops of its kind."""
     unknown: list[Finding] = []
-    for kind, group in groupby(sorted(loops, key=lambda each: each.kind), key=lambda each: each.kind):
-        found = {each.span_id or "": each for each in group}
-        known = {span_id for of_kind, span_id, _ in keys if of_kind == kind}
-        fresh = [each for span_id, each in found.items() if span_id not in known]
-        unknown += fresh[len(known - found.keys()) :]
+    for kind, group in groupby(sorted(loops, key=lambda loop: loop.kind), key=lambda loop: loop.kind):
+        by_span = {finding.span_id or "": finding for finding in group}
+        span_ids = {span_id for of_kind, span_id, _ in keys if of_kind == kind}
+        fresh = [value for span_id, value in by_span.items() if span_id not in span_ids]
+        unknown += fresh[len(span_ids - by_span.keys()) :]
     return unknown
 
 

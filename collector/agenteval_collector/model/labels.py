@@ -5,6 +5,7 @@ The command line imports this module, so it loads no mathematics (`labelled_scor
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class LabelSource(StrEnum):
@@ -16,6 +17,17 @@ class LabelSource(StrEnum):
     """An end user of the agent."""
     EVALUATOR = "evaluator"
     """Another evaluator, whose results came with the telemetry."""
+
+
+class LabelVerdict(StrEnum):
+    """What a label says of a score."""
+
+    PASS = "pass"
+    FAIL = "fail"
+
+
+PASSING: Final = 0.5
+"""The least value of a label that says `pass`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ class Origin:
     """The source of spans or log records. All that came together share one object.
 
     `resource` is the serialized Resource, `scope` the name of the instrumentation scope. `process` is the id that our
-    processor wrote into the resource; None where another sender sent them. `service` is empty where the resource names
+    processor wrote into the resource; None if another sender sent them. `service` is empty if the resource names
     none.
     """
 

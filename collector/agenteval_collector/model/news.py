@@ -62,7 +62,7 @@ class NewsSink(Protocol):
 class Event:
     """An event for the backend. `event_id` is derived from its content: two events with one id say the same.
 
-    `trace_id` and `span_id` are those of the evaluated span, empty where there is none. `at` is in nanoseconds since
+    `trace_id` and `span_id` are those of the evaluated span, empty if there is none. `at` is in nanoseconds since
     the Unix epoch.
     """
 
@@ -79,5 +79,5 @@ EventsOf: TypeAlias = Callable[[News], Sequence[Event]]
 
 
 def no_events(_: News) -> Sequence[Event]:
-    """Return no events, where nothing is pushed."""
+    """Return no events, if nothing is pushed."""
     return ()

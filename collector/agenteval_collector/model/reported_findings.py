@@ -32,21 +32,21 @@ def findings_on(
         listed = json.loads(text) if isinstance(text, str) and len(text) <= MAX_JSON else []
     except (ValueError, RecursionError):
         return
-    for said in listed[:MAX_ON_SPAN] if isinstance(listed, list) else []:
-        if isinstance(said, dict):
+    for reported in listed[:MAX_ON_SPAN] if isinstance(listed, list) else []:
+        if isinstance(reported, dict):
             finding = reported_finding(
-                said, trace_id=trace_id, span_id=span_id, session_id=session_id or trace_id, found_at=found_at
+                reported, trace_id=trace_id, span_id=span_id, session_id=session_id or trace_id, found_at=found_at
             )
             if finding is not None:
                 yield finding
 
 
 def reported_finding(
-    said: Mapping[str, Any], *, trace_id: str, span_id: str, session_id: str, found_at: int
+    reported: Mapping[str, Any], *, trace_id: str, span_id: str, session_id: str, found_at: int
 ) -> Finding | None:
-    """Return the loop that `said` describes by `kind`, `mode`, `reason`, `agent`, `tool` and `metadata`; None where it
+    """Return the loop that `reported` describes by `kind`, `mode`, `reason`, `agent`, `tool` and `metadata`; None if it
     describes none."""
-    kind, mode = said.get("kind"), said.get("mode")
+    kind, mode = reported.get("kind"), reported.get("mode")
     if not isinstance(kind, str) or kind not in LOOP_KINDS or not isinstance(mode, str) or mode not in MODES:
         return None
     return Finding(
@@ -56,10 +56,10 @@ def reported_finding(
         session_id=session_id,
         trace_id=trace_id,
         span_id=span_id,
-        agent=_text(said.get("agent"), MAX_NAME) or None,
-        tool=_text(said.get("tool"), MAX_NAME) or None,
-        reason=_text(said.get("reason"), MAX_REASON),
-        metadata=_metadata(said.get("metadata")),
+        agent=_text(reported.get("agent"), MAX_NAME) or None,
+        tool=_text(reported.get("tool"), MAX_NAME) or None,
+        reason=_text(reported.get("reason"), MAX_REASON),
+        metadata=_metadata(reported.get("metadata")),
         found_at=found_at,
     )
 
@@ -70,7 +70,7 @@ def _text(value: Any, limit: int) -> str:
 
 def _metadata(value: Any) -> dict[str, Json]:
     try:
-        written = json.dumps(value)
+        text = json.dumps(value)
     except (ValueError, TypeError, RecursionError):
         return {}
-    return value if isinstance(value, dict) and len(written) <= MAX_METADATA else {}
+    return value if isinstance(value, dict) and len(text) <= MAX_METADATA else {}

@@ -54,8 +54,8 @@ class Violation:
 class RunTrace:
     """The contribution of one trace to its run.
 
-    `success` and `confidence` are from its spans; None where they say nothing. `seconds` is the trace's duration,
-    `model_seconds` the sum over its model calls. `usd` is None where a call has no price, `violations` is None where
+    `success` and `confidence` are from its spans; None if they say nothing. `seconds` is the trace's duration,
+    `model_seconds` the sum over its model calls. `usd` is None if a call has no price, `violations` is None if
     nobody looked for any.
     """
 
@@ -101,7 +101,7 @@ class StoredRun:
 
     `success` and `confidence` are as reported. The rest is by trace. `completed`: whether task_completion reached its
     threshold. `confidences`: the scores of the evaluator confidence. `judged`: the violations that the judge found; an
-    empty list where it found the trace safe. `unjudged`: why there is no score of task_completion. `unsure`: why there
+    empty list if it found the trace safe. `unjudged`: why there is no score of task_completion. `unsure`: why there
     is none of confidence.
     """
 

@@ -1,8 +1,7 @@
 """Senders of spans, and their habits that the collector learns."""
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 
 class Awaited(StrEnum):
@@ -30,10 +29,3 @@ class Habit(NamedTuple):
 
     sender: Sender
     what: Awaited
-
-
-class HabitMemory(Protocol):
-    """Keeps the habits of senders from one process to the next. A port of the assembly, and of the Kafka log for it."""
-
-    def save(self, histories: Mapping[Habit, str]) -> None:
-        """Keep what was learned; an empty history forgets its habit. Raises RetryableError."""

@@ -58,14 +58,23 @@ class StoredPlace:
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTrace:
-    """A trace of a session as the store holds it. `turns` are empty unless they were asked for."""
+class Member:
+    """A trace of a session, with its signals for session scores.
+
+    `said` has a summary of each turn. The store has no summaries. It gives the `turns`, if they are asked for.
+    """
 
     trace_id: str
     started_at: int
-    signals: dict[str, Evaluation]
+    signals: Signals = field(default_factory=dict)
     effort: Effort = NO_EFFORT
+    said: Sequence[TurnSummary] = ()
     turns: Sequence[TurnView] = ()
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Its place among the traces of its session: start and id."""
+        return self.started_at, self.trace_id
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +90,23 @@ class SessionSums:
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """A session as the store holds it, with its `newest` traces by start and their answers. `sums` is None where its
+    """A session as the store holds it, with its `newest` traces by start and their answers. `sums` is None if its
     traces have to be added up again."""
 
     state: SessionState
-    newest: Sequence[StoredTrace]
+    newest: Sequence[Member]
     sums: SessionSums | None
+
+
+class AttentionRow(NamedTuple):
+    """What a session is ordered by attention with, without its end."""
+
+    session_id: str
+    effort: Effort
+    errors: int
+    warnings: int
+    infos: int
+    judged_failed: bool
 
 
 class SessionEnding(NamedTuple):
@@ -97,24 +117,10 @@ class SessionEnding(NamedTuple):
     """
 
     has_error: bool
+    session_id: str = ""
     reported: bool | None = None
     labelled: float | None = None
     judged: bool | None = None
-
-
-@checked_dataclass(slots=True, kw_only=True)
-class Member:
-    """A trace of a session: a summary of each turn, and its signals for session scores."""
-
-    trace_id: str
-    started_at: int
-    said: Sequence[TurnSummary]
-    signals: dict[str, Evaluation] = field(default_factory=dict)
-
-    @property
-    def place(self) -> tuple[int, str]:
-        """Its place among the traces of its session: start and id."""
-        return self.started_at, self.trace_id
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)

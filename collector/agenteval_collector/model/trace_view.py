@@ -7,15 +7,15 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.running_traces import UnendedSpan
 from otel_agenteval.finding import Seen
 from otel_agenteval.internal.checked import checked_dataclass
-from otel_agenteval.model import ToolCall, Trace
+from otel_agenteval.model import ToolCall, Trace, UnknownSpans
 
 NOTHING_SEEN = Seen()
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
-    """A turn of the conversation. None: not recorded. `error` is None where it did not fail. The store keeps the name,
-    arguments and result of each call."""
+    """A turn of the conversation. None: not recorded. `error` is None if it did not fail. Of each call
+    the store keeps what was said and what came of it, and not when."""
 
     input: str | None
     output: str | None
@@ -38,6 +38,7 @@ class TraceView:
     names_session: bool
     user_id: str | None = None
     service: str | None = None
+    environment: str | None = None
     agents: Sequence[str] = ()
     turns: Sequence[TurnView] = ()
     available_tools: Sequence[str] = ()
@@ -55,6 +56,7 @@ class TraceView:
     waits_for: Sequence[str] = ()
     seen: Seen = NOTHING_SEEN
     open_spans: Sequence[UnendedSpan] = ()
+    not_understood: Sequence[UnknownSpans] = ()
     status_reason: str | None = None
     effort: Effort | None = None
 
@@ -73,7 +75,7 @@ def view_of(
     death: Death | None = None,
     closing: Closing | None = None,
     waits_for: Sequence[str] = (),
-    seen: Seen = NOTHING_SEEN,
+    visibility: Seen = NOTHING_SEEN,
 ) -> TraceView:
     """Make the view of a trace. By default `session_id` is the session that it names, else its own id."""
     return TraceView(
@@ -82,6 +84,7 @@ def view_of(
         names_session=trace.session_id is not None,
         user_id=trace.user_id,
         service=trace.service,
+        environment=trace.environment,
         agents=trace.agents,
         turns=tuple(
             TurnView(input=turn.input, output=turn.output, tool_calls=turn.tool_calls, error=turn.error)
@@ -100,7 +103,8 @@ def view_of(
         complete=complete,
         closing=closing,
         waits_for=waits_for,
-        seen=seen,
+        seen=visibility,
+        not_understood=trace.unknown_spans,
         open_spans=() if death is None else tuple(death.open_spans),
         status_reason=None if death is None else death.reason,
     )

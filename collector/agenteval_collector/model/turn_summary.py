@@ -14,12 +14,20 @@ MAX_READ: Final = 20_000
 """Characters compared of a question, an answer, or the content of a call."""
 BRIEF: Final = 40
 """Characters below which an answer is brief. Such an answer may be right for several questions."""
+MAX_TOLD: Final = 2_000
+"""Characters of a question and an answer whose words are compared."""
+LONG: Final = 3
+"""Letters of a word that may say something, and more."""
 MAX_CALLS: Final = 100
 """Calls compared of a turn, the first ones."""
 
 # Made once: `json.dumps` makes one for each text.
 _json: Final = json.JSONEncoder(sort_keys=True).encode
 _WORD: Final = re.compile(r"\w+")
+_TIMES: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?|\d{1,2}[:h]\d\d(?::\d\d)?(?:\s?[ap]\.?m\b)?", re.IGNORECASE)
+# A question of at most eight words, in scripts with spaces and without.
+_NEWS: Final = re.compile(r"(?:[^\d\s?]{1,30}\s{1,3}){0,7}[^\d\s?]{1,30}\s?[?\uff1f\u061f]\s{0,3}")
+_ASKS: Final = re.compile(r"[?\uff1f\u061f]")
 _NAMED: Final = re.compile(r"\w+(?:[./_@]\w+)*")
 
 
@@ -27,9 +35,11 @@ _NAMED: Final = re.compile(r"\w+(?:[./_@]\w+)*")
 class TurnSummary:
     """A turn's question, answer and calls, as digests that are valid within this process only.
 
-    `answer` is None where there was none. `asked` (the question) and `words` (the answer) are equal for equal words;
-    None where nothing was recorded, and for an answer that is a mere label. `brought` holds the successful calls, and
-    the numbers and ids in them and in the answer. `is_brief`: the answer is shorter than `BRIEF`.
+    `answer` is None if there was none. `asked` (the question) and `words` (the answer) are equal for equal words,
+    `asked` whatever times and dates are in it; None if nothing was recorded, and for an answer that is a mere label.
+    `brought` holds the successful calls, and the numbers and ids in them and in the answer. `is_brief`: the answer is
+    shorter than `BRIEF`. `may_ask_for_news`: the question is short and has no number, and the answer asks nothing back.
+    `told` holds the longer words of the answer, `taken_up` those of them that stand in the question.
     """
 
     answer: LoopText | None
@@ -37,27 +47,39 @@ class TurnSummary:
     words: int | None = None
     brought: frozenset[int] = frozenset()
     is_brief: bool = False
+    may_ask_for_news: bool = False
+    told: frozenset[int] = frozenset()
+    taken_up: frozenset[int] = frozenset()
 
 
 def said_in(turn: Turn | TurnView, answer: LoopText | None) -> TurnSummary:
     """Summarise a turn. `answer` is its output, ready for comparison."""
     question, output = turn.input, turn.output
     brought = _numbers(output)
+    words = _long_words(output)
     for call in turn.tool_calls[:MAX_CALLS]:
         if call.error is None:
-            written = _text(call.arguments)
-            brought |= {hash((call.name, written)), *_numbers(written), *_numbers(_text(call.result))}
+            text = _text(call.arguments)
+            brought |= {hash((call.name, text)), *_numbers(text), *_numbers(_text(call.result))}
     return TurnSummary(
         answer=answer,
-        asked=_words(question) if question else None,
+        asked=_words(_TIMES.sub(" ", question[:MAX_READ])) if question else None,
         words=_words(output) if output and is_speech(output) else None,
         brought=frozenset(brought),
         is_brief=output is not None and len(output.strip()) < BRIEF,
+        may_ask_for_news=_NEWS.fullmatch(question or "") is not None and _ASKS.search(output or "") is None,
+        told=words,
+        taken_up=words & _long_words(question),
     )
 
 
 def _words(text: str) -> int:
     return hash(tuple(_WORD.findall(text[:MAX_READ].lower())) or text)
+
+
+def _long_words(text: str | None) -> frozenset[int]:
+    words = _WORD.findall(text[:MAX_TOLD].lower()) if text else ()
+    return frozenset(hash(word) for word in words if len(word) > LONG)
 
 
 def _numbers(text: str | None) -> set[int]:

@@ -19,16 +19,16 @@ LAST_STEP = 1.0
 """Seconds that the step under way has to end, after a component has given up."""
 
 
-def health_of(parts: Iterable[Healthy]) -> str | None:
+def health_of(components: Iterable[Healthy]) -> str | None:
     """Return what holds up the parts that cannot do their work. Return None while every part can."""
-    return "; ".join(trouble for part in parts if (trouble := part.health) is not None) or None
+    return "; ".join(trouble for component in components if (trouble := component.health) is not None) or None
 
 
 class Component(ABC):
     """A thread that works off its inbox. Its name stands in its log messages and in its health.
 
     A subclass gives `run`, which returns once the inbox is closed and empty. It wraps its work on an item in `insist`
-    where the disk may refuse it, and in `survive`, so that a defect costs that item and not the thread.
+    if the disk may refuse it, and in `survive`, so that a defect costs that item and not the thread.
     A component runs once: after a restart, a new one takes up what the old one has left.
     """
 
@@ -45,14 +45,14 @@ class Component(ABC):
         """Work until the inbox is closed and empty; on the component's own thread."""
 
     def start(self) -> None:
-        """Start the thread. Raises RuntimeError where it was started before."""
+        """Start the thread. Raises RuntimeError if it was started before."""
         self._thread.start()
 
     def shutdown(self, timeout: float = 10.0) -> None:
         """Work off what waits, for `timeout` seconds at most. Then give up what the disk or a network still refuses.
         Safe before start and twice.
 
-        The step under way gets `LAST_STEP` seconds more; where `timeout` is 0, it gets none.
+        The step under way gets `LAST_STEP` seconds more; if `timeout` is 0, it gets none.
         """
         self._queue.close()
         if self.alive:
@@ -131,7 +131,7 @@ class Component(ABC):
 class Poller(Component):
     """A component whose work does not come by an inbox, but from a clock or from a library: it looks again and again.
 
-    A subclass gives `step`. Between two steps it waits `every` seconds; 0 where a step itself waits.
+    A subclass gives `step`. Between two steps it waits `every` seconds; 0 if a step itself waits.
     """
 
     def __init__(self, name: str, every: float = 0.0) -> None:

@@ -14,7 +14,7 @@ BUSY_TIMEOUT_MS = 10_000
 """Milliseconds that a statement waits while another connection writes."""
 
 DATABASE_ERRORS = (SQLAlchemyError, sqlite3.Error)
-"""The errors of a database. The driver's own come where a connection cannot be made."""
+"""The errors of a database. The driver's own come if a connection cannot be made."""
 _DAMAGE = ("malformed", "not a database", "disk image", "corrupt")
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ T = TypeVar("T")
 def open_database(
     path: Path, *, synchronous: Literal["FULL", "NORMAL"], pool_size: int = 4, page_size: int = 4096
 ) -> Engine:
-    """Make an engine on the file at `path`. It is created with its folder where absent, readable by its owner only.
+    """Make an engine on the file at `path`. It is created with its folder if absent, readable by its owner only.
 
     `page_size` is that of a new file, in bytes: large rows are written with less work in large pages.
 
@@ -45,7 +45,7 @@ def open_database(
         connection.execute(f"PRAGMA page_size={page_size}")  # Before WAL, which fixes the size.
         if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # Setting it again would wait for writers.
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # Before WAL, too. `give_back` needs it.
-        connection.execute("PRAGMA secure_delete=ON")  # Deleted rows are overwritten; `DatabaseFile` has the rest.
+        connection.execute("PRAGMA secure_delete=ON")  # `DatabaseFile.vacuum` does the rest.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={synchronous}")
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
@@ -56,8 +56,8 @@ def open_database(
 
 def damage_in(error: Exception) -> str | None:
     """Return the message of an error about a damaged file; None for other errors."""
-    said = str(getattr(error, "orig", error))
-    return said if any(sign in said for sign in _DAMAGE) else None
+    message = str(getattr(error, "orig", error))
+    return message if any(sign in message for sign in _DAMAGE) else None
 
 
 def damage_told(path: str, damage: str) -> str:

@@ -35,7 +35,7 @@ class Errand(Generic[T]):
             self._done.set_exception(error)
 
     def wait(self, timeout: float) -> T:
-        """Return the function's result, or raise its error. Raises Unavailable where it has not begun within `timeout`
+        """Return the function's result, or raise its error. Raises Unavailable if it has not begun within `timeout`
         seconds; it never will then."""
         try:
             return self._done.result(timeout)

@@ -7,12 +7,39 @@ from typing import Final
 _OURS: Final = ("*.db", "*.db-wal", "*.key")
 
 
+class HeldFile:
+    """A file that is open. Tells whether its name still leads to it: who writes on into a file that was deleted writes
+    into nowhere."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError if there is no such file."""
+        self._path = path
+        self._identity = _identity(path)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing may be written to it any more; None while its name leads to it."""
+        try:
+            if _identity(self._path) == self._identity:
+                return None
+        except OSError:
+            return (
+                f"{self._path} was deleted while it was in use; what is sent now would be lost: restart the collector"
+            )
+        return f"{self._path} was replaced while it was in use; what is sent now would be lost: restart the collector"
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder that only its owner can read, and the missing folders above it."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for each in missing:
-        sync(each.parent)
+    for name in missing:
+        sync(name.parent)
 
 
 def sync_data(folder: Path) -> None:
@@ -34,3 +61,15 @@ def sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def folder_bytes(folder: Path) -> int:
+    """Return the bytes of disk that the files in a folder and below it take."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            # A file of SQLite may go while it is looked at.
+            total += path.lstat().st_blocks * 512
+        except FileNotFoundError:
+            continue
+    return total

@@ -28,7 +28,7 @@ def status_code(error: errors.CollectorError) -> grpc.StatusCode:
 
 
 def status_details(error: errors.CollectorError) -> status_pb2.Status:
-    """Return the error as `google.rpc.Status`, with the delay to wait where it is retryable."""
+    """Return the error as `google.rpc.Status`, with the delay to wait if it is retryable."""
     details = []
     if isinstance(error, errors.RetryableError):
         packed = any_pb2.Any()

@@ -48,7 +48,7 @@ class Inbox(Generic[T]):
         return self._weight >= self.capacity
 
     def put(self, item: T, weight: int = 1, *, timeout: float = 0.0) -> bool:
-        """Add `item` if there is room within `timeout` seconds. False where there was none, or after `close`."""
+        """Add `item` if there is room within `timeout` seconds. False if there was none, or after `close`."""
         with self._changed:
             fits = self._changed.wait_for(lambda: self._closed or self._fits(weight), timeout)
             if self._closed or not fits:
@@ -68,15 +68,15 @@ class Inbox(Generic[T]):
         """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or bool(self._items), timeout)
-            taken: list[T] = []
+            items: list[T] = []
             before = self._weight
-            while self._items and len(taken) < limit and before - self._weight < weight:
+            while self._items and len(items) < limit and before - self._weight < weight:
                 item, of_item = self._items.popleft()
                 self._weight -= of_item
-                taken.append(item)
-            if taken:
+                items.append(item)
+            if items:
                 self._changed.notify_all()
-            return taken
+            return items
 
     def close(self) -> None:
         """Refuse new items from now on; those that wait can still be taken."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 SHARE_OF_RAM: Final = 0.6
-"""The share of the machine's memory that the process may take where no limit is set."""
+"""The share of the machine's memory that the process may take if no limit is set."""
 
 _ENOUGH_FILES: Final = 65_536
 """The most open files that are asked for: many more than all ports have connections."""
@@ -20,7 +20,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process in bytes; its peak where the system tells only that."""
+    """Return the resident memory of this process in bytes; its peak if the system tells only that."""
     try:
         with open("/proc/self/statm", "rb") as statm:
             return int(statm.read().split()[1]) * _PAGE
@@ -49,7 +49,7 @@ def open_files() -> int:
 def memory_limit(root: Path = Path("/")) -> int:
     """Return the bytes that the process may take: the limit of its control group, else a share of the machine's."""
     ram = os.sysconf("SC_PHYS_PAGES") * _PAGE
-    # Control groups of version 1 show a number beyond any machine where there is no limit.
+    # Control groups of version 1 show a number beyond any machine if there is no limit.
     return min((limit for limit in _cgroup_limits(root) if limit < ram), default=round(SHARE_OF_RAM * ram))
 
 

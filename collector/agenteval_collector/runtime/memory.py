@@ -84,7 +84,7 @@ class MemoryGuard:
 
     @contextmanager
     def room(self, size: int) -> Iterator[None]:
-        """Count `size` bytes as taken until the end of the `with`. Raises Overloaded where there is no room for
+        """Count `size` bytes as taken until the end of the `with`. Raises Overloaded if there is no room for
         them."""
         if (refusal := self._refusal(size)) is not None:
             raise Overloaded(f"{refusal}; send again later")
@@ -108,6 +108,6 @@ class MemoryGuard:
 
 
 def _malloc_trim() -> None:
-    """Give the memory that was freed back to the system, where the C library can."""
+    """Give the memory that was freed back to the system, if the C library can."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)

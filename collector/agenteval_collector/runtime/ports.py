@@ -28,10 +28,10 @@ class ItemQueue(Protocol[T]):
         """Add an item."""
 
     def popleft(self) -> T:
-        """Remove and return the next item. Raises IndexError where there is none."""
+        """Remove and return the next item. Raises IndexError if there is none."""
 
-    def __getitem__(self, place: int, /) -> T:
-        """Return the next item, at place 0. Raises IndexError where there is none."""
+    def __getitem__(self, index: int, /) -> T:
+        """Return the next item, at place 0. Raises IndexError if there is none."""
 
     def __len__(self) -> int: ...
 

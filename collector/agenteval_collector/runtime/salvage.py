@@ -75,8 +75,8 @@ def _end(damaged: sqlite3.Connection, name: str, which: str) -> int | None:
     If it cannot be read, return 1 for the first, and for the last the id that SQLite has noted, or None.
     """
     with suppress(sqlite3.DatabaseError):
-        [found] = damaged.execute(f'SELECT {which}(rowid) FROM "{name}" NOT INDEXED').fetchone()
-        return None if found is None else int(found)
+        [row_id] = damaged.execute(f'SELECT {which}(rowid) FROM "{name}" NOT INDEXED').fetchone()
+        return None if row_id is None else int(row_id)
     if which == "min":
         return 1
     with suppress(sqlite3.DatabaseError):
@@ -108,9 +108,9 @@ def _by_key(damaged: sqlite3.Connection, name: str, listed: str) -> Iterator[Seq
     key = ", ".join(f'"{row[1]}"' for row in damaged.execute(f'PRAGMA table_info("{name}")') if row[5])
     for order in (key, ", ".join(f"{column} DESC" for column in key.split(", "))):
         broke_off = False
-        for part in _until_damage(damaged, f'SELECT {listed} FROM "{name}" ORDER BY {order}'):
-            broke_off |= part is None
-            yield part
+        for rows in _until_damage(damaged, f'SELECT {listed} FROM "{name}" ORDER BY {order}'):
+            broke_off |= rows is None
+            yield rows
         if not broke_off:
             return
 

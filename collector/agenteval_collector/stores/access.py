@@ -25,7 +25,7 @@ some thousand locks."""
 
 
 class NotHeld(Exception):
-    """Raised where a transaction reaches a row that it does not hold, and that others may change meanwhile."""
+    """Raised if a transaction reaches a row that it does not hold, and that others may change meanwhile."""
 
 
 class TenantConnection:
@@ -49,8 +49,8 @@ class TenantConnection:
     def upsert(self, table: Table, rows: Iterable[Values]) -> None:
         """Insert `rows`, or update those with the same key. Each has every column of the table by its name; the tenant
         is added."""
-        if kept := [{**row, **self._column} for row in rows]:
-            self.database.upsert(self._connection, table, kept)
+        if full_rows := [{**row, **self._column} for row in rows]:
+            self.database.upsert(self._connection, table, full_rows)
 
     def delete(self, table: Table, keys: Iterable[Values]) -> None:
         """Delete the rows with these keys. Each key has the columns of the table's primary key by their names; the
@@ -71,7 +71,7 @@ class TenantConnection:
             self._connection.exec_driver_sql(self._locks.lock_sums)
 
     def check_held(self, names: Iterable[str]) -> None:
-        """Raise NotHeld where other transactions may change one of these names meanwhile."""
+        """Raise NotHeld if other transactions may change one of these names meanwhile."""
         if self._locks is not None and not set(names) <= set(self._held):
             raise NotHeld
 
@@ -108,7 +108,7 @@ class TenantDatabase:
             return connection.execute(query, values).mappings().all()
 
     def value(self, query: Executable, values: Values = _NONE) -> Any:
-        """Return the first column of the first row that one look-up finds; None where it finds none."""
+        """Return the first column of the first row that one look-up finds; None if it finds none."""
         with self.reading() as connection:
             return connection.execute(query, values).scalar()
 
@@ -122,7 +122,7 @@ class TenantDatabase:
         return self._connected("written", self.database.begin_alone)
 
     def sharing(self, *names: str) -> AbstractContextManager[TenantConnection]:
-        """Connect for one transaction that writes beside others, where the database can do that. Transactions that hold
+        """Connect for one transaction that writes beside others, if the database can do that. Transactions that hold
         one of the same `names` come one after the other."""
         locks = self.database.writer_locks
         if locks is None or len(names) > MOST_HELD:
@@ -141,9 +141,9 @@ class TenantDatabase:
 
     @contextmanager
     def _connected(
-        self, done: str, begin: Sequence[str] = (), locks: WriterLocks | None = None, names: Collection[str] = ()
+        self, what: str, begin: Sequence[str] = (), locks: WriterLocks | None = None, names: Collection[str] = ()
     ) -> Iterator[TenantConnection]:
-        with self.refusing(done), self.engine.connect() as connection:
+        with self.refusing(what), self.engine.connect() as connection:
             for statement in begin:
                 connection.exec_driver_sql(statement)
             if locks is not None and names:
@@ -153,16 +153,16 @@ class TenantDatabase:
                 connection.commit()
 
     @contextmanager
-    def refusing(self, done: str) -> Iterator[None]:
-        """Raise Unavailable for whatever the database refuses, and say what could not be `done`. Raise PermanentError
-        where the database would refuse the same again."""
+    def refusing(self, what: str) -> Iterator[None]:
+        """Raise Unavailable for whatever the database refuses, and say that it cannot be `what`, such as
+        "read". Raise PermanentError if the database would refuse the same again."""
         try:
             yield
         except self._errors as error:
             cause = getattr(error, "orig", None) or error  # Without SQLAlchemy's statement and parameters.
             if self.database.is_about_values(error):
-                raise PermanentError(f"the store could not be {done}: {cause}") from error
-            raise Unavailable(f"the store could not be {done}: {cause}") from error
+                raise PermanentError(f"the store could not be {what}: {cause}") from error
+            raise Unavailable(f"the store could not be {what}: {cause}") from error
 
 
 @dataclass(frozen=True, slots=True)

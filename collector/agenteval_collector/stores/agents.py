@@ -110,22 +110,22 @@ class AgentSums:
         for row in self._connection.execute(_TRACES, self._ids):
             if row.agent is None:
                 continue
-            place = row.agent, row.started_at // HOUR, row.service_version or ""
+            key = row.agent, row.started_at // HOUR, row.service_version or ""
             effort = effort_from(row.effort)
-            time = None if effort.seconds is None else _Time(*place, step_of(effort.seconds))
-            yield _Hour(ALL, *place, row.session_id), bool(row.failed), effort.usd, time
+            time = None if effort.seconds is None else _Time(*key, step_of(effort.seconds))
+            yield _Hour(ALL, *key, row.session_id), bool(row.failed), effort.usd, time
         for row in self._connection.execute(_JUDGED, self._ids):
             if row.agent is None:
                 continue
-            place = row.agent, row.started_at // HOUR, row.service_version or ""
-            yield _Hour(row.name, *place, row.session_id), bool(row.success), None, None
+            key = row.agent, row.started_at // HOUR, row.service_version or ""
+            yield _Hour(row.name, *key, row.session_id), bool(row.success), None, None
 
 
 def changed_by(commit: Commit) -> set[str]:
     """Return the traces whose part in the sums may change with the commit."""
-    found = {each.trace_id for each in commit.findings} | {each.trace_id for each in commit.revised_turns}
-    judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
-    return {each.trace_id for each in commit.traces} | {*commit.moves} | found | judged
+    trace_ids = {finding.trace_id for finding in commit.findings} | {turn.trace_id for turn in commit.revised_turns}
+    judged = {evaluation.subject_id for evaluation in commit.evaluations if evaluation.method is Method.LLM}
+    return {trace.trace_id for trace in commit.traces} | {*commit.moves} | trace_ids | judged
 
 
 # No condition on the agent here: with one, SQLite would use the index of agents, and read all traces that have an
@@ -157,16 +157,16 @@ _JUDGED: Final = (
     )
 )
 _EMPTY_HOUR, _EMPTY_TIME = (delete_one(table).where(table.c.traces <= 0) for table in (agent_hours, agent_times))
-"""Statements that delete the row of a key where it counts no trace any more."""
+"""Statements that delete the row of a key if it counts no trace any more."""
 
 
 def read_agents(connection: TenantConnection, cursor: str | None, limit: int) -> Page[SeenAgent]:
     """Return the agents, those with the newest telemetry first. Raises InvalidRequest for a foreign cursor."""
     newest = select(func.max(sessions.c.last_seen_at)).where(own(sessions), sessions.c.agent == _NAMES.c.agent)
     query = select(_NAMES.c.agent, newest.scalar_subquery().label("last_seen_at"))
-    seen = query.where(_NAMES.c.agent.is_not(None)).subquery()
-    order = (seen.c.last_seen_at, seen.c.agent)
-    return read_page(connection, select(seen), order, limit=limit, cursor=cursor).map(lambda row: SeenAgent(**row))
+    agents = query.where(_NAMES.c.agent.is_not(None)).subquery()
+    order = (agents.c.last_seen_at, agents.c.agent)
+    return read_page(connection, select(agents), order, limit=limit, cursor=cursor).map(lambda row: SeenAgent(**row))
 
 
 _FIRST: Final = select(func.min(sessions.c.agent).label("agent")).where(own(sessions)).cte("names", recursive=True)
@@ -180,7 +180,7 @@ the first."""
 
 
 def read_agent(connection: TenantConnection, agent: str) -> SeenAgent | None:
-    """Return an agent; None where it is unknown."""
+    """Return an agent; None if it is unknown."""
     query = select(func.max(sessions.c.last_seen_at)).where(own(sessions), sessions.c.agent == agent)
     at = connection.execute(query).scalar()
     return None if at is None else SeenAgent(agent=agent, last_seen_at=at)
@@ -188,28 +188,28 @@ def read_agent(connection: TenantConnection, agent: str) -> SeenAgent | None:
 
 def read_history(connection: TenantConnection, agent: str, since: int, step: int) -> AgentHistory:
     """Return the figures of an agent from the hour `since` on, with a point every `step` hours."""
-    asked: Values = {"agent": agent, "since": since, "step": step}
+    values: Values = {"agent": agent, "since": since, "step": step}
     total, points, versions = _Sums(), defaultdict[int, _Sums](_Sums), defaultdict[str, _Sums](_Sums)
     began: dict[str, int] = {}
-    for point, name, version, first_hour, *added in connection.execute(_SUMS, asked).all():
+    for point, name, version, first_hour, *added in connection.execute(_SUMS, values).all():
         began[version] = min(first_hour, began.get(version, first_hour))
-        for part in (total, points[point], versions[version]):
-            part.add(name, added)
+        for figures in (total, points[point], versions[version]):
+            figures.add(name, added)
     # A session may be in several hours: as a set, it counts once.
-    for hour, version, session_id in connection.execute(_SESSIONS, asked).all():
-        for part in (total, points[hour // step], versions[version]):
-            part.sessions.add(session_id)
+    for hour, version, session_id in connection.execute(_SESSIONS, values).all():
+        for figures in (total, points[hour // step], versions[version]):
+            figures.sessions.add(session_id)
     for version, in_version in versions.items():
-        of_version: Values = {**asked, "version": version}
-        for point, place, count in connection.execute(_TIMES, of_version).all():
-            for part in (total, points[point], in_version):
-                part.steps[place] += count
+        of_version: Values = {**values, "version": version}
+        for point, key, count in connection.execute(_TIMES, of_version).all():
+            for figures in (total, points[point], in_version):
+                figures.steps[key] += count
         if (first_hour := connection.execute(_FIRST_TIME, of_version).scalar()) is not None:
             began[version] = min(first_hour, began[version])
     return AgentHistory(
         total=total.figures(),
-        points={point: part.figures() for point, part in points.items()},
-        versions={version: part.figures() for version, part in versions.items()},
+        points={point: figures.figures() for point, figures in points.items()},
+        versions={version: figures.figures() for version, figures in versions.items()},
         began=began,
     )
 
@@ -223,8 +223,8 @@ class _Sums:
         self._by_name: dict[str, list[Any]] = {ALL: [0] * len(_ADDED)}
 
     def add(self, name: str, added: list[Any]) -> None:
-        known = self._by_name.get(name)
-        self._by_name[name] = added if known is None else list(map(add, known, added))
+        agent = self._by_name.get(name)
+        self._by_name[name] = added if agent is None else list(map(add, agent, added))
 
     def figures(self) -> AgentFigures:
         rates = {name: Clusters(*summed[:-2]) for name, summed in self._by_name.items()}
@@ -267,7 +267,7 @@ _SUMS: Final = select(
     _HOURS.c.name,
     _HOURS.c.version,
     func.min(_HOURS.c.hour),
-    *(func.sum(_HOURS.c[each.name]) for each in _ADDED),
+    *(func.sum(_HOURS.c[measure.name]) for measure in _ADDED),
 ).group_by(_POINT, _HOURS.c.name, _HOURS.c.version)
 _SESSIONS: Final = select(agent_hours.c.hour, agent_hours.c.version, agent_hours.c.session_id).where(
     *_of(agent_hours), agent_hours.c.name == ALL

@@ -1,4 +1,4 @@
-"""The sessions that this process evaluates, where several processes do. The store tells which process has taken a
+"""The sessions that this process evaluates, if several processes do. The store tells which process has taken a
 partition over."""
 
 from collections.abc import Collection
@@ -30,9 +30,9 @@ class Claims:
         self._is_shared = True
         with self._database.writing() as connection:
             before = _generations(connection)
-            taken = {each: before.get(each, 0) + 1 for each in partitions}
-            connection.upsert(claims, [{"partition": each, "generation": of} for each, of in taken.items()])
-        self._taken |= taken
+            generations = {partition: before.get(partition, 0) + 1 for partition in partitions}
+            connection.upsert(claims, [{"partition": key, "generation": of} for key, of in generations.items()])
+        self._taken |= generations
 
     def give_up(self, partitions: Collection[int]) -> None:
         """Give up these partitions: nothing of them is kept from now on."""
@@ -44,12 +44,12 @@ class Claims:
         return bool(self._database.rows(_ALL.limit(1)))
 
     def check(self, connection: TenantConnection) -> None:
-        """Raise Superseded where another process has taken one of the partitions over. Call this in the transaction
+        """Raise Superseded if another process has taken one of the partitions over. Call this in the transaction
         that stores the results. Without any claim there is no other process, so nothing is checked."""
         if not self._is_shared:
             return
         now = _generations(connection)
-        gone = sorted(each for each, generation in self._taken.items() if now.get(each) != generation)
+        gone = sorted(key for key, generation in self._taken.items() if now.get(key) != generation)
         if gone or not self._taken:
             raise Superseded(f"another process has the partitions {gone or 'of these sessions'} by now")
 

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from sqlalchemy import ColumnElement, bindparam, delete, literal_column, select, update
 
-from agenteval_collector.model.commit import Commit, SameTrace, ScoredTrace
+from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.judge_jobs import waits_for_judge
 from agenteval_collector.model.news import CommittedEvaluation, News
 from agenteval_collector.stores.access import TenantConnection, ids
@@ -30,14 +30,14 @@ from otel_agenteval.outcome import Evaluation, Method, Status, SubjectKind
 
 def written_by(commit: Commit) -> set[str]:
     """Return the traces and sessions that a commit writes, except the sessions that its traces leave or join."""
-    found = [*commit.findings, *(each for trace in commit.traces for each in trace.findings)]
-    told = [(each.trace_id, each.session_id) for each in commit.traces]
-    told += [(each.trace_id, each.session_id) for each in commit.revised_turns]
-    told += [(each.trace_id, each.session_id) for each in found]
-    told += [(each.job.trace_id, each.job.session_id) for each in commit.judgements]
-    told += [(each.subject_id, each.session_id) for each in _evaluations(commit)]
-    others = {*commit.sessions, *commit.links, *(each.trace_id for each in commit.same)}
-    return others.union(*told)
+    findings = [*commit.findings, *(finding for trace in commit.traces for finding in trace.findings)]
+    traces = [(trace.trace_id, trace.session_id) for trace in commit.traces]
+    traces += [(turn.trace_id, turn.session_id) for turn in commit.revised_turns]
+    traces += [(trace.trace_id, trace.session_id) for trace in findings]
+    traces += [(judgement.job.trace_id, judgement.job.session_id) for judgement in commit.judgements]
+    traces += [(evaluation.subject_id, evaluation.session_id) for evaluation in _evaluations(commit)]
+    others = {*commit.sessions, *commit.links, *(trace.trace_id for trace in commit.same)}
+    return others.union(*traces)
 
 
 def is_independent(commit: Commit) -> bool:
@@ -50,11 +50,13 @@ def write_commit(connection: TenantConnection, commit: Commit, outbox: OutboxSto
     """Keep all of `commit`, and its events. `now` is in nanoseconds since the Unix epoch."""
     evaluations = _evaluations(commit)
     # These two look at the rows as they are before the commit changes them.
-    known = counted_before(connection, evaluations)
+    counted_keys = counted_before(connection, evaluations)
     sums = AgentSums(connection, changed_by(commit))
     _write_traces(connection, commit, evaluations)
-    found = write_findings(connection, commit.traces, compared=commit.findings, revised_turns=commit.revised_turns)
-    _write_sessions(connection, commit, found)
+    finding_news = write_findings(
+        connection, commit.traces, compared=commit.findings, revised_turns=commit.revised_turns
+    )
+    _write_sessions(connection, commit, finding_news)
     write_links(connection, commit.links.values(), now)
     write_moves(connection, commit.moves.values())
     write_sums(connection, commit)
@@ -63,22 +65,22 @@ def write_commit(connection: TenantConnection, commit: Commit, outbox: OutboxSto
     waited = {*commit.sessions, *(judgement.job.session_id for judgement in commit.judgements)}
     final = count_sessions(connection, list(waited)) if commit.judgements else []
     news = News(
-        evaluations=[*with_counts(evaluations, known), *final],
-        to_tell=found.to_tell,
-        counted=found.counted,
-        traces=found.traces,
-        work=[each.work for each in commit.traces if each.work is not None],
+        evaluations=[*with_counts(evaluations, counted_keys), *final],
+        to_tell=finding_news.to_tell,
+        counted=finding_news.counted,
+        traces=finding_news.traces,
+        work=[trace.work for trace in commit.traces if trace.work is not None],
     )
     outbox.write(connection, news)
     sums.update_hours()
     # Last, because other transactions wait from here on.
-    refresh_problems(connection, found.changed | _judged_otherwise(commit))
+    refresh_problems(connection, finding_news.changed | _judged_otherwise(commit))
     sums.update_times()
     return news
 
 
 def _evaluations(commit: Commit) -> list[Evaluation]:
-    return [*commit.evaluations, *(each for of in commit.sessions.values() for each in of.evaluations)]
+    return [*commit.evaluations, *(evaluation for of in commit.sessions.values() for evaluation in of.evaluations)]
 
 
 def _write_traces(connection: TenantConnection, commit: Commit, evaluations: Iterable[Evaluation]) -> None:
@@ -93,12 +95,12 @@ def _write_traces(connection: TenantConnection, commit: Commit, evaluations: Ite
         _forget_older_outcomes(connection, trace)
 
 
-def _write_sessions(connection: TenantConnection, commit: Commit, found: FindingNews) -> None:
+def _write_sessions(connection: TenantConnection, commit: Commit, finding_news: FindingNews) -> None:
     states = [session.state for session in commit.sessions.values()]
     columns = count_findings(connection, commit.sessions.keys())
-    connection.upsert(sessions, (session_row(each, columns[each.session_id]) for each in states))
-    judged = {each.session_id for each in commit.evaluations if each.method is Method.LLM}
-    refresh_sessions(connection, (found.sessions | judged) - commit.sessions.keys())
+    connection.upsert(sessions, (session_row(state, columns[state.session_id]) for state in states))
+    judged = {evaluation.session_id for evaluation in commit.evaluations if evaluation.method is Method.LLM}
+    refresh_sessions(connection, (finding_news.sessions | judged) - commit.sessions.keys())
     for session_id in commit.emptied:
         _forget_session(connection, session_id)
 
@@ -106,11 +108,11 @@ def _write_sessions(connection: TenantConnection, commit: Commit, found: Finding
 def _judged_otherwise(commit: Commit) -> set[str]:
     """Return the traces and sessions whose judged failures may have changed with the commit, or may be in another
     session now."""
-    judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
-    return judged | commit.emptied | {*commit.moves} | {each.trace_id for each in commit.traces if each.revision > 1}
+    judged = {evaluation.subject_id for evaluation in commit.evaluations if evaluation.method is Method.LLM}
+    return judged | commit.emptied | {*commit.moves} | {trace.trace_id for trace in commit.traces if trace.revision > 1}
 
 
-def _write_same(connection: TenantConnection, trace: SameTrace) -> None:
+def _write_same(connection: TenantConnection, trace: ScoredTrace) -> None:
     """Keep a newer revision that says the same. The outcomes stay, and belong to the newer revision from now on."""
     changed = {
         "revision": trace.revision,
@@ -162,20 +164,20 @@ def counted_before(connection: TenantConnection, evaluations: Sequence[Evaluatio
     """Return the identities of those of `evaluations` that instruments have counted already."""
     if not evaluations:
         return set()
-    rows = connection.execute(_COUNTED, ids({each.subject_id for each in evaluations}))
+    rows = connection.execute(_COUNTED, ids({evaluation.subject_id for evaluation in evaluations}))
     return {tuple(row) for row in rows}
 
 
-def with_counts(evaluations: Sequence[Evaluation], known: set[tuple[str, ...]]) -> list[CommittedEvaluation]:
-    """Return the evaluations, each with whether instruments count it now. Those in `known` were counted before; those
-    that count now are added to it."""
+def with_counts(evaluations: Sequence[Evaluation], counted_keys: set[tuple[str, ...]]) -> list[CommittedEvaluation]:
+    """Return the evaluations, each with whether instruments count it now. Those in `counted_keys` were counted before;
+    those that count now are added to it."""
     committed = []
-    for each in evaluations:
-        identity = _identity(each)
-        counts = counts_at_once(each) and identity not in known
-        committed.append(CommittedEvaluation(evaluation=each, first=counts))
+    for stored in evaluations:
+        identity = _identity(stored)
+        counts = counts_at_once(stored) and identity not in counted_keys
+        committed.append(CommittedEvaluation(evaluation=stored, first=counts))
         if counts:
-            known.add(identity)
+            counted_keys.add(identity)
     return committed
 
 
@@ -197,9 +199,17 @@ def count_sessions(connection: TenantConnection, session_ids: Sequence[str]) -> 
     counted before."""
     uncounted = [*map(evaluation_of, connection.execute(_UNCOUNTED_SESSIONS, ids(session_ids)).mappings())]
     # An outcome that the judge itself has still to make holds up no other outcome of its session.
-    scores = [each for each in uncounted if each.outcome.status is not Status.PENDING or each.method is not Method.LLM]
-    waiting = {each.subject_id for each in scores if waits_for_judge(each.outcome)}
-    counted = [each for each in scores if each.subject_id not in waiting or each.method is Method.LLM]
-    for each in counted:
-        connection.execute(_COUNT_SESSION, {"session": each.subject_id, "evaluator": each.name})
-    return [CommittedEvaluation(evaluation=each, first=False, final=True) for each in counted]
+    scores = [
+        evaluation
+        for evaluation in uncounted
+        if evaluation.outcome.status is not Status.PENDING or evaluation.method is not Method.LLM
+    ]
+    waiting = {score.subject_id for score in scores if waits_for_judge(score.outcome)}
+    counted = [score for score in scores if score.subject_id not in waiting or score.method is Method.LLM]
+    for counted_evaluation in counted:
+        connection.execute(
+            _COUNT_SESSION, {"session": counted_evaluation.subject_id, "evaluator": counted_evaluation.name}
+        )
+    return [
+        CommittedEvaluation(evaluation=counted_evaluation, first=False, final=True) for counted_evaluation in counted
+    ]

@@ -11,7 +11,14 @@ from sqlalchemy import delete, func, literal_column, select, update
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
-from agenteval_collector.stores.erasing import EMPTY, OLDEST_CONTENT, drop_deleted, erase, forget_content, forgotten_by
+from agenteval_collector.stores.erasing import (
+    EMPTY,
+    OLDEST_CONTENT,
+    erase,
+    forget_content,
+    forgotten_by,
+    rebuild_said_index,
+)
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import FieldMap, to_json
 from agenteval_collector.stores.schema import OF_TRACE, deletions, erasures, own, sessions, trace_views, traces
@@ -31,14 +38,14 @@ class DeletionStore:
         self._clock = clock
 
     def add(self, deletion_id: str, wanted: DeletionFilter, by: str | None) -> str:
-        """Keep a request for a deletion. Return its id, or the id of the same deletion where that is under way
+        """Keep a request for a deletion. Return its id, or the id of the same deletion if that is under way
         already."""
         what = to_json(asdict(wanted))
         with self._database.writing() as connection:
             query = select(deletions.c.deletion_id).where(own(deletions), deletions.c.what == what)
-            known: str | None = connection.execute(query).scalar()
-            if known is not None:
-                return known
+            state: str | None = connection.execute(query).scalar()
+            if state is not None:
+                return state
             row = {"deletion_id": deletion_id, "what": what, "asked_by": by, "asked_at": self._clock.now()}
             connection.upsert(deletions, [{**row, "done_at": None, "removed": "{}"}])
         return deletion_id
@@ -49,7 +56,7 @@ class DeletionStore:
         return [(row.deletion_id, DeletionFilter(**json.loads(row.what))) for row in self._database.rows(query)]
 
     def receipt(self, deletion_id: str) -> Receipt | None:
-        """Return what a deletion has removed so far; None where it is unknown."""
+        """Return what a deletion has removed so far; None if it is unknown."""
         rows = self._database.mappings(select(deletions).where(*_is(deletion_id)))
         return Receipt(**_RECEIPT.fields_in(rows[0]), removed=json.loads(rows[0]["removed"])) if rows else None
 
@@ -69,8 +76,8 @@ class DeletionStore:
         )
         with self._database.reading() as connection:
             # The text of a view may hold the user's name elsewhere, so each hit is decoded.
-            found = [row.session_id for row in connection.execute(in_traces) if user_of(row.view) == user_id]
-            return list(dict.fromkeys((*connection.execute(named).scalars(), *found)))
+            session_ids = [row.session_id for row in connection.execute(in_traces) if user_of(row.view) == user_id]
+            return list(dict.fromkeys((*connection.execute(named).scalars(), *session_ids)))
 
     def traces_of(self, wanted: DeletionFilter, session_ids: Collection[str], limit: int) -> list[str]:
         """Return at most `limit` of the stored traces that are to be deleted."""
@@ -94,17 +101,17 @@ class DeletionStore:
         with self._database.writing() as connection:
             removed = erase(connection, trace_ids, session_ids)
             if deletion_id:
-                connection.upsert(erasures, ({"trace_id": each, "last": last} for each in trace_ids))
+                connection.upsert(erasures, ({"trace_id": trace_id, "last": last} for trace_id in trace_ids))
                 _add(connection, deletion_id, removed)
         return removed
 
     def note_erasures(self, trace_ids: Iterable[str], last: int) -> None:
         """Keep that these traces are about to be erased, and that the log may hold them up to the offset `last`."""
         with self._database.writing() as connection:
-            connection.upsert(erasures, ({"trace_id": each, "last": last} for each in trace_ids))
+            connection.upsert(erasures, ({"trace_id": trace_id, "last": last} for trace_id in trace_ids))
 
     def last_erasure(self) -> int | None:
-        """Return the last offset at which the log may hold something deleted; None where nothing is left to erase."""
+        """Return the last offset at which the log may hold something deleted; None if nothing is left to erase."""
         last: int | None = self._database.value(select(func.max(erasures.c.last)).where(own(erasures)))
         return last
 
@@ -131,10 +138,10 @@ class DeletionStore:
         """Note that the log no longer holds anything of what was deleted so far."""
         self._database.change(delete(erasures).where(own(erasures)))
 
-    def clean_said_index(self) -> None:
-        """Remove the pieces of deleted texts from the index of what was said."""
+    def rebuild_said_index(self) -> None:
+        """Make the index of what was said anew, without the pieces of deleted texts."""
         with self._database.writing() as connection:
-            drop_deleted(connection)
+            rebuild_said_index(connection)
 
     def mark_done(self, deletion_id: str) -> None:
         """Note that a deletion is done, and forget what it was about."""
@@ -148,7 +155,7 @@ class DeletionStore:
         return self._database.write(names, lambda connection: forget_content(connection, before, limit)) if names else 0
 
     def oldest_content(self, limit: int) -> int | None:
-        """Return the time (ns) up to which the `limit` oldest traces with content were scored; None where no trace has
+        """Return the time (ns) up to which the `limit` oldest traces with content were scored; None if no trace has
         content."""
         times = self._database.rows(OLDEST_CONTENT.limit(limit))
         return times[-1].scored_at if times else None

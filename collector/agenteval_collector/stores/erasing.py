@@ -37,14 +37,7 @@ from agenteval_collector.stores.schema import (
 from agenteval_collector.stores.trace_json import without_content
 from otel_agenteval.outcome import SubjectKind
 
-_LONGEST: Final = 3000
-"""The most bytes of the list of the index's parts. In older SQLite (3.40) each `optimize` makes the list up to four
-bytes longer. Above some 4,000 bytes the index cannot be read any more."""
-_PARTS: Final = sa.text(f"SELECT length(block) FROM {SAID_INDEX}_data WHERE id = 10")
-_OPTIMIZE, _REBUILD = (
-    sa.text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('{command}')") for command in ("optimize", "rebuild")
-)
-
+_REBUILD: Final = sa.text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('rebuild')")
 FORGOTTEN: Final = "no longer kept (retention.content)"
 """The reason of an outcome or a finding whose own reason was forgotten."""
 _NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
@@ -66,8 +59,8 @@ def _about(table: sa.Table, subject: SubjectKind) -> sa.ColumnElement[bool]:
 def _naming(column: str, *but: sa.Table) -> list[tuple[sa.Table, sa.ColumnElement[bool]]]:
     """Return the tables that name a trace or a session in this column, except those in `but`. Each comes with the
     condition on its rows."""
-    tables = [each for each in metadata.sorted_tables if column in each.c and each.name not in _KEPT_BY_OTHERS]
-    return [(each, among(each.c[column], "ids")) for each in tables if each not in but]
+    tables = [table for table in metadata.sorted_tables if column in table.c and table.name not in _KEPT_BY_OTHERS]
+    return [(table, among(table.c[column], "ids")) for table in tables if table not in but]
 
 
 _OF_SUBJECTS: Final = (outcomes, judge_exchanges, judge_answers)
@@ -100,17 +93,14 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
     return +removed
 
 
-def drop_deleted(connection: TenantConnection) -> None:
-    """Remove every piece that is in no trace any more from the index of what was said, if the database has one. This
-    writes the whole index again.
+def rebuild_said_index(connection: TenantConnection) -> None:
+    """Make the index of what was said anew, if the database has one. No piece of a deleted text is left in it.
 
-    FTS5 deletes a piece by a mark in a newer part of the index. The piece itself stays in the older part until both are
-    merged. `optimize` merges all parts into one, which has no piece of a deleted text (docs/decisions/0039).
+    FTS5 deletes a piece by a mark in a newer part of the index. The piece itself stays in the older part
+    (docs/decisions/0039).
     """
-    if not connection.database.has_said_index:
-        return
-    is_long = connection.execute(_PARTS).scalar_one() > _LONGEST
-    connection.execute(_REBUILD if is_long else _OPTIMIZE)
+    if connection.database.has_said_index:
+        connection.execute(_REBUILD)
 
 
 def forgotten_by(database: TenantDatabase, before: int, limit: int) -> set[str]:
@@ -149,8 +139,8 @@ def _forget_reasons(
 ) -> None:
     """Replace the reasons of outcomes or findings, and the words in their metadata."""
     mine = own(table), condition
-    told = sa.select(table.c.metadata).distinct().where(*mine, table.c.metadata != "{}")
-    for words in connection.execute(told, doomed).scalars().all():
+    statement = sa.select(table.c.metadata).distinct().where(*mine, table.c.metadata != "{}")
+    for words in connection.execute(statement, doomed).scalars().all():
         changed = sa.update(table).where(*mine, table.c.metadata == sa.literal(words))
         connection.execute(changed.values(metadata=to_json(_wordless(json.loads(words)))), doomed)
     connection.execute(sa.update(table).where(*mine).values(reason=FORGOTTEN), doomed)
@@ -160,9 +150,9 @@ def _wordless(value: Any, key: str = "") -> Any:
     """Return metadata with its numbers and names kept, and every other text replaced by an empty one."""
     match value:
         case dict():
-            return {name: _wordless(each, name) for name, each in value.items()}
+            return {name: _wordless(item, name) for name, item in value.items()}
         case list():
-            return [_wordless(each, key) for each in value]
+            return [_wordless(item, key) for item in value]
         case str():
             return value if key in _NAMES else ""
         case _:

@@ -23,12 +23,15 @@ from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problems import refresh_problems
-from agenteval_collector.stores.rows import UNUSUAL, finding_of, finding_row
+from agenteval_collector.stores.rows import JUDGED_FAILED, UNUSUAL, finding_of, finding_row
 from agenteval_collector.stores.schema import JUDGED_FAILURE, data_columns, findings, outcomes, own, sessions
 from otel_agenteval.finding import Finding, FindingKind, Severity
 
 MAX_OVERDUE: Final = 500
 """The most findings without a known agent that are counted at a time."""
+
+MAX_CERTAIN: Final = 50
+"""The most findings of one trace or session that the judge is shown."""
 
 
 @dataclass(slots=True)
@@ -44,7 +47,7 @@ class FindingNews:
 
 
 class FindingStore:
-    """Keeps findings, and counts those whose agent stays unknown. Thread-safe; every method raises Unavailable where
+    """Keeps findings, and counts those whose agent stays unknown. Thread-safe; every method raises Unavailable if
     the database refuses.
 
     A commit survives the process, kill -9 included. What is lost with the machine is found again by a replay of the
@@ -55,18 +58,18 @@ class FindingStore:
         self._database = database
         self._outbox = outbox
 
-    def keep(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> News:
+    def keep(self, findings: Sequence[Finding], recounted: Sequence[Finding] = ()) -> News:
         """Keep the findings in traces that go on, except those that are known. Return the new ones.
 
         `recounted` has all loops of their kinds that were found by counting the steps of a trace as far as it has
         arrived.
         """
-        both = (*found, *recounted)
-        trace_ids = {each.trace_id for each in both}
+        both = (*findings, *recounted)
+        trace_ids = {finding.trace_id for finding in both}
 
         def write(connection: TenantConnection) -> News:
             sums = AgentSums(connection, trace_ids)
-            changes = write_findings(connection, (), found, recounted)
+            changes = write_findings(connection, (), findings, recounted)
             refresh_sessions(connection, changes.sessions)
             news = News(to_tell=changes.to_tell, counted=changes.counted)
             self._outbox.write(connection, news)
@@ -75,12 +78,18 @@ class FindingStore:
             sums.update_times()
             return news
 
-        return self._database.write(trace_ids | {each.session_id for each in both}, write)
+        return self._database.write(trace_ids | {change.session_id for change in both}, write)
 
     def newest(self, limit: int) -> list[Finding]:
         """Return the newest `limit` findings that were told live, the oldest of them first."""
         query = select(*data_columns(findings)).where(own(findings), findings.c.mode.is_not(None))
         return self._read(query.order_by(findings.c.found_at.desc()).limit(limit))[::-1]
+
+    def certain(self, *, trace_id: str | None = None, session_id: str | None = None) -> list[Finding]:
+        """Return the warnings and errors of a trace or of a session, the oldest first, `MAX_CERTAIN` at most."""
+        of = findings.c.trace_id == trace_id if trace_id is not None else findings.c.session_id == session_id
+        query = select(*data_columns(findings)).where(own(findings), of, findings.c.severity != Severity.INFO)
+        return self._read(query.order_by(findings.c.found_at).limit(MAX_CERTAIN))
 
     def overdue(self, before: int) -> list[Finding]:
         """Count the oldest findings from before that time (ns) whose agent is still unknown, and return them."""
@@ -91,7 +100,7 @@ class FindingStore:
             findings.c.found_at < before,
         )
         query = query.order_by(findings.c.found_at).limit(MAX_OVERDUE)
-        # Other writers are stopped only where there is something to count.
+        # Other writers are stopped only if there is something to count.
         if not self._read(query.limit(1)):
             return []
         with self._database.writing() as connection:
@@ -109,35 +118,38 @@ class FindingStore:
 def write_findings(
     connection: TenantConnection,
     complete: Sequence[ScoredTrace],
-    found: Sequence[Finding] = (),
+    findings: Sequence[Finding] = (),
     recounted: Sequence[Finding] = (),
     revised_turns: Sequence[RevisedTurn] = (),
     compared: Sequence[Finding] = (),
 ) -> FindingNews:
-    """Keep the findings of complete traces, and those `found` or `recounted` in running ones. Keep also what complete
-    traces show now whose turns are revised (`revised_turns`), or that were `compared` with one that came late."""
-    trace_ids = {each.trace_id for each in (*found, *recounted, *compared)}
-    trace_ids |= {each.trace_id for each in complete} | {each.trace_id for each in revised_turns}
+    """Keep the findings of complete traces, and the new (`findings`) and `recounted` ones of running traces. Keep also
+    what complete traces show now whose turns are revised (`revised_turns`), or that were `compared` with one that came
+    late."""
+    trace_ids = {finding.trace_id for finding in (*findings, *recounted, *compared)}
+    trace_ids |= {trace.trace_id for trace in complete} | {trace.trace_id for trace in revised_turns}
     stored = _stored(connection, trace_ids)
-    kept = dict(stored)
-    for trace_id in {each.trace_id for each in (*found, *recounted)}:
-        kept[trace_id] = with_live(
-            kept.get(trace_id, {}),
-            [each for each in found if each.trace_id == trace_id],
-            [each for each in recounted if each.trace_id == trace_id],
+    merged = dict(stored)
+    for trace_id in {finding.trace_id for finding in (*findings, *recounted)}:
+        merged[trace_id] = with_live(
+            merged.get(trace_id, {}),
+            [finding for finding in findings if finding.trace_id == trace_id],
+            [finding for finding in recounted if finding.trace_id == trace_id],
         )
     for trace in complete:
-        kept[trace.trace_id] = with_complete(kept.get(trace.trace_id, {}), trace)
-    for trace_id in {each.trace_id for each in compared}:
-        kept[trace_id] = with_compared(kept.get(trace_id, {}), [each for each in compared if each.trace_id == trace_id])
-    for told in revised_turns:
-        kept[told.trace_id] = with_revised_turn(kept.get(told.trace_id, {}), told)
-    news = _write(connection, stored, kept, {each.trace_id: each.session_id for each in revised_turns})
-    # Problems add up what their traces took, and that may have changed even where the findings have not.
-    news.changed |= {each.trace_id for each in complete if kept[each.trace_id]}
+        merged[trace.trace_id] = with_complete(merged.get(trace.trace_id, {}), trace)
+    for trace_id in {finding.trace_id for finding in compared}:
+        merged[trace_id] = with_compared(
+            merged.get(trace_id, {}), [kept_finding for kept_finding in compared if kept_finding.trace_id == trace_id]
+        )
+    for revised_turn in revised_turns:
+        merged[revised_turn.trace_id] = with_revised_turn(merged.get(revised_turn.trace_id, {}), revised_turn)
+    news = _write(connection, stored, merged, {turn.trace_id: turn.session_id for turn in revised_turns})
+    # Problems add up what their traces took, and that may have changed even if the findings have not.
+    news.changed |= {trace.trace_id for trace in complete if merged[trace.trace_id]}
     for trace in complete:
         if trace.revision == 1 and trace.in_session:
-            severity = worst(each.finding.severity for each in kept[trace.trace_id].values())
+            severity = worst(kept_finding.finding.severity for kept_finding in merged[trace.trace_id].values())
             whose = trace.agent, trace.service, trace.service_version, trace.environment
             news.traces.append(WorstFinding(severity, *whose))
     return news
@@ -154,7 +166,7 @@ def count_findings(connection: TenantConnection, session_ids: Collection[str]) -
     if not session_ids:
         return {}
     params = ids(session_ids)
-    found = {each: dict.fromkeys((*Severity, FindingKind.UNUSUAL_EFFORT), 0) for each in session_ids}
+    found = {session_id: dict.fromkeys((*Severity, FindingKind.UNUSUAL_EFFORT), 0) for session_id in session_ids}
     for session_id, severity, count, unusual in connection.execute(_COUNTS, params):
         found[session_id][severity] = count
         found[session_id][FindingKind.UNUSUAL_EFFORT] |= unusual
@@ -169,7 +181,7 @@ def _columns(counts: dict[str, int], failed: bool) -> dict[str, int]:
         "errors": counts[Severity.ERROR],
         "warnings": counts[Severity.WARNING],
         "infos": counts[Severity.INFO],
-        "attention": 4 * severity + 2 * failed + UNUSUAL * counts[FindingKind.UNUSUAL_EFFORT],
+        "attention": 4 * severity + JUDGED_FAILED * failed + UNUSUAL * counts[FindingKind.UNUSUAL_EFFORT],
     }
 
 
@@ -198,8 +210,8 @@ def _stored(connection: TenantConnection, trace_ids: Collection[str]) -> dict[st
     stored: dict[str, dict[Key, KeptFinding]] = {}
     if trace_ids:
         for row in connection.execute(_STORED, ids(trace_ids)).mappings():
-            kept = KeptFinding(finding_of(row), row["counted"])
-            stored.setdefault(row["trace_id"], {})[row["kind"], row["span_id"], row["nth"]] = kept
+            kept_finding = KeptFinding(finding_of(row), row["counted"])
+            stored.setdefault(row["trace_id"], {})[row["kind"], row["span_id"], row["nth"]] = kept_finding
     return dict(stored)
 
 
@@ -217,15 +229,15 @@ def _write(
     news = FindingNews()
     changed: list[Mapping[str, Any]] = []
     gone = _gone(before, after, revised_turns)
-    for trace_id, kept in after.items():
-        known = before.get(trace_id, {})
-        for key in known.keys() - kept.keys():
-            connection.delete(findings, [finding_row(known[key], key[2])])
-            news.sessions.add(known[key].finding.session_id)
+    for trace_id, of_trace in after.items():
+        kept_before = before.get(trace_id, {})
+        for key in kept_before.keys() - of_trace.keys():
+            connection.delete(findings, [finding_row(kept_before[key], key[2])])
+            news.sessions.add(kept_before[key].finding.session_id)
             news.changed.add(trace_id)
-        for key, each in kept.items():
-            was, now = known.get(key), each
-            # The rows decide: what was read from one has lists where the finding may have tuples.
+        for key, value in of_trace.items():
+            was, now = kept_before.get(key), value
+            # The rows decide: what was read from one has lists if the finding may have tuples.
             if was is not None and (was is now or finding_row(was, key[2]) == finding_row(now, key[2])):
                 continue
             if was is None and (same := gone.get((now.finding.session_id, now.finding.kind))):
@@ -251,7 +263,7 @@ def _gone(
     """Return loops that were told on these traces and no longer show there, by session and kind."""
     gone: dict[tuple[str, str], list[KeptFinding]] = {}
     for trace_id, session_id in revised_turns.items():
-        for key, kept in before.get(trace_id, {}).items():
-            if kept.finding.mode is not None and key not in after[trace_id]:
-                gone.setdefault((session_id, kept.finding.kind), []).append(kept)
+        for key, value in before.get(trace_id, {}).items():
+            if value.finding.mode is not None and key not in after[trace_id]:
+                gone.setdefault((session_id, value.finding.kind), []).append(value)
     return gone

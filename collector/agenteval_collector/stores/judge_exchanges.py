@@ -26,8 +26,8 @@ def write_exchanges(connection: TenantConnection, judgement: Judgement) -> None:
     """Keep these exchanges in place of those of the same trace or session."""
     job = judgement.job
     forget_exchanges(connection, job.subject, job.trace_id)
-    place = {"subject": job.subject, "subject_id": job.trace_id, "revision": job.revision}
-    rows = ({**place, "position": position, **_row(each)} for position, each in enumerate(judgement.exchanges))
+    key = {"subject": job.subject, "subject_id": job.trace_id, "revision": job.revision}
+    rows = ({**key, "position": position, **_row(exchange)} for position, exchange in enumerate(judgement.exchanges))
     connection.upsert(judge_exchanges, rows)
 
 
@@ -90,9 +90,9 @@ class JudgeAnswerStore:
         self._clock = clock
 
     def answer(self, key: str) -> Answer | None:
-        """Return the answer to a question; None where it is not known."""
-        found = self._database.mappings(_OF_KEY, {"key": key})
-        return Answer(**{**_ANSWER.fields_in(found[0]), "reply": json.loads(found[0]["reply"])}) if found else None
+        """Return the answer to a question; None if it is not known."""
+        rows = self._database.mappings(_OF_KEY, {"key": key})
+        return Answer(**{**_ANSWER.fields_in(rows[0]), "reply": json.loads(rows[0]["reply"])}) if rows else None
 
     def keep(self, key: str, answer: Answer, job: JudgeJob) -> None:
         """Keep an answer with the trace or session that was asked about, so that both are deleted together. Keep

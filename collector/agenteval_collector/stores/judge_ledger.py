@@ -11,7 +11,7 @@ from agenteval_collector.model.judge_jobs import Spend
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.schema import judge_ledger, own
 
-_SPENT: Final = (func.coalesce(func.sum(judge_ledger.c[each.name]), 0).label(each.name) for each in fields(Spend))
+_SPENT: Final = (func.coalesce(func.sum(judge_ledger.c[field.name]), 0).label(field.name) for field in fields(Spend))
 _SPENT_SINCE: Final = select(*_SPENT).where(own(judge_ledger), judge_ledger.c.hour >= bindparam("hour"))
 
 

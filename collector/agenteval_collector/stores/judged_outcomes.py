@@ -12,7 +12,7 @@ from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import evaluation_of, session_state
-from agenteval_collector.stores.schema import CAME, JUDGED_FAILED, matching, outcomes, own, sessions, traces
+from agenteval_collector.stores.schema import JUDGED_FAILED, matching, outcomes, own, sessions, traces
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Status, SubjectKind
 
 _Conditions: TypeAlias = Sequence[ColumnElement[bool] | TextClause]
@@ -49,22 +49,16 @@ class JudgedStore:
         failed: _Conditions = [JUDGED_FAILED, outcomes.c.evaluated_at >= time]
         return self._with_goals([], failed, failed, limit)
 
-    def scored(self, limit: int) -> list[list[Evaluation]]:
-        """Return the judge's scores of the newest traces that have any, by trace. Leave out traces that were judged
-        because of what was found in them."""
-        with self._database.reading() as connection:
-            return read_judged(connection, [], [SCORED, NOT_ESCALATED], limit, newest=CAME)
-
     def _with_goals(
         self, of_trace: _Conditions, of_outcome: _Conditions, of_goal: _Conditions, limit: int
     ) -> list[list[Evaluation]]:
         """Return judged outcomes by trace. After them come the outcomes about the goals of sessions that have not gone
         on since, the newest first."""
         with self._database.reading() as connection:
-            found = read_judged(connection, of_trace, of_outcome, limit)
+            evaluations = read_judged(connection, of_trace, of_outcome, limit)
             query = select(outcomes).join(sessions, _NEWEST_GOAL).where(own(outcomes), *of_goal)
-            query = query.order_by(outcomes.c.evaluated_at.desc()).limit(limit - len(found))
-            return [*found, *([evaluation_of(row)] for row in connection.execute(query).mappings())]
+            query = query.order_by(outcomes.c.evaluated_at.desc()).limit(limit - len(evaluations))
+            return [*evaluations, *([evaluation_of(row)] for row in connection.execute(query).mappings())]
 
 
 def read_pending(
@@ -101,7 +95,7 @@ def read_parts(connection: TenantConnection, session_id: str) -> frozenset[Judge
         outcomes.c.session_id == session_id,
         or_(outcomes.c.part.is_not(None), outcomes.c.status == Status.SAMPLED_OUT),
     )
-    return frozenset(part and JudgedPart(part) for part in connection.execute(query.distinct()).scalars())
+    return frozenset(scalar and JudgedPart(scalar) for scalar in connection.execute(query.distinct()).scalars())
 
 
 def read_sampled_out(connection: TenantConnection, session_id: str, limit: int) -> list[list[Evaluation]]:
@@ -120,7 +114,7 @@ def read_judged(
 ) -> list[list[Evaluation]]:
     """Return judged outcomes by trace, of the newest `limit` of these traces that have any.
 
-    `newest` is `CAME` where the conditions may fit most of all traces. Then no more traces are looked at than
+    `newest` is `CAME` if the conditions may fit most of all traces. Then no more traces are looked at than
     necessary.
     """
     # Begins with the traces: to group outcomes, SQLite would walk those of all traces.
@@ -132,8 +126,8 @@ def read_judged(
 
 
 def _by_trace(rows: Iterable[Mapping[Any, Any]]) -> Iterable[list[Evaluation]]:
-    for _, found in groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id):
-        yield list(found)
+    for _, of_subject in groupby((evaluation_of(row) for row in rows), key=lambda evaluation: evaluation.subject_id):
+        yield list(of_subject)
 
 
 def read_without_goal(connection: TenantConnection, session_ids: Sequence[str]) -> list[SessionState]:

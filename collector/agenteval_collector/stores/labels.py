@@ -1,15 +1,17 @@
 """The labels that people, end users and other evaluators give, beside the scores of evaluators."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, Select, and_, case, delete, exists, func, or_, select, union_all
 
+from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.labelled_scores import LabelledEvaluator, Labeller
 from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
+from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.rows import FieldMap
 from agenteval_collector.stores.schema import labels, matching, outcomes, own, sessions, traces
 from otel_agenteval.metrics.agreement import LabelledScore
@@ -23,7 +25,7 @@ MOST_LABELLERS = 20
 
 _FIELDS = FieldMap(Label, labels)
 _EMPTY = ("trace_id", "session_id", "author")
-"""Columns with an empty text where the label has no value."""
+"""Columns with an empty text if the label has no value."""
 LABELS = "labels"
 """The name that every transaction holds that writes labels. Each writes several labels in any order, so two of them
 side by side could wait for each other."""
@@ -37,8 +39,8 @@ _EVALUATOR = ("name", "method", "version", "model")
 def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
     """Keep a label in place of an earlier one of the same source and author. `at` is in nanoseconds since the Unix
     epoch."""
-    said = {name: getattr(label, name) or "" for name in _EMPTY}
-    row = {**_FIELDS.columns_of(label), **said, "labelled_at": at}
+    fields = {name: getattr(label, name) or "" for name in _EMPTY}
+    row = {**_FIELDS.columns_of(label), **fields, "labelled_at": at}
     connection.upsert(labels, [row])
 
 
@@ -84,10 +86,27 @@ def read_session_labels(connection: TenantConnection, session_id: str) -> list[L
 
 def read_trace_labels(connection: TenantConnection, trace_ids: Collection[str]) -> dict[str, list[Label]]:
     """Return the labels of each trace by name, the oldest first."""
-    found: dict[str, list[Label]] = {trace_id: [] for trace_id in trace_ids}
+    by_trace: dict[str, list[Label]] = {trace_id: [] for trace_id in trace_ids}
     for row in connection.execute(_OF_TRACES, ids(trace_ids)).mappings():
-        found[row["trace_id"]].append(_label(row))
-    return found
+        by_trace[row["trace_id"]].append(_label(row))
+    return by_trace
+
+
+def read_labels(
+    connection: TenantConnection, name: str | None, source: LabelSource | None, cursor: str | None, limit: int
+) -> Page[Label]:
+    """Return at most `limit` labels from where the cursor points, the newest first. Raises InvalidRequest for a cursor
+    of another listing."""
+    # One text that no two labels share.
+    key = labels.c.trace_id.concat("\n").concat(labels.c.session_id)
+    for column in (labels.c.name, labels.c.source, labels.c.author):
+        key = key.concat("\n").concat(column)
+    order = labels.c.labelled_at, key.label("key")
+    query = select(labels, order[1]).where(own(labels))
+    for column, wanted in ((labels.c.name, name), (labels.c.source, source)):
+        if wanted is not None:
+            query = query.where(column == wanted)
+    return read_page(connection, query, order, limit=limit, cursor=cursor).map(_label)
 
 
 _IN_ORDER = (
@@ -96,9 +115,9 @@ _IN_ORDER = (
 _OF_TRACES = _IN_ORDER.where(among(labels.c.trace_id, "ids"), labels.c.session_id == "")
 
 
-def _label(row: RowMapping) -> Label:
-    said = {name: row[name] or None for name in _EMPTY}
-    return Label(**_FIELDS.fields_in(row) | said | {"source": LabelSource(row["source"])})
+def _label(row: Mapping[Any, Any]) -> Label:
+    fields = {name: row[name] or None for name in _EMPTY}
+    return Label(**_FIELDS.fields_in(row) | fields | {"source": LabelSource(row["source"])})
 
 
 def read_labelled(connection: TenantConnection, name: str | None) -> list[LabelledEvaluator]:
@@ -119,11 +138,11 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
     labelled_by = _labelled_by(connection, key, found.c.author)
     return [
         LabelledEvaluator(
-            **dict(zip((each.name for each in key), evaluator, strict=True)),
+            **dict(zip((column.name for column in key), evaluator, strict=True)),
             scores=[_labelled(row) for row in islice(scores, NEWEST)],
             labelled_by=labelled_by[evaluator],
         )
-        for evaluator, scores in groupby(rows, key=lambda row: tuple(row[each.name] for each in key))
+        for evaluator, scores in groupby(rows, key=lambda row: tuple(row[column.name] for column in key))
     ]
 
 
@@ -154,12 +173,12 @@ def _labelled_by(
     """Return, by `key`, the authors who labelled an evaluator's scores. The author with the most labels comes first."""
     count = func.count()
     query = select(*key, author, count).group_by(*key, author).order_by(count.desc(), author)
-    found: dict[tuple[Any, ...], list[Labeller]] = {}
+    by_evaluator: dict[tuple[Any, ...], list[Labeller]] = {}
     for *evaluator, named, labelled in connection.execute(query):
-        authors = found.setdefault(tuple(evaluator), [])
+        authors = by_evaluator.setdefault(tuple(evaluator), [])
         if len(authors) < MOST_LABELLERS:
             authors.append(Labeller(named or None, labelled))
-    return found
+    return by_evaluator
 
 
 def _labelled(row: RowMapping) -> LabelledScore:

@@ -23,7 +23,7 @@ def newest_revision() -> str:
 def migrate(database: Database, engine: Engine) -> None:
     """Run every migration that the database has not seen: all of them or none.
 
-    Raises PermanentError where the file is no database of ours, or one of another version.
+    Raises PermanentError if the file is no database of ours, or one of another version.
     """
     # At INFO, Alembic logs each step of every start. What matters is raised.
     logging.getLogger("alembic").setLevel(logging.WARNING)

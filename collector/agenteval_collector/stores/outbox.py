@@ -16,7 +16,7 @@ _FIELDS = FieldMap(Event, outbox, but=("attributes",))
 
 
 class OutboxStore:
-    """The events that have not arrived yet. Thread-safe; every method raises Unavailable where the database refuses."""
+    """The events that have not arrived yet. Thread-safe; every method raises Unavailable if the database refuses."""
 
     def __init__(self, database: TenantDatabase, events_of: EventsOf) -> None:
         self._database = database
@@ -24,7 +24,9 @@ class OutboxStore:
 
     def write(self, connection: TenantConnection, news: News) -> None:
         """Keep the events of `news`. Call this in the transaction that makes it news."""
-        rows = [{**_FIELDS.columns_of(each), "attributes": to_json(each.attributes)} for each in self._events_of(news)]
+        rows = [
+            {**_FIELDS.columns_of(event), "attributes": to_json(event.attributes)} for event in self._events_of(news)
+        ]
         connection.upsert(outbox, rows)
 
     def oldest(self, limit: int) -> list[Event]:
@@ -37,7 +39,7 @@ class OutboxStore:
         """Forget events that have arrived."""
         these = own(outbox), among(outbox.c.event_id, "ids")
         with self._database.sharing("outbox") as connection:
-            connection.execute(delete(outbox).where(*these), ids(each.event_id for each in events))
+            connection.execute(delete(outbox).where(*these), ids(event.event_id for event in events))
 
     def drop(self, count: int) -> None:
         """Forget the `count` oldest events, which have not arrived."""

@@ -30,6 +30,6 @@ def read_page(
     shown: list[Mapping[Any, Any]] = [*rows[:limit]]
     if len(rows) <= limit:
         return Page(items=shown, next_cursor=None)
-    # Where no row is shown, the next page begins with the first of all.
+    # If no row is shown, the next page begins with the first of all.
     end = [shown[-1][column] for column in order] if shown else [_BEFORE_ALL[kind] for kind in kinds]
     return Page(items=shown, next_cursor=encode_cursor(end))

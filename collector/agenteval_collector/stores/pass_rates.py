@@ -50,7 +50,7 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
     Its label is the mean of what people said, and passes at the threshold of the score. What people said of a session
     before it went on does not count.
     """
-    said = (
+    share = (
         select(func.avg(labels.c.value))
         .where(
             *_RANDOM_LABELS,
@@ -67,19 +67,19 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
             outcomes.c.success,
             outcomes.c.subject,
             outcomes.c.model,
-            (said >= outcomes.c.threshold).label("label"),
+            (share >= outcomes.c.threshold).label("label"),
         )
         .where(own(outcomes), JUDGED_AT_RANDOM, *_is(rated))
         .order_by(outcomes.c.evaluated_at.desc())
         .limit(NEWEST)
     )
-    found: dict[str, JudgedScore] = {}
+    by_subject: dict[str, JudgedScore] = {}
     for row in connection.execute(query):
         subject = SubjectKind(row.subject)
         judged = JudgedScore(row.subject_id, row.session_id, bool(row.success), row.label, subject, row.model)
         # The rows are newest first, so the newest score of a subject stays.
-        found.setdefault(row.subject_id, judged)
-    return list(found.values())
+        by_subject.setdefault(row.subject_id, judged)
+    return list(by_subject.values())
 
 
 def count_unscored(connection: TenantConnection, rated: Rated) -> int:

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Row, bindparam, delete, exists, literal_co
 
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.sessions import SessionSums, StoredPlace, StoredSession, StoredTrace
+from agenteval_collector.model.sessions import Member, SessionSums, StoredPlace, StoredSession
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
@@ -48,7 +48,7 @@ _STORED_PLACE: Final = select(
 ).where(own(traces), traces.c.trace_id == bindparam("id"))
 _MEMBERS: Final = select(traces.c.trace_id, traces.c.started_at, traces.c.effort).where(own(traces))
 _PLACE: Final = traces.c.started_at, traces.c.trace_id
-_BACKWARDS: Final = [each.desc() for each in _PLACE]
+_BACKWARDS: Final = [column.desc() for column in _PLACE]
 _ALL: Final = _MEMBERS.where(traces.c.session_id == bindparam("id")).order_by(*_PLACE)
 _NEWEST: Final = _MEMBERS.where(traces.c.session_id == bindparam("id")).order_by(*_BACKWARDS).limit(NEWEST)
 _OF_SESSION: Final = select(*_PLACE).where(own(traces), traces.c.session_id == bindparam("id"))
@@ -79,7 +79,7 @@ def read_known_traces(
 
 def read_place(connection: TenantConnection, trace_id: str) -> StoredPlace | None:
     """Return the place of a trace's stored revision, with its session, revision and effort, and whether outcomes are
-    pending. Return None where the trace is new."""
+    pending. Return None if the trace is new."""
     row = connection.execute(_STORED_PLACE, {"id": trace_id}).first()
     if row is None:
         return None
@@ -93,7 +93,7 @@ def read_place(connection: TenantConnection, trace_id: str) -> StoredPlace | Non
 
 
 def says_the_stored(connection: TenantConnection, view: TraceView) -> bool:
-    """Return whether the stored revision of this trace has the same turns as `view`; False where the trace is new."""
+    """Return whether the stored revision of this trace has the same turns as `view`; False if the trace is new."""
     query = select(trace_views.c.view).where(own(trace_views), trace_views.c.trace_id == view.trace_id)
     stored = connection.execute(query).scalar()
     return stored is not None and says_the_same(stored, view)
@@ -116,18 +116,18 @@ def read_efforts(connection: TenantConnection, limit: int) -> list[tuple[str, Ef
 
 
 def read_session_revision(connection: TenantConnection, session_id: str) -> int | None:
-    """Return the revision of a session; None where it is unknown."""
+    """Return the revision of a session; None if it is unknown."""
     query = select(sessions.c.revision).where(own(sessions), sessions.c.session_id == session_id)
     return connection.execute(query).scalar()
 
 
 def read_session(connection: TenantConnection, session_id: str) -> StoredSession | None:
-    """Return all that is needed to go on with a session; None where it is new."""
+    """Return all that is needed to go on with a session; None if it is new."""
     row = connection.execute(_SESSION, {"id": session_id}).first()
     if row is None:
         return None
     newest = [*reversed(connection.execute(_NEWEST, {"id": session_id}).all())]
-    trace_ids = [each.trace_id for each in newest]
+    trace_ids = [trace.trace_id for trace in newest]
     signals = _signals(connection, outcomes.c.subject_id.in_(trace_ids))
     return StoredSession(
         state=session_state(row._mapping),
@@ -136,29 +136,29 @@ def read_session(connection: TenantConnection, session_id: str) -> StoredSession
     )
 
 
-def read_session_traces(connection: TenantConnection, session_id: str) -> list[StoredTrace]:
+def read_session_traces(connection: TenantConnection, session_id: str) -> list[Member]:
     """Return all traces of a session without their answers, in the order of their starts."""
     members = connection.execute(_ALL, {"id": session_id}).all()
     return _with(members, _signals(connection, outcomes.c.session_id == session_id), {})
 
 
 def read_neighbours(
-    connection: TenantConnection, session_id: str, place: tuple[int, str], earlier: int, later: int
+    connection: TenantConnection, session_id: str, position: tuple[int, str], earlier: int, later: int
 ) -> list[tuple[int, str]]:
-    """Return the places (start, trace id) of the session's traces next to `place`, in order: at most `earlier` before
-    it, and at most `later` that are not."""
-    values = {"id": session_id, "started_at": place[0], "trace_id": place[1]}
+    """Return the places (start, trace id) of the session's traces next to `position`, in order: at most `earlier` of
+    those before it, and at most `later` of the others."""
+    values = {"id": session_id, "started_at": position[0], "trace_id": position[1]}
     before = connection.execute(_EARLIER, {**values, "most": earlier}).all()
     behind = connection.execute(_LATER, {**values, "most": later}).all()
-    return [(each.started_at, each.trace_id) for each in (*reversed(before), *behind)]
+    return [(trace.started_at, trace.trace_id) for trace in (*reversed(before), *behind)]
 
 
 def write_sums(connection: TenantConnection, commit: Commit) -> None:
-    """Keep the sums of sessions after the commit. Forget them where only the traces of a session can tell."""
-    kept = {key: each.sums for key, each in commit.sessions.items() if key not in commit.unsettled}
-    rows = ({"session_id": key, "sums": each.sums, "risks": each.risks} for key, each in kept.items() if each)
+    """Keep the sums of sessions after the commit. Forget them if only the traces of a session can tell."""
+    sums = {key: session.sums for key, session in commit.sessions.items() if key not in commit.unsettled}
+    rows = ({"session_id": key, "sums": value.sums, "risks": value.risks} for key, value in sums.items() if value)
     connection.upsert(session_sums, rows)
-    forget_sums(connection, commit.unsettled | commit.emptied | {key for key, each in kept.items() if each is None})
+    forget_sums(connection, commit.unsettled | commit.emptied | {key for key, value in sums.items() if value is None})
 
 
 def forget_sums(connection: TenantConnection, session_ids: Collection[str]) -> None:
@@ -167,7 +167,7 @@ def forget_sums(connection: TenantConnection, session_ids: Collection[str]) -> N
         connection.execute(_FORGET, ids(session_ids))
 
 
-def read_traces(connection: TenantConnection, trace_ids: Sequence[str]) -> list[StoredTrace]:
+def read_traces(connection: TenantConnection, trace_ids: Sequence[str]) -> list[Member]:
     """Return traces with their answers, in the order of their starts."""
     members = connection.execute(_MEMBERS.where(traces.c.trace_id.in_(trace_ids)).order_by(*_PLACE)).all()
     return _with(members, _signals(connection, outcomes.c.subject_id.in_(trace_ids)), _turns(connection, trace_ids))
@@ -175,22 +175,22 @@ def read_traces(connection: TenantConnection, trace_ids: Sequence[str]) -> list[
 
 def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
     """Return, by trace and name, the newest outcomes that may be signals of session scores."""
-    found: dict[str, dict[str, Evaluation]] = {}
+    by_subject: dict[str, dict[str, Evaluation]] = {}
     query = select(outcomes).where(
         own(outcomes), outcomes.c.subject == SubjectKind.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
     )
     # In order of time, so that the newest outcome of a name stays.
     for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings().all():
-        each = evaluation_of(row)
-        found.setdefault(each.subject_id, {})[each.name] = each
-    return found
+        evaluation = evaluation_of(row)
+        by_subject.setdefault(evaluation.subject_id, {})[evaluation.name] = evaluation
+    return by_subject
 
 
 def _with(
     members: Sequence[Row[Any]], signals: Mapping[str, dict[str, Evaluation]], turns: Mapping[str, list[TurnView]]
-) -> list[StoredTrace]:
+) -> list[Member]:
     return [
-        StoredTrace(
+        Member(
             trace_id=member.trace_id,
             started_at=member.started_at,
             signals=signals.get(member.trace_id, {}),

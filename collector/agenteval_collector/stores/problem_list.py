@@ -7,9 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, exists, func, literal, or_, select, update
 
-from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.kept_findings import SEVERITIES
-from agenteval_collector.problems.problem import (
+from agenteval_collector.figures.problem import (
     HOURS,
     MOST_EXAMPLES,
     NEW_FOR,
@@ -20,6 +18,8 @@ from agenteval_collector.problems.problem import (
     ProblemKey,
     ProblemState,
 )
+from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.kept_findings import SEVERITIES
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.json_lists import among
@@ -46,7 +46,7 @@ def read_problems(
 
 
 def read_problem(connection: TenantConnection, problem_id: str, now: int) -> Problem | None:
-    """Return a problem; None where it is unknown."""
+    """Return a problem; None if it is unknown."""
     query = _listed(now).where(problems.c.problem_id == problem_id)
     return next(iter(_problems(connection, connection.execute(query).mappings().all(), now)), None)
 
@@ -64,10 +64,10 @@ def count_problems(connection: TenantConnection, now: int) -> list[ProblemCount]
 def _listed(now: int) -> Select[Any]:
     """Make the query of all problems, each with its state and its urgency: how soon it should be looked at."""
     state = _state(now)
-    severity = case({each: rank for rank, each in enumerate(SEVERITIES)}, value=problems.c.severity)
+    severity = case({severity: rank for rank, severity in enumerate(SEVERITIES)}, value=problems.c.severity)
     # The state weighs more than the severity: each state has a range of its own.
     put_off = {ProblemState.MUTED: 1, ProblemState.RESOLVED: 0}
-    urgency = case({each: rank * _OPEN for each, rank in put_off.items()}, value=state, else_=2 * _OPEN) + severity
+    urgency = case({key: rank * _OPEN for key, rank in put_off.items()}, value=state, else_=2 * _OPEN) + severity
     return select(problems, state, urgency.label("urgency")).where(own(problems))
 
 
@@ -104,15 +104,15 @@ def _conditions(listed: Any, wanted: ProblemFilter) -> Iterator[ColumnElement[bo
 def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], now: int) -> list[Problem]:
     if not rows:
         return []
-    asked = ids(row["problem_id"] for row in rows)
+    problem_ids = ids(row["problem_id"] for row in rows)
     newest = now // HOUR
-    hours = [hour_of((newest - HOURS + 1 + each) * HOUR) for each in range(HOURS)]
+    hours = [hour_of((newest - HOURS + 1 + number) * HOUR) for number in range(HOURS)]
     trends: dict[str, dict[str, int]] = defaultdict(dict)
     versions: dict[str, dict[str, int]] = defaultdict(dict)
     for counts, query in ((trends, _HOURS), (versions, _VERSIONS)):
-        for count in connection.execute(query, {**asked, "hours": json.dumps(hours)}):
+        for count in connection.execute(query, {**problem_ids, "hours": json.dumps(hours)}):
             counts[count.problem_id][count.value] = count.traces
-    found = []
+    items = []
     for row in rows:
         of_problem = {"problem": row["problem_id"]}
         by_version, by_hour = versions[row["problem_id"]], trends[row["problem_id"]]
@@ -122,13 +122,13 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
             state=ProblemState(row["state"]),
             **_FIELDS.fields_in(row),
             versions=by_version,
-            # Only where a version is known: otherwise the query would look at all traces of the problem to find none.
+            # Only if a version is known: otherwise the query would look at all traces of the problem to find none.
             first_version=connection.execute(_FIRST_VERSION, of_problem).scalar() if by_version else None,
             trend=[by_hour.get(hour, 0) for hour in hours],
-            examples=[each for each in connection.execute(_NEWEST, of_problem).scalars() if each is not None],
+            examples=[scalar for scalar in connection.execute(_NEWEST, of_problem).scalars() if scalar is not None],
         )
-        found.append(problem)
-    return found
+        items.append(problem)
+    return items
 
 
 _COUNTS: Final = select(problem_counts).where(own(problem_counts), among(problem_counts.c.problem_id, "ids"))
@@ -147,7 +147,7 @@ _FIRST_VERSION = _VERSIONS_BY_TIME.where(problem_traces.c.service_version.is_not
 
 
 class ProblemMarks:
-    """Marks problems. A mark is durable when its method returns. Thread-safe; raises Unavailable where the database
+    """Marks problems. A mark is durable when its method returns. Thread-safe; raises Unavailable if the database
     refuses."""
 
     def __init__(self, database: TenantDatabase, clock: Clock) -> None:
@@ -162,7 +162,7 @@ class ProblemMarks:
         return self._mark(problem_id, {**resolved, "muted_until": None, "muted_by": None})
 
     def mute(self, problem_id: str, until: int | None, by: str | None) -> bool:
-        """Mute a problem until that time (ns), or end the mute where the time is None. Return whether the problem is
+        """Mute a problem until that time (ns), or end the mute if the time is None. Return whether the problem is
         known."""
         return self._mark(problem_id, {"muted_until": until, "muted_by": None if until is None else by})
 

@@ -12,14 +12,14 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import bindparam, delete, func, literal, literal_column, select, union_all
 
-from agenteval_collector.model.kept_findings import worst
-from agenteval_collector.problems.problem import (
+from agenteval_collector.figures.problem import (
     LAST_RESORT,
     QUIET_FOR,
     ProblemKey,
     problem_of_failure,
     problem_of_finding,
 )
+from agenteval_collector.model.kept_findings import worst
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import effort_from
@@ -55,30 +55,30 @@ _Count: TypeAlias = tuple[str, str, str]
 
 def refresh_problems(connection: TenantConnection, subject_ids: Collection[str]) -> None:
     """Bring the problems up to date after findings or outcomes of these traces and sessions may have changed. Lock the
-    sums, where there is anything to do."""
+    sums, if there is anything to do."""
     if not subject_ids:
         return
     params = ids(subject_ids)
-    seen = [*_found(connection, params), *_judged(connection, params)]
+    events = [*_found(connection, params), *_judged(connection, params)]
     before = {
         (row["problem_id"], row["subject_id"]): dict(row) for row in connection.execute(_STORED, params).mappings()
     }
-    if not seen and not before:
+    if not events and not before:
         return
     efforts = {row.subject_id: effort_from(row.effort) for row in connection.execute(_EFFORTS, params)}
     connection.lock_sums()
-    keys = _placed(connection, {key for key, _ in seen})
+    keys = _placed(connection, {key for key, _ in events})
     after: dict[_Place, dict[str, Any]] = {}
-    for key, row in seen:
+    for key, row in events:
         place = keys[key].problem_id, row["subject_id"]
         effort = efforts.get(place[1])
         took = {"usd": (effort and effort.usd) or 0.0, "seconds": (effort and effort.seconds) or 0.0}
         # Several findings of one problem in a trace are one occurrence.
-        known = after.setdefault(place, {"problem_id": place[0], **row, **took})
-        known["severity"] = str(worst((known["severity"], row["severity"])))
-        known["seen_at"] = min(known["seen_at"], row["seen_at"])
-    added = {place: row for place, row in after.items() if before.get(place) != row}
-    removed = {place: row for place, row in before.items() if after.get(place) != row}
+        row_after = after.setdefault(place, {"problem_id": place[0], **row, **took})
+        row_after["severity"] = str(worst((row_after["severity"], row["severity"])))
+        row_after["seen_at"] = min(row_after["seen_at"], row["seen_at"])
+    added = {key: row for key, row in after.items() if before.get(key) != row}
+    removed = {key: row for key, row in before.items() if after.get(key) != row}
     gone = removed.keys() - added.keys()
     connection.delete(problem_traces, ({"problem_id": problem, "subject_id": subject} for problem, subject in gone))
     connection.upsert(problem_traces, added.values())
@@ -104,8 +104,8 @@ def _judged(connection: TenantConnection, params: Row) -> Iterator[tuple[Problem
 def _placed(connection: TenantConnection, keys: Collection[ProblemKey]) -> dict[ProblemKey, ProblemKey]:
     """Return the problem under which each key is kept: its own, that of further errors, or the last resort if there are
     too many problems."""
-    known = set(connection.execute(_KNOWN, ids(key.problem_id for key in keys)).scalars())
-    placed = {key: key for key in keys if key.problem_id in known}
+    problem_ids = set(connection.execute(_KNOWN, ids(key.problem_id for key in keys)).scalars())
+    placed = {key: key for key in keys if key.problem_id in problem_ids}
     unknown = keys - placed.keys()
     if not unknown:
         return placed
@@ -140,9 +140,9 @@ def _add_up(
     stored = {row["problem_id"]: dict(row) for row in connection.execute(_SUMS, ids(changed)).mappings()}
     rows = []
     for problem_id in changed:
-        came = [row for place, row in added.items() if place[0] == problem_id]
-        went = [row for place, row in removed.items() if place[0] == problem_id]
-        fresh = [row["seen_at"] for place, row in added.items() if place[0] == problem_id and place not in removed]
+        came = [row for key, row in added.items() if key[0] == problem_id]
+        went = [row for key, row in removed.items() if key[0] == problem_id]
+        fresh = [row["seen_at"] for key, row in added.items() if key[0] == problem_id and key not in removed]
         row = stored.get(problem_id) or _empty(keys[problem_id], came)
         row["traces"] += len(came) - len(went)
         row["sessions"] += sessions[problem_id]
@@ -150,18 +150,18 @@ def _add_up(
             connection.delete(problems, [{"problem_id": problem_id}])
             continue
         for name in ("usd", "seconds"):
-            row[name] += sum(each[name] for each in came) - sum(each[name] for each in went)
-        # New occurrences can only make it worse. Where one of the worst went, the others are read again.
-        known = [row["severity"], *(each["severity"] for each in came)]
-        if row["severity"] in {each["severity"] for each in went} - {*known[1:]}:
-            known = [*connection.execute(_SEVERITIES, {"problem": problem_id}).scalars()]
-        row["severity"] = str(worst(known))
+            row[name] += sum(change[name] for change in came) - sum(change[name] for change in went)
+        # New occurrences can only make it worse. If one of the worst went, the others are read again.
+        severities = [row["severity"], *(change["severity"] for change in came)]
+        if row["severity"] in {change["severity"] for change in went} - {*severities[1:]}:
+            severities = [*connection.execute(_SEVERITIES, {"problem": problem_id}).scalars()]
+        row["severity"] = str(worst(severities))
         _come_back(row, sorted(fresh))
-        # New occurrences can only widen the bounds. Where one went, they are read again.
+        # New occurrences can only widen the bounds. If one went, they are read again.
         if went:
             row["first_seen"], row["last_seen"] = connection.execute(_BOUNDS, {"problem": problem_id}).one()
         else:
-            times = [row["first_seen"], row["last_seen"], *(each["seen_at"] for each in came)]
+            times = [row["first_seen"], row["last_seen"], *(change["seen_at"] for change in came)]
             row["first_seen"], row["last_seen"] = min(times), max(times)
         rows.append(row)
     connection.upsert(problems, rows)
@@ -179,7 +179,7 @@ def trim_counts(connection: TenantConnection, now: int) -> None:
 
 
 def _empty(key: ProblemKey, came: Iterable[Row]) -> dict[str, Any]:
-    begun = min(each["seen_at"] for each in came)
+    begun = min(change["seen_at"] for change in came)
     return {
         **dict.fromkeys(column.name for column in data_columns(problems)),
         **key._asdict(),
@@ -210,20 +210,20 @@ def _count(connection: TenantConnection, added: Iterable[Row], removed: Iterable
     if not changes:
         return more
     problem_ids, values = ({key[at] for key in changes} for at in (0, 2))
-    asked = {**ids(problem_ids), "values": json.dumps([*values])}
-    stored = {(row.problem_id, row.what, row.value): row.traces for row in connection.execute(_COUNTS, asked)}
-    kept: list[Row] = []
+    parameters = {**ids(problem_ids), "values": json.dumps([*values])}
+    stored = {(row.problem_id, row.what, row.value): row.traces for row in connection.execute(_COUNTS, parameters)}
+    rows: list[Row] = []
     gone: list[Row] = []
     for key, change in changes.items():
         problem_id, what, value = key
         before = stored.get(key, 0)
         after = max(0, before + change)
         row = {"problem_id": problem_id, "what": what, "value": value, "traces": after}
-        (kept if after else gone).append(row)
+        (rows if after else gone).append(row)
         if what == "session":
             more[problem_id] += bool(after) - bool(before)
     connection.delete(problem_counts, gone)
-    connection.upsert(problem_counts, kept)
+    connection.upsert(problem_counts, rows)
     return more
 
 
@@ -254,7 +254,7 @@ _FAILURES = select(
     outcomes.c.success.is_(False),
     outcomes.c.method == Method.LLM,
 )
-# Where a trace and a session have the same id, the trace comes last, and its effort is taken.
+# If a trace and a session have the same id, the trace comes last, and its effort is taken.
 _EFFORTS = union_all(
     select(sessions.c.session_id.label("subject_id"), sessions.c.effort).where(
         own(sessions), among(sessions.c.session_id, "ids")
@@ -276,7 +276,7 @@ _ALIKE = (
 _SUMS = select(*data_columns(problems)).where(own(problems), among(problems.c.problem_id, "ids"))
 _SEEN = problem_traces.c.seen_at
 _PLACES = own(problem_traces), problem_traces.c.problem_id == bindparam("problem")
-# Two queries: SQLite finds one end of an index at once, but reads all of it where both ends are asked for in one.
+# Two queries: SQLite finds one end of an index at once, but reads all of it if both ends are asked for in one.
 _BOUNDS = select(
     select(func.min(_SEEN)).where(*_PLACES).scalar_subquery(), select(func.max(_SEEN)).where(*_PLACES).scalar_subquery()
 )

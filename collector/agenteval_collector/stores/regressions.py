@@ -60,10 +60,10 @@ class VersionQueries:
             )
             .group_by(*evaluator, outcomes.c.session_id)
         )
-        found: dict[JudgedBy, dict[str, float]] = {}
+        rates: dict[JudgedBy, dict[str, float]] = {}
         for *judged_by, session_id, share in self._connection.execute(query, ids(chosen)):
-            found.setdefault(JudgedBy(*judged_by), {})[session_id] = share
-        return found
+            rates.setdefault(JudgedBy(*judged_by), {})[session_id] = share
+        return rates
 
     def _found(self, version: SeenVersion, chosen: list[str]) -> dict[str, int]:
         """Return, by kind, the number of sessions with a finding of severity error or warning in a trace of the

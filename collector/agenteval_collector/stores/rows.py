@@ -15,6 +15,7 @@ from agenteval_collector.model.evaluations import evaluation_from
 from agenteval_collector.model.kept_findings import KeptFinding
 from agenteval_collector.model.runs import RunKey
 from agenteval_collector.model.sessions import SessionState
+from agenteval_collector.model.usage import usage_from
 from agenteval_collector.stores.schema import findings, outcomes, sessions, traces
 from otel_agenteval.finding import Finding, Mode, Severity
 from otel_agenteval.internal.text import storable
@@ -22,15 +23,19 @@ from otel_agenteval.outcome import Evaluation, Failure, Outcome, Score, Status, 
 
 
 class FieldMap:
-    """The fields of a dataclass that a table has as columns of the same names and values, except those in `but`."""
+    """The fields of a dataclass that a table has as columns of the same names and values, except those in `but`.
 
-    def __init__(self, kind: type[Any], table: Table, but: Collection[str] = ()) -> None:
-        self.names = [each.name for each in fields(kind) if each.name in table.c and each.name not in but]
+    The properties `also` are treated like fields.
+    """
+
+    def __init__(self, kind: type[Any], table: Table, but: Collection[str] = (), also: Collection[str] = ()) -> None:
+        names = [*(field.name for field in fields(kind)), *also]
+        self.names = [name for name in names if name in table.c and name not in but]
         self._values = attrgetter(*self.names)
 
-    def columns_of(self, made: object) -> dict[str, Any]:
+    def columns_of(self, record: object) -> dict[str, Any]:
         """Return these columns for the row of an object."""
-        return dict(zip(self.names, self._values(made), strict=True))
+        return dict(zip(self.names, self._values(record), strict=True))
 
     def fields_in(self, row: Mapping[Any, Any]) -> dict[str, Any]:
         """Return these fields of the object that a row was made from."""
@@ -51,7 +56,7 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _field_names(kind: type[Any]) -> Sequence[str]:
-    return [each.name for each in fields(kind)] if is_dataclass(kind) else ()
+    return [field.name for field in fields(kind)] if is_dataclass(kind) else ()
 
 
 # Made once, because each call of `json.dumps` would make a new encoder. Nothing is copied before, as what tools return
@@ -60,17 +65,20 @@ to_json = json.JSONEncoder(default=_plain).encode
 """Return a value as JSON, with dataclasses as objects of their fields."""
 
 
-_TRACE: Final = FieldMap(ScoredTrace, traces, but=("offsets", "processes", "effort"))
+_OF_VIEW: Final = ("trace_id", "session_id", "started_at", "revision", "continues_turn", "turn_goes_on", "died")
+_TRACE: Final = FieldMap(ScoredTrace, traces, but=("offsets", "processes", "effort"), also=_OF_VIEW)
 _FINDING: Final = FieldMap(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
 _EVALUATION: Final = FieldMap(Evaluation, outcomes)
 _SESSION: Final = FieldMap(SessionState, sessions, but=("services", "versions", "effort"))
+JUDGED_FAILED: Final = 2
+"""The bit of `sessions.attention` that says that the judge failed a trace of the session."""
 UNUSUAL: Final = 1
 """The bit of `sessions.attention` that says that a trace of the session has a finding of unusual effort."""
 
 
-def finding_row(kept: KeptFinding, nth: int) -> dict[str, Any]:
+def finding_row(kept_finding: KeptFinding, nth: int) -> dict[str, Any]:
     """Return the row of a finding that is the `nth` of its kind on its span."""
-    finding = kept.finding
+    finding = kept_finding.finding
     return {
         **_FINDING.columns_of(finding),
         "span_id": finding.span_id or "",
@@ -79,7 +87,7 @@ def finding_row(kept: KeptFinding, nth: int) -> dict[str, Any]:
         "mode": finding.mode.value if finding.mode is not None else None,
         "reason": storable(finding.reason),
         "metadata": to_json(finding.metadata),
-        "counted": kept.counted,
+        "counted": kept_finding.counted,
     }
 
 
@@ -148,13 +156,14 @@ def _outcome(row: Mapping[Any, Any]) -> Outcome:
 
 def effort_from(column: str) -> Effort:
     """Return the effort from the text of a column `effort`."""
-    return Effort(**json.loads(column))
+    stored = json.loads(column)
+    return Effort(**stored | {"usage": usage_from(stored.get("usage"))})
 
 
-def session_row(session: SessionState, found: Mapping[str, int]) -> dict[str, Any]:
-    """Make the row of a session. `found` has the columns that say what was found in it."""
+def session_row(session: SessionState, finding_counts: Mapping[str, int]) -> dict[str, Any]:
+    """Make the row of a session. `finding_counts` has the columns that say what was found in it."""
     encoded = {name: to_json(getattr(session, name)) for name in ("services", "versions", "effort")}
-    return {**found, **_SESSION.columns_of(session), **encoded}
+    return {**finding_counts, **_SESSION.columns_of(session), **encoded}
 
 
 def session_state(row: Mapping[Any, Any]) -> SessionState:

@@ -62,7 +62,7 @@ def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
     """Return what a trace adds to its run, from its row."""
     facts = json.loads(row["facts"])
     if facts["violations"] is not None:
-        facts["violations"] = [Violation(**each | {"values": tuple(each["values"])}) for each in facts["violations"]]
+        facts["violations"] = [Violation(**fact | {"values": tuple(fact["values"])}) for fact in facts["violations"]]
     run = RunIdentity(**{name: row[name] for name in RunKey._fields})
     return RunTrace(**_FIELDS.fields_in(row), run=run, **facts)
 
@@ -117,21 +117,21 @@ class RunQueries:
             .order_by(first.c.started_at.desc(), first.c.trace_id.desc())
         )
         # Set on the statement, so that no driver fetches all rows at once.
-        with closing(self._connection.execute(query.execution_options(yield_per=FETCHED))) as found:
-            for rows in found.partitions():
+        with closing(self._connection.execute(query.execution_options(yield_per=FETCHED))) as cursor:
+            for rows in cursor.partitions():
                 yield [RunKey(*row) for row in rows]
 
     def traces(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunTrace]]:
-        found: dict[RunKey, list[RunTrace]] = {}
+        by_run: dict[RunKey, list[RunTrace]] = {}
         for trace in self._traces(_name(run_traces), names):
-            found.setdefault(RunKey.of(trace.run), []).append(trace)
-        return found
+            by_run.setdefault(RunKey.of(trace.run), []).append(trace)
+        return by_run
 
     def traces_in_any_condition(self, reports: Sequence[RunReport]) -> dict[tuple[str, str], list[RunTrace]]:
-        found: dict[tuple[str, str], list[RunTrace]] = {(report.task_id, report.run_id): [] for report in reports}
-        for trace in self._traces([run_traces.c.task_id, run_traces.c.run_id], list(found)):
-            found[trace.run.task_id, trace.run.run_id].append(trace)
-        return found
+        by_run: dict[tuple[str, str], list[RunTrace]] = {(report.task_id, report.run_id): [] for report in reports}
+        for trace in self._traces([run_traces.c.task_id, run_traces.c.run_id], list(by_run)):
+            by_run[trace.run.task_id, trace.run.run_id].append(trace)
+        return by_run
 
     def _traces(self, columns: Sequence[ColumnElement[Any]], values: Sequence[tuple[str, ...]]) -> Iterator[RunTrace]:
         for some in in_parts(values):
@@ -139,13 +139,13 @@ class RunQueries:
             yield from map(run_trace_of, self._connection.execute(query).mappings())
 
     def reports(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunReport]]:
-        found: dict[RunKey, list[RunReport]] = {}
+        by_run: dict[RunKey, list[RunReport]] = {}
         for some in in_parts(names):
             query = select(run_reports).where(own(run_reports), tuple_(*_name(run_reports)).in_(some))
             for row in self._connection.execute(query.order_by(run_reports.c.reported_at)).mappings():
                 report = report_of(row)
-                found.setdefault(RunKey(report.task_id, report.run_id, report.condition), []).append(report)
-        return found
+                by_run.setdefault(RunKey(report.task_id, report.run_id, report.condition), []).append(report)
+        return by_run
 
     def reports_without_traces(self, newest: int) -> list[RunReport]:
         reports = (

@@ -12,7 +12,7 @@ _FORGET = delete(sender_habits).where(*(column == bindparam(column.name) for col
 
 
 class HabitStore:
-    """The histories of all habits, of all tenants. Raises Unavailable where the database refuses."""
+    """The histories of all habits, of all tenants. Raises Unavailable if the database refuses."""
 
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database
@@ -26,9 +26,9 @@ class HabitStore:
 
     def save(self, histories: Mapping[Habit, str]) -> None:
         """Keep these histories in place of the old ones. A habit without a history is forgotten."""
-        kept = [{**_key(habit), "history": history} for habit, history in histories.items() if history]
+        rows = [{**_key(habit), "history": history} for habit, history in histories.items() if history]
         with self._database.sharing("habits") as connection:
-            connection.upsert(sender_habits, kept)
+            connection.upsert(sender_habits, rows)
             for habit in (habit for habit, history in histories.items() if not history):
                 connection.execute(_FORGET, _key(habit))
 

@@ -12,7 +12,7 @@ from agenteval_collector.stores.schema import labels, matching, outcomes, own, r
 from otel_agenteval.outcome import JudgedPart, Method, Status, SubjectKind
 
 COMPLETED: Final = "task_completion"
-NEWEST: Final = 500
+NEWEST: Final = 2000
 """The most sessions of the agent that are looked at. This bounds the cost."""
 
 _JUDGED: Final = (
@@ -80,9 +80,12 @@ def read_ends(connection: TenantConnection, agent: str, *, newest: int = NEWEST)
         .order_by(sessions.c.last_seen_at.desc())
         .limit(newest)
     )
-    ends = {row.session_id: SessionEnding(has_error=row.errors > 0) for row in connection.execute(query)}
-    for field, said in (("judged", _JUDGED), ("labelled", _LABELLED), ("reported", _REPORTED)):
-        for session_id, value in connection.execute(said, ids(ends)):
+    ends = {
+        row.session_id: SessionEnding(has_error=row.errors > 0, session_id=row.session_id)
+        for row in connection.execute(query)
+    }
+    for field, column in (("judged", _JUDGED), ("labelled", _LABELLED), ("reported", _REPORTED)):
+        for session_id, value in connection.execute(column, ids(ends)):
             # A session with several reports gets the newest, which comes last.
             ends[session_id] = ends[session_id]._replace(**{field: value})
     return list(ends.values())

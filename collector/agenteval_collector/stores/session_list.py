@@ -2,23 +2,23 @@
 leads to few traces."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sqlalchemy import ColumnElement, String, Table, bindparam, exists, literal, literal_column, select, text
 
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.session_filter import Order, SessionFilter
-from agenteval_collector.model.sessions import SessionState
-from agenteval_collector.stores.access import TenantConnection
-from agenteval_collector.stores.json_lists import listed
+from agenteval_collector.model.sessions import AttentionRow, SessionState
+from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.json_lists import among, listed
 from agenteval_collector.stores.paging import read_page
-from agenteval_collector.stores.rows import session_state
+from agenteval_collector.stores.rows import JUDGED_FAILED, effort_from, session_state
 from agenteval_collector.stores.schema import SAID_INDEX, findings, matching, outcomes, own, sessions, traces
 from otel_agenteval.internal.text import storable
 
 FEW: Final = 10_000
-"""The most traces that are looked at one by one. Where more may have the text, a session with it is found soon."""
+"""The most traces that are looked at one by one. If more may have the text, a session with it is found soon."""
 _LENGTH: Final = 3
 """Characters of a piece in the index."""
 _MOST: Final = 64
@@ -37,11 +37,40 @@ def read_sessions(
     return read_page(connection, query, _ORDERS[wanted.order], limit=limit, cursor=cursor).map(session_state)
 
 
+def read_attention(connection: TenantConnection, wanted: SessionFilter, most: int) -> list[AttentionRow]:
+    """Return what the newest wanted sessions are ordered by attention with, `most` at most."""
+    query = select(*_FACTS).where(own(sessions), *_conditions(connection, wanted))
+    rows = connection.execute(query.order_by(sessions.c.last_seen_at.desc(), sessions.c.session_id.desc()).limit(most))
+    return [
+        AttentionRow(
+            session_id=row.session_id,
+            effort=effort_from(row.effort),
+            errors=row.errors,
+            warnings=row.warnings,
+            infos=row.infos,
+            judged_failed=bool(row.attention & JUDGED_FAILED),
+        )
+        for row in rows
+    ]
+
+
+def read_sessions_of(connection: TenantConnection, session_ids: Sequence[str]) -> list[SessionState]:
+    """Return the sessions with these ids that are stored, in this order."""
+    query = select(sessions).where(own(sessions), among(sessions.c.session_id, "ids"))
+    found = {row["session_id"]: session_state(row) for row in connection.execute(query, ids(session_ids)).mappings()}
+    return [found[session_id] for session_id in session_ids if session_id in found]
+
+
+_FACTS: Final = [sessions.c[name] for name in ("session_id", "effort", "errors", "warnings", "infos", "attention")]
+
+
 def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.agent is not None:
         yield sessions.c.agent == wanted.agent
     if wanted.user is not None:
         yield sessions.c.user_id == wanted.user
+    if wanted.environment is not None:
+        yield sessions.c.environment == wanted.environment
     if wanted.since is not None:
         yield sessions.c.last_seen_at >= wanted.since
     if wanted.until is not None:
@@ -51,8 +80,8 @@ def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator
             names = listed(column)
             yield exists(select(literal(1)).select_from(names).where(names.c.value == value))
     if wanted.finding is not None or wanted.severity is not None:
-        asked = {findings.c.kind: wanted.finding, findings.c.severity: wanted.severity}
-        yield _has(findings, *(column == value for column, value in asked.items() if value is not None))
+        filters = {findings.c.kind: wanted.finding, findings.c.severity: wanted.severity}
+        yield _has(findings, *(column == value for column, value in filters.items() if value is not None))
     if wanted.below is not None:
         yield _has(outcomes, outcomes.c.name == wanted.below.name, outcomes.c.score < wanted.below.value)
     if wanted.text is not None:
@@ -64,23 +93,31 @@ def _has(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return exists(select(literal(1)).where(matching(table, sessions, "session_id"), *conditions))
 
 
-def has_text(connection: TenantConnection, said: str, *, few: int = FEW) -> ColumnElement[bool]:
+def has_text(connection: TenantConnection, text: str, *, few: int = FEW) -> ColumnElement[bool]:
     """Make the condition that this was said in a session, in upper or lower case."""
-    folded = storable(said.casefold())
-    is_said = connection.database.contains(traces.c.said, folded)
-    rows = _rows(connection, folded, few)
-    if rows is None:
-        return _has(traces, is_said)
-    numbers = listed(bindparam("rows", json.dumps(rows), type_=String))
-    is_listed = literal_column("traces.rowid").in_(select(numbers.c.value))
+    condition, is_listed = said_in(connection, text, few=few)
+    if not is_listed:
+        return _has(traces, condition)
     # The plus keeps SQLite from an index that begins with the tenant: by that, it would go through all traces of the
     # tenant.
     is_own = literal_column("+traces.tenant") == bindparam("own")
-    return sessions.c.session_id.in_(select(traces.c.session_id).where(is_own, is_listed, is_said))
+    return sessions.c.session_id.in_(select(traces.c.session_id).where(is_own, condition))
+
+
+def said_in(connection: TenantConnection, text: str, *, few: int = FEW) -> tuple[ColumnElement[bool], bool]:
+    """Make the condition that this was said in a trace, in upper or lower case. Also return whether the condition lists
+    the traces, so that it is fastest to begin with it."""
+    folded = storable(text.casefold())
+    is_said = connection.database.contains(traces.c.said, folded)
+    rows = _rows(connection, folded, few)
+    if rows is None:
+        return is_said, False
+    numbers = listed(bindparam("rows", json.dumps(rows), type_=String))
+    return literal_column("traces.rowid").in_(select(numbers.c.value)) & is_said, True
 
 
 def _rows(connection: TenantConnection, folded: str, few: int) -> list[int] | None:
-    """Return the rowids of the traces that have all pieces of the text. Return None where these are many, the text has
+    """Return the rowids of the traces that have all pieces of the text. Return None if these are many, the text has
     no piece, or there is no index."""
     if not connection.database.has_said_index:
         return None
@@ -89,8 +126,8 @@ def _rows(connection: TenantConnection, folded: str, few: int) -> list[int] | No
         return None
     # In FTS5 a quotation mark within a quoted text is doubled.
     match = " AND ".join('"' + piece.replace('"', '""') + '"' for piece in list(pieces)[:_MOST])
-    found = connection.execute(_FOUND, {"match": match, "most": few + 1}).scalars().all()
-    return list(found) if len(found) <= few else None
+    matches = connection.execute(_FOUND, {"match": match, "most": few + 1}).scalars().all()
+    return list(matches) if len(matches) <= few else None
 
 
 _FOUND: Final = text(f"SELECT rowid FROM {SAID_INDEX} WHERE {SAID_INDEX} MATCH :match LIMIT :most")

@@ -10,7 +10,7 @@ from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.access import TenantDatabase, Values
 from agenteval_collector.stores.schema import OF_TRACE, own, trace_views, traces
 from agenteval_collector.stores.trace_json import view_from
-from otel_agenteval.model import Turn
+from otel_agenteval.model import Trace, Turn
 
 NEWEST: Final = 64
 """The newest traces of a session that are read. Its first trace is read with them."""
@@ -31,8 +31,10 @@ _CONTINUING = _IN_SESSION.where(traces.c.continues_turn, _START > _PLACE).order_
 
 
 class SessionTurns:
-    """The turns of sessions, and `TurnStore` of the conversations, on the store's database. Raises Unavailable where
-    the database refuses."""
+    """Looks up the turns of sessions, and the traces of a turn. Raises Unavailable if the database refuses.
+
+    The traces of a turn come in pages; the page after the last is empty. A `place` is a trace's start and its id.
+    """
 
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database
@@ -41,21 +43,24 @@ class SessionTurns:
         """Return the turns of a session before a trace, oldest first: those of its first trace and of the newest
         ones."""
         views = self._ends(_BEFORE, _values(session_id, (started_at, trace_id)))
-        turns = _turns(views)
+        turns, _ = joined_turns(views)
         # A turn that goes on is not over before the given trace.
         return tuple(turns[:-1] if views and views[-1].turn_goes_on else turns)
 
-    def of_session(self, session_id: str) -> tuple[Turn, ...]:
-        """Return the turns of a session: those of its first trace and of the newest ones."""
-        return tuple(_turns(self._ends(_IN_SESSION, {"session_id": session_id})))
+    def of_session(self, session_id: str) -> list[TraceView]:
+        """Return the first trace of a session and the newest ones, the oldest first."""
+        return self._ends(_IN_SESSION, {"session_id": session_id})
 
     def view(self, trace_id: str) -> TraceView | None:
+        """Return a trace."""
         return next(iter(self._read(_ONE, {"trace_id": trace_id})), None)
 
     def going_on(self, session_id: str, before: tuple[int, str]) -> list[TraceView]:
+        """Return the traces before a place whose last turns go on, the newest first."""
         return self._read(_GOING_ON, _values(session_id, before))
 
     def continuing(self, session_id: str, after: tuple[int, str]) -> list[TraceView]:
+        """Return the traces after a place that continue a turn, the oldest first."""
         return self._read(_CONTINUING, _values(session_id, after))
 
     def _ends(self, query: Select[Any], values: Values) -> list[TraceView]:
@@ -69,23 +74,39 @@ class SessionTurns:
         return [view_from(row.view, row.revised) for row in self._database.rows(query, values)]
 
 
-def _values(session_id: str, place: tuple[int, str]) -> Values:
-    return {"session_id": session_id, "started_at": place[0], "trace_id": place[1]}
+def _values(session_id: str, position: tuple[int, str]) -> Values:
+    return {"session_id": session_id, "started_at": position[0], "trace_id": position[1]}
 
 
-def _turns(views: Iterable[TraceView]) -> list[Turn]:
-    """Return the turns of these traces. A turn that goes on from trace to trace is one turn."""
+def joined_turns(traces: Iterable[TraceView | Trace]) -> tuple[list[Turn], dict[str, int]]:
+    """Return the turns of these traces, and the place of each trace's first turn among them, by trace.
+
+    A turn that goes on from trace to trace is one turn.
+    """
     found: list[Turn] = []
+    first: dict[str, int] = {}
     goes_on = False
-    for view in views:
-        turns = [_turn(view, each) for each in view.turns]
-        if goes_on and view.continues_turn and turns:
-            begun, last = found.pop(), turns[0]
-            said = last.input if begun.input is None else begun.input
-            turns[0] = replace(last, input=said, tool_calls=(*begun.tool_calls, *last.tool_calls))
+    for trace in traces:
+        turns = list(trace.turns) if isinstance(trace, Trace) else [_turn(trace, turn) for turn in trace.turns]
+        if goes_on and trace.continues_turn and turns:
+            turns[0] = _joined(found.pop(), turns[0])
+        first[trace.trace_id] = len(found)
         found += turns
-        goes_on = view.turn_goes_on and bool(view.turns)
-    return found
+        goes_on = trace.turn_goes_on and bool(trace.turns)
+    return found, first
+
+
+def _joined(begun: Turn, last: Turn) -> Turn:
+    """Return a turn that began in one trace and went on in the next one."""
+    return replace(
+        last,
+        input=last.input if begun.input is None else begun.input,
+        tool_calls=(*begun.tool_calls, *last.tool_calls),
+        handovers=(*begun.handovers, *last.handovers),
+        model_calls=(*begun.model_calls, *last.model_calls),
+        reasoning=(*begun.reasoning, *last.reasoning),
+        plan=(*begun.plan, *last.plan),
+    )
 
 
 def _turn(view: TraceView, turn: TurnView) -> Turn:

@@ -14,13 +14,13 @@ from agenteval_collector.stores.rows import finding_of
 from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, own, traces
 from otel_agenteval.finding import Severity
 
-_RANK: Final = case({each: rank for rank, each in enumerate(reversed(SEVERITIES))}, value=findings.c.severity)
+_RANK: Final = case({severity: rank for rank, severity in enumerate(reversed(SEVERITIES))}, value=findings.c.severity)
 _WORST_FIRST: Final = (_RANK, findings.c.found_at.desc(), findings.c.trace_id, findings.c.kind, findings.c.nth)
 
 
 def found_in_traces(connection: TenantConnection, trace_ids: Collection[str]) -> dict[str, ShownFindings]:
     """Return the findings of these traces."""
-    return _found(connection, findings.c.trace_id, {each: each for each in trace_ids}, MAX_SHOWN)
+    return _found(connection, findings.c.trace_id, {trace_id: trace_id for trace_id in trace_ids}, MAX_SHOWN)
 
 
 def found_in_sessions(
@@ -29,7 +29,7 @@ def found_in_sessions(
     """Return the findings of these sessions, at most `limit` of each. `running` has the traces of each session that are
     not complete. The findings of such a trace may not name their session yet."""
     owners = {trace_id: session_id for session_id, trace_ids in running.items() for trace_id in trace_ids}
-    return _found(connection, findings.c.session_id, owners | {each: each for each in running}, limit)
+    return _found(connection, findings.c.session_id, owners | {subject_id: subject_id for subject_id in running}, limit)
 
 
 def flagged_traces(connection: TenantConnection, session_ids: Collection[str]) -> dict[str, list[str]]:
@@ -63,7 +63,7 @@ def _found(
 ) -> dict[str, ShownFindings]:
     """Return the findings of each owner. `owners` has the owner of each value of `column`."""
     counts = {owner: dict.fromkeys(Severity, 0) for owner in owners.values()}
-    shown: dict[str, list[Mapping[Any, Any]]] = {owner: [] for owner in owners.values()}
+    by_owner: dict[str, list[Mapping[Any, Any]]] = {owner: [] for owner in owners.values()}
     counted, placed = _statements(column)
     values = ids(owners)
     rows_counted = connection.execute(counted, values).all()
@@ -71,12 +71,12 @@ def _found(
         counts[owners[value]][severity] += count
     if rows_counted:
         for row in connection.execute(placed, {**values, "limit": limit}).mappings():
-            shown[owners[row[column.name]]].append(row)
-    found = {}
-    for owner, rows in shown.items():
+            by_owner[owners[row[column.name]]].append(row)
+    by_subject = {}
+    for owner, rows in by_owner.items():
         worst = sorted(rows, key=lambda row: (-SEVERITIES.index(row["severity"]), -row["found_at"]))[:limit]
-        found[owner] = ShownFindings([finding_of(row) for row in sorted(worst, key=_by_time)], counts[owner])
-    return found
+        by_subject[owner] = ShownFindings([finding_of(row) for row in sorted(worst, key=_by_time)], counts[owner])
+    return by_subject
 
 
 @cache
@@ -85,8 +85,8 @@ def _statements(column: Column[str]) -> tuple[Select[Any], Select[Any]]:
     made once: making them costs more than running them."""
     are_own = own(findings), among(column, "ids")
     counted = select(column, findings.c.severity, func.count()).where(*are_own).group_by(column, findings.c.severity)
-    place = func.row_number().over(partition_by=column, order_by=_WORST_FIRST).label("place")
-    placed = select(findings, place).where(*are_own).subquery()
+    rank = func.row_number().over(partition_by=column, order_by=_WORST_FIRST).label("place")
+    placed = select(findings, rank).where(*are_own).subquery()
     return counted, select(placed).where(placed.c.place <= bindparam("limit"))
 
 

@@ -8,7 +8,15 @@ from sqlalchemy import bindparam, select
 
 from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.trace_view import TraceView
-from agenteval_collector.stores import judge_exchanges, labels, pass_rates, problem_list, session_list, shown_findings
+from agenteval_collector.stores import (
+    judge_exchanges,
+    labels,
+    pass_rates,
+    problem_list,
+    session_list,
+    shown_findings,
+    trace_list,
+)
 from agenteval_collector.stores.access import TenantConnection, ids, look_up
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records
@@ -22,7 +30,7 @@ from otel_agenteval.outcome import Evaluation, SubjectKind
 
 
 class Snapshot:
-    """`StoreSnapshot` on the store's database. Its look-ups raise Unavailable where the database refuses."""
+    """`StoreSnapshot` on the store's database. Its look-ups raise Unavailable if the database refuses."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self.connection = connection
@@ -41,6 +49,7 @@ class Snapshot:
     trace_labels = look_up(labels.read_trace_labels)
     session_labels = look_up(labels.read_session_labels)
     labelled = look_up(labels.read_labelled)
+    labels = look_up(labels.read_labels)
     rated = look_up(pass_rates.read_rated)
     judged = look_up(pass_rates.read_judged)
     unscored = look_up(pass_rates.count_unscored)
@@ -49,6 +58,9 @@ class Snapshot:
     problem_counts = look_up(problem_list.count_problems)
     exchanges = look_up(judge_exchanges.read_exchanges)
     sessions = look_up(session_list.read_sessions)
+    trace_ids = look_up(trace_list.read_trace_ids)
+    attention = look_up(session_list.read_attention)
+    sessions_of = look_up(session_list.read_sessions_of)
     session_ends = look_up(read_ends)
 
     def traces(self, trace_ids: Collection[str]) -> dict[str, TraceView]:
@@ -74,11 +86,11 @@ class Snapshot:
         return None if row is None else finding_of(row)
 
     def evaluations(self, subject: SubjectKind, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]:
-        found: dict[str, list[Evaluation]] = {each: [] for each in subject_ids}
+        by_subject: dict[str, list[Evaluation]] = {subject_id: [] for subject_id in subject_ids}
         values = {"subject": subject, **ids(subject_ids)}
         for row in self.connection.execute(_EVALUATIONS, values).mappings():
-            found[row["subject_id"]].append(evaluation_of(row))
-        return found
+            by_subject[row["subject_id"]].append(evaluation_of(row))
+        return by_subject
 
     def scores(self, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Return, by name, the score of each trace of a session that has one. Of several versions the newest counts."""
@@ -90,11 +102,11 @@ class Snapshot:
         )
         rows = self.connection.execute(query.order_by(outcomes.c.evaluated_at)).all()
         newest = {(row.name, row.subject_id): row.score for row in rows}
-        found: dict[str, dict[str, float]] = {name: {} for name in names}
+        by_name: dict[str, dict[str, float]] = {name: {} for name in names}
         for (name, trace_id), score in newest.items():
             if score is not None:
-                found[name][trace_id] = score
-        return found
+                by_name[name][trace_id] = score
+        return by_name
 
     def session(self, session_id: str) -> SessionState | None:
         query = select(sessions).where(own(sessions), sessions.c.session_id == session_id)

@@ -62,7 +62,7 @@ class Store:
 
     What the judge was asked is kept for `retention` seconds, and forgotten by the commits after that. Reports of runs
     without a trace are kept as long, and forgotten by later reports. `events_of` makes the events that wait in the
-    outbox. Every method raises Unavailable where the database refuses.
+    outbox. Every method raises Unavailable if the database refuses.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class Store:
         self.outside = TenantDatabase(opened, opened.engine(durable=False, pool_size=8), tenant)
         """For queries from outside. However many there are, the pipeline has connections of its own."""
         self.files = opened.files(self._durable.engine)
-        """The files that hold the rows; none where a server does."""
+        """The files that hold the rows; none if a server does."""
         self.writes = 0
-        """Counts the writes. It may also rise where nothing was changed."""
+        """Counts the writes. It may also rise if nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline)
         self.answers = JudgeAnswerStore(self._durable, clock)
         self.canaries = JudgeCanaryStore(self._pipeline)
@@ -112,8 +112,6 @@ class Store:
     def shutdown(self) -> None:
         for database in (self._pipeline, self._durable, self.outside):
             database.engine.dispose()
-        for file in self.files:
-            file.close()
         self._database.close()
 
     def reading(self) -> AbstractContextManager[TenantConnection]:
@@ -121,7 +119,7 @@ class Store:
         return self._pipeline.reading()
 
     def reach(self) -> None:
-        """Raise Unavailable where the database does not answer."""
+        """Raise Unavailable if the database does not answer."""
         self.outside.rows(select(literal_column("1")))
 
     def take_duty(self) -> bool:
@@ -142,7 +140,7 @@ class Store:
             self.claims.check(connection)
             # A commit that joins traces to conversations writes alone (`is_independent`), so nobody changes the links
             # between this look-up and the write.
-            if any(each.is_outdated for each in commit.looked_up):
+            if any(map(self.conversations.is_outdated, commit.looked_up)):
                 raise Outdated("another process has joined traces to the same conversations")
             if not self._writes_beside:
                 self._trim(connection, commit)
@@ -200,7 +198,7 @@ class Store:
             return read_levels(connection)
 
     def finalize(self, session_ids: Sequence[str]) -> News:
-        """Mark the sessions as over. Those that were not over before count now, with their scores. Where a session
+        """Mark the sessions as over. Those that were not over before count now, with their scores. If a session
         waits for the judge, its scores count with the commit of the last judgement."""
         params = ids(session_ids)
         are_over = own(sessions), among(sessions.c.session_id, "ids"), sessions.c.finalized_at.is_(None)
@@ -225,16 +223,16 @@ class Store:
                 trim_run_reports(connection, before=self._clock.now() - self._retention)
 
     def end_session(self, session_id: str) -> bool:
-        """Mark a session as ended. Return False where it is unknown."""
+        """Mark a session as ended. Return False if it is unknown."""
         mine = update(sessions).where(own(sessions), sessions.c.session_id == session_id)
         with self._writing(session_id, durable=True) as connection:
             return connection.execute(mine.values(ended_at=self._clock.now())).rowcount > 0
 
-    def label(self, *said: Label) -> None:
+    def label(self, *labels: Label) -> None:
         """Keep what somebody says of a trace or a session, in place of what the same author said before."""
         now = self._clock.now()
         with self._writing(LABELS, durable=True) as connection:
-            for label in said:
+            for label in labels:
                 write_label(connection, label, at=now)
             if self._is_due("labels", TRIM_REPORTS_EVERY):
                 trim_labels(connection, before=now - self._retention)

@@ -9,17 +9,29 @@ from agenteval_collector.model.running_traces import UnendedSpan
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.rows import to_json
 from otel_agenteval.finding import Seen, Visibility
-from otel_agenteval.model import ToolCall
+from otel_agenteval.model import CallOutcome, ToolCall, UnknownSpans
 
-_CALL = ("name", "arguments", "result", "error", "span_id", "call_id")
+_CALL = ("name", "arguments", "result", "error", "span_id", "call_id", "agent", "outcome", "told_by")
+_NOT_CONTENT = frozenset(("name", "agent", "outcome", "told_by"))
+"""The fields of a call that stay when its content is forgotten."""
 _GOES_ON = ("continues_turn", "turn_goes_on")
 """The fields that say whether its turns are parts of longer turns."""
 _PLAIN = (
-    *("trace_id", "session_id", "names_session", "user_id", "service", "agents", "available_tools", "model_calls"),
+    *(
+        "trace_id",
+        "session_id",
+        "names_session",
+        "user_id",
+        "service",
+        "environment",
+        "agents",
+        "available_tools",
+        "model_calls",
+    ),
     *("started_at", "ended_at", "partial", *_GOES_ON, "waits_for"),
 )
 """The fields that are JSON without any conversion."""
-_REVISED = ("revision", "complete", "span_count", "status_reason", "closing", "seen", "open_spans")
+_REVISED = ("revision", "complete", "span_count", "status_reason", "closing", "seen", "open_spans", "not_understood")
 """The fields in which revisions that say the same may differ."""
 
 
@@ -29,8 +41,8 @@ def view_row(trace: ScoredTrace) -> dict[str, Any]:
 
 
 def view_json(view: TraceView) -> str:
-    """Return the view as JSON text. Of a call the text holds what was said, and not when or by whom."""
-    alone = [[each.call_id, each.result, _has_failed(each)] for each in view.results_alone]
+    """Return the view as JSON text. Of a call the text holds what was said and what came of it, and not when."""
+    alone = [[of_call.call_id, of_call.result, _has_failed(of_call)] for of_call in view.results_alone]
     plain = {name: getattr(view, name) for name in (*_PLAIN, *_REVISED)}
     return to_json({**plain, "turns": _said(view), "results_alone": alone})
 
@@ -38,8 +50,8 @@ def view_json(view: TraceView) -> str:
 def says_the_same(text: str, view: TraceView) -> bool:
     """Return whether `text` was made from a view with the same turns as `view`."""
     stored = json.loads(text)
-    said = {"turns": _said(view), **{name: getattr(view, name) for name in _GOES_ON}}
-    return bool({name: stored[name] for name in said} == json.loads(to_json(said)))
+    document = {"turns": _said(view), **{name: getattr(view, name) for name in _GOES_ON}}
+    return bool({name: stored[name] for name in document} == json.loads(to_json(document)))
 
 
 def _said(view: TraceView) -> list[dict[str, Any]]:
@@ -68,7 +80,7 @@ def view_from(text: str, revised: str = "{}") -> TraceView:
     """Return the view from a `text` by `view_json`. What a later revision says differently (`revised`) replaces its
     fields."""
     fields = json.loads(text) | json.loads(revised)
-    closing, seen = fields["closing"], fields["seen"]
+    closing, closing_seen = fields["closing"], fields["seen"]
     decoded = {
         "turns": _turns(fields),
         "results_alone": [
@@ -76,7 +88,11 @@ def view_from(text: str, revised: str = "{}") -> TraceView:
             for call_id, result, failed in fields["results_alone"]
         ],
         "closing": None if closing is None else Closing(**closing | {"by": ClosedBy(closing["by"])}),
-        "seen": Seen(**{name: None if each is None else Visibility(each) for name, each in seen.items()}),
+        "seen": Seen(**{name: None if value is None else Visibility(value) for name, value in closing_seen.items()}),
+        "not_understood": [
+            UnknownSpans(scope, spans, tuple(looks_like))
+            for scope, spans, looks_like in fields.get("not_understood", ())
+        ],
         "open_spans": [UnendedSpan(**span) for span in fields["open_spans"]],
     }
     return TraceView(**fields | decoded)
@@ -107,14 +123,19 @@ def without_content(text: str) -> str:
     fields["results_alone"] = []
     for turn in fields["turns"]:
         turn.update(input=None, output=None, error=None)
-        turn["tool_calls"] = [[call[0], *[None] * (len(_CALL) - 1)] for call in turn["tool_calls"]]
+        turn["tool_calls"] = [
+            [value if name in _NOT_CONTENT else None for name, value in zip(_CALL, call, strict=True)]
+            for call in turn["tool_calls"]
+        ]
     return to_json(fields)
 
 
 def _turns(fields: dict[str, Any]) -> list[TurnView]:
     return [
-        TurnView(
-            **{**turn, "tool_calls": [ToolCall(**dict(zip(_CALL, call, strict=True))) for call in turn["tool_calls"]]}
-        )
-        for turn in fields["turns"]
+        TurnView(**{**turn, "tool_calls": [_call(call) for call in turn["tool_calls"]]}) for turn in fields["turns"]
     ]
+
+
+def _call(stored: list[Any]) -> ToolCall:
+    call = dict(zip(_CALL, stored, strict=True))
+    return ToolCall(**call | {"outcome": CallOutcome(call["outcome"])})

@@ -47,7 +47,7 @@ class CrewAI(Dialect):
 
 
 def _description(recorded: Json) -> str | None:
-    """Return the description of the first recorded task; None where inputs are not filled in yet."""
+    """Return the description of the first recorded task; None if inputs are not filled in yet."""
     tasks = objects_in(decode_structure(recorded))
     text = known_text(tasks[0].get("description")) if tasks else None
     return None if text and _PLACEHOLDER.search(text) else text

@@ -81,9 +81,9 @@ def _model(attributes: Mapping[str, Json]) -> SpanFacts:
     facts = SpanFacts(role=SpanRole.MODEL, cut=is_cut(request) or is_cut(response))
     read_model(facts, attributes)
     if request not in (None, _NO_CONTENT):
-        asked = decode_remains(request)
-        facts.input = Content(lambda: _sent(asked), cut=is_cut(request))
-        facts.tool_definitions = _declarations(asked)
+        request_value = decode_remains(request)
+        facts.input = Content(lambda: _sent(request_value), cut=is_cut(request))
+        facts.tool_definitions = _declarations(request_value)
     facts.finish_reason = facts.finish_reason or api_bodies.finish_reason(response)
     if response not in (None, _NO_CONTENT):
         facts.output = Content(lambda: _received(decode_remains(response)), cut=is_cut(response))
@@ -107,7 +107,7 @@ def _received(response: Json) -> Sequence[Item]:
 
 
 def _declarations(request: Json) -> Json:
-    """Return the tools of a request; None where it offers none."""
+    """Return the tools of a request; None if it offers none."""
     tools = objects_in(_config(request).get("tools"))
     return [declaration for tool in tools for declaration in _list(tool.get("function_declarations"))] or None
 

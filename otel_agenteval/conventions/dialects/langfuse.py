@@ -54,28 +54,28 @@ class Langfuse(Dialect):
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         facts = SpanFacts(role=_KIND.role(attributes))
-        given, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
-        facts.cut = is_cut(given) or is_cut(returned)
+        inputs, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
+        facts.cut = is_cut(inputs) or is_cut(returned)
         if facts.role is SpanRole.MODEL:
-            api_bodies.read_call(facts, given, returned)
-            facts.tool_definitions = api_bodies.tools(given) or _tools_as_messages(given)
+            api_bodies.read_call(facts, inputs, returned)
+            facts.tool_definitions = api_bodies.tools(inputs) or _tools_as_messages(inputs)
             facts.model = known_text(attributes.get(_MODEL))
             facts.usage = api_bodies.usage(attributes.get(_USAGE))
         elif facts.role is SpanRole.TOOL:
             facts.tool = known_text(span.name)
-            facts.arguments = decode_arguments(given)
+            facts.arguments = decode_arguments(inputs)
             read_result(facts, returned)
         elif facts.role in (SpanRole.AGENT, SpanRole.CHAIN):
-            facts.input = asked(attributes.get(_TRACE_INPUT)) or asked(given)
+            facts.input = asked(attributes.get(_TRACE_INPUT)) or asked(inputs)
             facts.output = answered(attributes.get(_TRACE_OUTPUT)) or answered(returned)
         if attributes.get(_LEVEL) == "ERROR":
             facts.error = known_text(attributes.get(_STATUS_MESSAGE)) or "error"
         return facts
 
 
-def _tools_as_messages(given: Json) -> Json:
+def _tools_as_messages(value: Json) -> Json:
     """Return the tools that Langfuse's callback for LangChain lists as tool messages behind the conversation."""
-    if not isinstance(given, str) or _TOOL_AS_MESSAGE not in given:
+    if not isinstance(value, str) or _TOOL_AS_MESSAGE not in value:
         return None
-    contents = (each.get("content") for each in objects_in(decode_structure(given)))
+    contents = (message.get("content") for message in objects_in(decode_structure(value)))
     return [content for content in contents if isinstance(content, dict)] or None

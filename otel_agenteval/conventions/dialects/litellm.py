@@ -88,6 +88,6 @@ def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
 
 
 def _request(item: Json) -> ToolRequest | None:
-    asked = object_in(object_in(item).get(_REQUEST))
-    name = known_text(asked.get("name"))
-    return ToolRequest(name=name, arguments=decode_arguments(asked.get("arguments"))) if name else None
+    request = object_in(object_in(item).get(_REQUEST))
+    name = known_text(request.get("name"))
+    return ToolRequest(name=name, arguments=decode_arguments(request.get("arguments"))) if name else None

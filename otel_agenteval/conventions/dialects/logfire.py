@@ -22,6 +22,8 @@ _DURATION = "duration"
 _REQUEST, _RESPONSE = "request_data", "response_data"
 _EVENTS = "events"
 _EVENT_NAME = '"event.name"'
+# The session of the traces of openai-agents.
+_GROUP = "group_id"
 
 
 class Logfire(Dialect):
@@ -31,7 +33,7 @@ class Logfire(Dialect):
     name = "logfire"
     rank = 110
     content_switch = "let logfire.configure(scrubbing=...) pass what was said"
-    keys = AttributeKeys(marks=((semconv.GEN_AI_REQUEST_MODEL, SpanRole.MODEL),))
+    keys = AttributeKeys(marks=((semconv.GEN_AI_REQUEST_MODEL, SpanRole.MODEL),), sessions=(_GROUP,))
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes

@@ -61,28 +61,28 @@ class MLflow(Dialect):
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         facts = SpanFacts(role=_KIND.role(attributes))
-        given, returned = attributes.get(_INPUTS), attributes.get(_OUTPUTS)
-        facts.cut = is_cut(given) or is_cut(returned)
+        inputs, returned = attributes.get(_INPUTS), attributes.get(_OUTPUTS)
+        facts.cut = is_cut(inputs) or is_cut(returned)
         if facts.role is SpanRole.MODEL:
-            api_bodies.read_call(facts, given, returned)
-            facts.tool_definitions = attributes.get(_TOOLS) or api_bodies.tools(given)
+            api_bodies.read_call(facts, inputs, returned)
+            facts.tool_definitions = attributes.get(_TOOLS) or api_bodies.tools(inputs)
             facts.model = _text(attributes, _MODEL)
             facts.usage = api_bodies.usage(attributes.get(_USAGE))
         elif facts.role is SpanRole.TOOL:
             facts.tool = _tool(span)
-            facts.arguments = decode_arguments(given)
+            facts.arguments = decode_arguments(inputs)
             read_result(facts, returned)
         elif facts.role in (SpanRole.AGENT, SpanRole.CHAIN):
-            facts.input, facts.output = _asked(given), answered(returned)
+            facts.input, facts.output = _asked(inputs), answered(returned)
         return facts
 
 
-def _asked(given: Json) -> Content | None:
+def _asked(value: Json) -> Content | None:
     """Return what the user asked, from a function's arguments, which MLflow records by parameter name."""
-    arguments = decode_structure(given)
+    arguments = decode_structure(value)
     if isinstance(arguments, dict) and "messages" not in arguments:
         return asked({"args": [], "kwargs": arguments})
-    return asked(given)
+    return asked(value)
 
 
 def _tool(span: SpanRecord) -> str | None:

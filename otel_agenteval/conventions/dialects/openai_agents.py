@@ -44,13 +44,13 @@ def _decoded(output: Content) -> Sequence[ChatMessage]:
 
 
 def _read_text(message: ChatMessage, text: str) -> None:
-    said = _object(text) if text.startswith(_REPRS) else None
-    if said is None:
+    structure = _object(text) if text.startswith(_REPRS) else None
+    if structure is None:
         message.texts.append(text)
         return
-    message.texts += said.texts
-    message.requests += said.requests
-    message.reasoning += said.reasoning
+    message.texts += structure.texts
+    message.requests += structure.requests
+    message.reasoning += structure.reasoning
 
 
 def _object(text: str) -> ChatMessage | None:

@@ -15,7 +15,6 @@ from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
     decode_structure,
-    decode_text,
     is_cut,
     known_text,
     object_in,
@@ -32,8 +31,9 @@ from otel_agenteval.conventions.dialect import (
     SpanRole,
 )
 from otel_agenteval.conventions.dialects.otel_genai import texts_in
-from otel_agenteval.conventions.framework_values import answered, asked, read_result
+from otel_agenteval.conventions.framework_values import answered, asked, current_agent, read_reprs, read_result
 from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, Item, read_message
+from otel_agenteval.conventions.scopes import library_of
 from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
@@ -65,30 +65,31 @@ _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 _SMOLAGENTS_ANSWER = "final_answer"
 
 # DSPy names the span of a tool after the method that ran it, and ends its loop with a tool of its own.
-_CALLED = ".__call__"
+_CALLED = (".__call__", ".acall")
 _DSPY_END = ("finish", "Completed.")
 # Responses begin with their id, so the rest, which may be long, need not be decoded.
 _RESPONSE_ID = re.compile(r'\{\s*"id"\s*:\s*"([^"\\]+)"')
 # Steps of LangChain are no model calls, though they have messages: model calls have spans of their own.
-_LANGCHAIN = "openinference.instrumentation.langchain"
+_LANGCHAIN = "langchain"
 # The instrumentation of openai-agents gives this name to the span of a hand-over.
 _HANDOFF = "handoff to "
 # AGENT spans of this scope that name no agent belong to workflows: the span's name is that of the workflow.
-_NAMES_WORKFLOWS = "openinference.instrumentation.openai_agents"
+_NAMES_WORKFLOWS = "openai_agents"
 _RUN_METHOD = re.compile(r"\.a?(?:run|invoke)\w*$")
 # LangChain names the agent in the metadata of its spans. A graph of LangGraph that is none of LangChain's agents has
 # the name of its root span, the only span outside of any step.
 _METADATA = "metadata"
+# BeeAI records what happens to a run, such as its error, as spans of the run's kind.
+_BEEAI, _EVENT = "beeai", "metadata.path"
 _LANGCHAIN_AGENT = re.compile(r'"lc_agent_name": ?("(?:[^"\\]|\\.)*")')
 _GRAPH, _STEP = '"ls_integration": "langgraph"', '"langgraph_step"'
 _UNNAMED_GRAPH = "LangGraph"
-# LlamaIndex names the agent at the end of the object that sets it up.
+# LlamaIndex names the agent in the object that sets it up.
 _SETS_UP_AGENT = ".setup_agent"
-_LLAMA_INDEX_AGENT = re.compile(r"\bcurrent_agent_name='([^']+)'\)$")
 
 
 def _agent_in(name: str, scope: str) -> str | None:
-    return None if scope == _NAMES_WORKFLOWS else _RUN_METHOD.sub("", name)
+    return None if library_of(scope) == _NAMES_WORKFLOWS else _RUN_METHOD.sub("", name)
 
 
 _KIND = KindAttribute(
@@ -103,9 +104,9 @@ def _langchain_agent(name: str, attributes: Attributes) -> str | None:
     metadata = attributes.get(_METADATA)
     if not isinstance(metadata, str):
         return None
-    if found := _LANGCHAIN_AGENT.search(metadata):
+    if match := _LANGCHAIN_AGENT.search(metadata):
         try:
-            return known_text(json.loads(found[1]))
+            return known_text(json.loads(match[1]))
         except ValueError:
             return None
     is_root = _GRAPH in metadata and _STEP not in metadata
@@ -115,9 +116,7 @@ def _langchain_agent(name: str, attributes: Attributes) -> str | None:
 def _llama_index_agent(name: str, attributes: Attributes) -> str | None:
     if not name.endswith(_SETS_UP_AGENT):
         return None
-    setup = attributes.get(_OUTPUT)
-    found = _LLAMA_INDEX_AGENT.search(setup) if isinstance(setup, str) else None
-    return known_text(found[1]) if found else None
+    return current_agent(attributes.get(_OUTPUT))
 
 
 class OpenInference(Dialect):
@@ -131,7 +130,7 @@ class OpenInference(Dialect):
         kinds=(_KIND,),
         agent_of=(_langchain_agent, _llama_index_agent),
         tools=(_TOOL_NAME,),
-        tool_suffixes=(_CALLED,),
+        tool_suffixes=_CALLED,
         steering_tools=(_SMOLAGENTS_ANSWER,),
         steering_prefixes=(_HANDOFF,),
         arguments=(_INPUT,),
@@ -148,14 +147,15 @@ class OpenInference(Dialect):
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        facts = SpanFacts(role=_KIND.role(attributes))
+        library = library_of(span.scope)
+        facts = SpanFacts(role=None if library == _BEEAI and _EVENT in attributes else _KIND.role(attributes))
         json_keys = (_INPUT, _OUTPUT, _FIRST_TOOL)
         facts.cut = any(is_cut(attributes.get(key)) for key in json_keys if _is_json(attributes, key))
         if facts.role is SpanRole.MODEL:
             _read_model(facts, span)
         elif facts.role is SpanRole.TOOL:
             _read_tool(facts, span)
-        elif facts.role is SpanRole.CHAIN and span.scope != _LANGCHAIN and _has(attributes, _INPUT_MESSAGES):
+        elif facts.role is SpanRole.CHAIN and library != _LANGCHAIN and _has(attributes, _INPUT_MESSAGES):
             _read_model(facts, span)
             facts.output = facts.output or _structured(attributes.get(_OUTPUT))
             facts.may_be_call = True
@@ -209,23 +209,17 @@ def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
         facts.role = None
         facts.hands_over_to = known_text(attributes.get(_OUTPUT)) or span.name.removeprefix(_HANDOFF)
         return
-    facts.tool = known_text(attributes.get(_TOOL_NAME)) or known_text(span.name.removesuffix(_CALLED))
+    facts.tool = known_text(attributes.get(_TOOL_NAME)) or known_text(_without_method(span.name))
     facts.arguments = decode_arguments(attributes.get(_INPUT))
     read_result(facts, attributes.get(_OUTPUT))
     facts.call_id = known_text(attributes.get(_TOOL_CALL_ID)) or facts.call_id
     if span.name.endswith(_CALLED) and (facts.tool, facts.result) == _DSPY_END:
         facts.role = None
         return
-    if isinstance(facts.result, str) and facts.result.startswith('{"blocks"'):
-        _read_tool_output(facts, decode_structure(facts.result))
 
 
-def _read_tool_output(facts: SpanFacts, output: Json) -> None:
-    """Read the text and the error in LlamaIndex's object of a result."""
-    if isinstance(output, dict) and "tool_name" in output:
-        facts.result = decode_text(output["blocks"])
-        if output.get("is_error") is True:
-            facts.error = facts.result if isinstance(facts.result, str) else "error"
+def _without_method(name: str) -> str:
+    return next((name.removesuffix(suffix) for suffix in _CALLED if name.endswith(suffix)), name)
 
 
 def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Item]:
@@ -236,24 +230,25 @@ def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Item]:
 def _sent(attributes: Mapping[str, Json]) -> list[Item]:
     """Return the messages that a model was sent. Only the raw request to Anthropic's API tells which results are
     errors."""
-    messages = _messages(attributes, _INPUT_MESSAGES)
     raw = attributes.get(_INPUT)
+    messages = _written(raw, "messages") or _messages(attributes, _INPUT_MESSAGES)
     if isinstance(raw, str) and _FAILED_RESULT.search(raw):
-        told = [each for message in Content.recorded_as(raw, USER).messages for each in message.responses]
-        failed = {each.call_id for each in told if each.failed} - {None}
+        responses = [response for message in Content.recorded_as(raw, USER).messages for response in message.responses]
+        failed = {result.call_id for result in responses if result.failed} - {None}
         for message in messages:
             if isinstance(message, ChatMessage):
                 message.responses = [
-                    replace(each, failed=each.failed or each.call_id in failed) for each in message.responses
+                    replace(response, failed=response.failed or response.call_id in failed)
+                    for response in message.responses
                 ]
     return messages
 
 
 def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
     """Decode a model's reply. Reasoning stands only in the raw response, or as one more text of the message."""
-    messages = _messages(attributes, _OUTPUT_MESSAGES)
-    reply = messages[0] if len(messages) == 1 else None
     raw = attributes.get(_OUTPUT)
+    messages = _written(raw, "replies") or _messages(attributes, _OUTPUT_MESSAGES)
+    reply = messages[0] if len(messages) == 1 else None
     if not isinstance(reply, ChatMessage) or not isinstance(raw, str):
         return messages
     says_nothing = not reply.texts and not reply.requests
@@ -266,6 +261,15 @@ def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
             reply.is_empty = reply.is_empty or (says_nothing and original.is_empty and not original.requests)
             reply.reasoning += [text for text in original.reasoning if text not in reply.reasoning]
     return messages
+
+
+def _written(raw: Json, name: str) -> list[Item]:
+    """Return the messages in Haystack's raw value, if they are whole: the attributes have no tools' results and no
+    ids of calls."""
+    if not isinstance(raw, str) or "ChatMessage(_role=" not in raw:
+        return []
+    reprs = read_reprs(object_in(decode_structure(raw)).get(name)) or []
+    return [read_message(text) or text for text in reprs]
 
 
 def _raw_message(recorded: Json) -> ChatMessage | None:
@@ -285,14 +289,14 @@ def _plain(item: Json) -> Json:
         plain["tool_calls"] = [{"name": name, "arguments": message.get("function_call_arguments_json")}]
     results = fields.get("function")
     if isinstance(results, list) and "content" not in message:
-        plain["content"] = [_function_result(each) for each in results]
+        plain["content"] = [_function_result(result) for result in results]
     for source, wrapper, target in (
         ("contents", "message_content", "content"),
         ("tool_calls", "tool_call", "tool_calls"),
     ):
         wrapped = message.get(source)
         if isinstance(wrapped, list):
-            plain[target] = [each.get(wrapper) for each in objects_in(wrapped)]
+            plain[target] = [item.get(wrapper) for item in objects_in(wrapped)]
     return plain
 
 
@@ -303,7 +307,7 @@ def _function_result(recorded: Json) -> Json:
 
 
 def _said(attributes: Mapping[str, Json], key: str) -> Content | None:
-    """Return the user's question or the agent's answer under `key`; None where something else stands there."""
+    """Return the user's question or the agent's answer under `key`; None if something else stands there."""
     value = attributes.get(key)
     if is_cut(value) and not _is_json(attributes, key):
         return Content.text(str(value), USER if key == _INPUT else ASSISTANT)

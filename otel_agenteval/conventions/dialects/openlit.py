@@ -1,6 +1,6 @@
 """OpenLIT (https://docs.openlit.io): the GenAI conventions, and attributes of its own on spans of model calls.
 
-On these spans `gen_ai.tool.name` names all tools that the model asked for, even where messages are not recorded. Spans
+On these spans `gen_ai.tool.name` names all tools that the model asked for, even if messages are not recorded. Spans
 of decorated functions are steps of the application.
 """
 
@@ -39,7 +39,7 @@ class OpenLIT(Dialect):
 
 
 def _requests(attributes: Mapping[str, Json]) -> list[ToolRequest]:
-    """Return the tools that the model asked for. They have arguments and ids only where there is one for each name."""
+    """Return the tools that the model asked for. They have arguments and ids only if there is one for each name."""
     arguments = attributes.get(_TOOL_ARGUMENTS)
     joined = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)) if isinstance(arguments, str) else None
     if joined is None:

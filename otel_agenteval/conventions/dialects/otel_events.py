@@ -91,8 +91,8 @@ Fields = Mapping[str, Json]
 def _logged(logs: Sequence[LogRecord]) -> tuple[list[tuple[str, Fields]], bool]:
     """Return the events among log records, and whether their order is known. It is not if two user messages have the
     same time."""
-    known = (log for log in logs if log.event_name in _NAMES)
-    records = sorted(known, key=lambda log: (log.time, _ORDER.index(log.event_name)))
+    relevant = (log for log in logs if log.event_name in _NAMES)
+    records = sorted(relevant, key=lambda log: (log.time, _ORDER.index(log.event_name)))
     moments = [(log.time, log.event_name) for log in records if MESSAGE_EVENTS.get(log.event_name) == USER]
     return [(log.event_name, _fields(log)) for log in records], len(moments) == len(set(moments))
 
@@ -142,8 +142,8 @@ def event_message(name: str, fields: Fields) -> Item:
     if name == _CHOICE:
         reply = decode_structure(fields.get("message"))
         # Strands adds a line break to the answer of its agent.
-        said = reply.rstrip("\n") if isinstance(reply, str) else reply
-        fields = reply if isinstance(reply, dict) else {"content": said, **fields}
+        reply_text = reply.rstrip("\n") if isinstance(reply, str) else reply
+        fields = reply if isinstance(reply, dict) else {"content": reply_text, **fields}
     content = fields.get("content")
     is_whole = not is_cut(content)
     decoded = decode_remains(content)

@@ -23,6 +23,10 @@ _ROLES = {
     "invoke_workflow": SpanRole.WORKFLOW,
     "plan": SpanRole.PLAN,
     "execute_tool": SpanRole.TOOL,
+    # Gemini CLI.
+    "llm_call": SpanRole.MODEL,
+    "tool_call": SpanRole.TOOL,
+    "agent_call": SpanRole.AGENT,
     "create_agent": None,
     "embeddings": None,
 }
@@ -39,11 +43,12 @@ _AGENT_TOOLS = "gen_ai.agent.tools"
 _TOOL_STATUS = "gen_ai.tool.status"
 _MCP_METHOD, _MCP_CALL = "mcp.method.name", "tools/call"
 # The names of spans of tool calls begin so.
-_TOOL_PREFIXES = ("execute_tool ", f"{_MCP_CALL} ")
+_TOOL_PREFIXES = ("execute_tool ", f"MCP send {_MCP_CALL} ", f"{_MCP_CALL} ")
 # Google ADK gives this name to a span that holds the responses of parallel calls together.
 _MERGED_TOOLS = "(merged tools)"
 _INVOKED = "invoke_agent "
-_HANDOFF_TARGET = "gen_ai.handoff.to_agent"
+# The OpenAI Agents SDK's instrumentations, and those of frameworks that transfer.
+_HANDOVERS = ("gen_ai.handoff.to_agent", "gen_ai.transfer.target.name", "transfer.target.name")
 # The current names, and those of 2024, which are still written.
 _INPUT_TOKENS = (semconv.GEN_AI_USAGE_INPUT_TOKENS, "gen_ai.usage.prompt_tokens")
 _OUTPUT_TOKENS = (semconv.GEN_AI_USAGE_OUTPUT_TOKENS, "gen_ai.usage.completion_tokens")
@@ -71,6 +76,7 @@ class OtelGenAI(Dialect):
         agents=(semconv.GEN_AI_AGENT_NAME,),
         tools=(semconv.GEN_AI_TOOL_NAME,),
         tool_prefixes=_TOOL_PREFIXES,
+        handovers=_HANDOVERS,
         steering_tools=(_MERGED_TOOLS,),
         arguments=(semconv.GEN_AI_TOOL_CALL_ARGUMENTS,),
         results=(semconv.GEN_AI_TOOL_CALL_RESULT,),
@@ -88,6 +94,8 @@ class OtelGenAI(Dialect):
             or semconv.GEN_AI_INPUT_MESSAGES in attributes
             or semconv.GEN_AI_OUTPUT_MESSAGES in attributes
             or attributes.get(_MCP_METHOD) == _MCP_CALL
+            # Sentry and gateways leave the operation out.
+            or (semconv.GEN_AI_REQUEST_MODEL in attributes and any(key in attributes for key in _OUTPUT_TOKENS))
         )
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
@@ -95,14 +103,14 @@ class OtelGenAI(Dialect):
         content = _content(span, logs)
         facts = SpanFacts(
             role=_role(attributes),
-            hands_over_to=known_text(attributes.get(_HANDOFF_TARGET)),
+            hands_over_to=next((name for key in _HANDOVERS if (name := known_text(attributes.get(key)))), None),
             cut=any(map(is_cut, content.values())),
         )
         if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
             facts.input = Content.recorded_as(messages, USER)
         if (messages := content.get(semconv.GEN_AI_OUTPUT_MESSAGES)) is not None:
-            said, kept = messages, 1 if _has_choices(attributes) else None
-            facts.output = Content(lambda: joined_chunks(message_items(said, ASSISTANT)[:kept]), cut=is_cut(messages))
+            reply, count = messages, 1 if _has_choices(attributes) else None
+            facts.output = Content(lambda: joined_chunks(message_items(reply, ASSISTANT)[:count]), cut=is_cut(messages))
         facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
         facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
         if facts.role is SpanRole.TOOL:
@@ -136,9 +144,9 @@ def _has_choices(attributes: Mapping[str, Json]) -> bool:
 
 
 def _may_be_call(facts: SpanFacts, attributes: Mapping[str, Json]) -> bool:
-    """Return whether a span with an operation that is not known names a model and has what it gave back."""
+    """Return whether a span without an operation that is known names a model and has what it gave back."""
     operation = attributes.get(semconv.GEN_AI_OPERATION_NAME)
-    if not isinstance(operation, str) or operation in _ROLES or semconv.GEN_AI_REQUEST_MODEL not in attributes:
+    if (isinstance(operation, str) and operation in _ROLES) or semconv.GEN_AI_REQUEST_MODEL not in attributes:
         return False
     # Rankers and embedders give no messages and no tokens back.
     usage = usage_in(attributes, _INPUT_TOKENS, _OUTPUT_TOKENS)
@@ -166,9 +174,13 @@ def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
     facts.is_sent = attributes.get(_MCP_METHOD) == _MCP_CALL
     # Without these attributes, arguments and result may stand in messages, like those of a model call.
     if arguments is None and facts.input:
-        facts.arguments = next((each.arguments for said in facts.input.messages for each in said.requests), None)
+        facts.arguments = next(
+            (request.arguments for message in facts.input.messages for request in message.requests), None
+        )
     if result is None and facts.output:
-        facts.result = next((each.result for said in facts.output.messages for each in said.responses), None)
+        facts.result = next(
+            (response.result for message in facts.output.messages for response in message.responses), None
+        )
     if attributes.get(_TOOL_STATUS) == "error":
         facts.error = facts.result if isinstance(facts.result, str) else "error"
 

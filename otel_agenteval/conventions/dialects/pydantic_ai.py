@@ -105,10 +105,10 @@ def _asked(conversation: Json, new_message_index: Json) -> Sequence[Item]:
     """
     decoded = api_bodies.decoded(conversation)
     messages = [read_message(item) for item in decoded] if isinstance(decoded, list) else []
-    known = [message for message in messages if message]
+    present = [message for message in messages if message]
     begun = new_message_index if isinstance(new_message_index, int) else 0
-    spoken = [message for message in known[begun:] if message.begins_turn]
+    spoken = [message for message in present[begun:] if message.begins_turn]
     if begun == 0 and len(spoken) > 1:
         return []
-    end = next((n for n in range(begun, len(known)) if known[n].role == ASSISTANT), len(known))
-    return known[:end]
+    end = next((n for n in range(begun, len(present)) if present[n].role == ASSISTANT), len(present))
+    return present[:end]

@@ -11,6 +11,7 @@ from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut, known_text, unflatten
 from otel_agenteval.conventions.dialect import (
     AttributeKeys,
+    Attributes,
     Dialect,
     IndexedMessages,
     KindAttribute,
@@ -18,12 +19,14 @@ from otel_agenteval.conventions.dialect import (
     SpanRole,
 )
 from otel_agenteval.conventions.dialects.otel_genai import read_model
-from otel_agenteval.conventions.framework_values import answered, asked, read_result
+from otel_agenteval.conventions.framework_values import answered, asked, current_agent, read_result
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Item, are_parts
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
 _NAME, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
+
+_TOOL_NAME, _TOOL_ARGUMENTS = "tool.name", "tool.arguments"
 
 _ROLES = {"workflow": SpanRole.WORKFLOW, "agent": SpanRole.AGENT, "tool": SpanRole.TOOL}
 _KIND = KindAttribute("traceloop.span.kind", _ROLES, agents=(_NAME,))
@@ -37,6 +40,10 @@ _HAYSTACK = "haystack."
 _HAYSTACK_FIELDS = ("replies", "meta")
 
 
+def _llama_index_agent(name: str, attributes: Attributes) -> str | None:
+    return current_agent(attributes.get(_OUTPUT)) if name.endswith((".task", ".workflow")) else None
+
+
 class Traceloop(Dialect):
     """Spans with `traceloop.span.kind`, and model calls with messages in indexed `gen_ai.prompt` attributes."""
 
@@ -47,6 +54,7 @@ class Traceloop(Dialect):
     marks = frozenset((_KIND.key, _REQUEST.key, _FINISH_REASON, *_FIRST_MESSAGES))
     keys = AttributeKeys(
         kinds=(_KIND, _REQUEST),
+        agent_of=(_llama_index_agent,),
         tools=(_NAME,),
         arguments=(_INPUT,),
         results=(_OUTPUT,),
@@ -66,23 +74,29 @@ class Traceloop(Dialect):
         if kind is None:
             return _read_model(span)
         facts = SpanFacts(role=None if semconv.GEN_AI_OPERATION_NAME in attributes else _KIND.role(attributes))
-        given, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
+        inputs, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
         if kind == "tool":
             _read_tool(facts, attributes)
+        elif kind == "task" and _TOOL_NAME in attributes:
+            # A step of LlamaIndex that called a tool.
+            facts.role = SpanRole.TOOL
+            facts.tool = known_text(attributes.get(_TOOL_NAME))
+            facts.arguments = decode_arguments(attributes.get(_TOOL_ARGUMENTS))
+            read_result(facts, returned)
         elif kind in ("workflow", "agent"):
-            facts.input = asked(_unwrapped(given, "inputs"))
+            facts.input = asked(_unwrapped(inputs, "inputs"))
             facts.output = answered(_unwrapped(returned, "outputs"))
-            facts.cut = is_cut(given) or is_cut(returned)
+            facts.cut = is_cut(inputs) or is_cut(returned)
         return facts
 
 
 def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
-    given = attributes.get(_INPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS))
+    arguments = attributes.get(_INPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS))
     returned = attributes.get(_OUTPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT))
     facts.tool = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)) or known_text(attributes.get(_NAME))
-    facts.arguments = decode_arguments(_unwrapped(given, "inputs"))
+    facts.arguments = decode_arguments(_unwrapped(arguments, "inputs"))
     read_result(facts, _unwrapped(returned, "output"))
-    facts.cut = is_cut(given) or is_cut(returned)
+    facts.cut = is_cut(arguments) or is_cut(returned)
 
 
 def _unwrapped(value: Json, name: str) -> Json:
@@ -129,5 +143,5 @@ def _message(item: Json, role: str) -> Item:
     if not isinstance(item, dict):
         return item
     content = item.get("content", item.get("user"))
-    parts = decode_structure(content)
-    return {"role": role, **item, "content": parts if are_parts(parts) else content}
+    items = decode_structure(content)
+    return {"role": role, **item, "content": items if are_parts(items) else content}

@@ -127,33 +127,33 @@ def _sent(recorded: Json) -> Sequence[Item]:
     value = api_bodies.decoded(recorded)
     if not isinstance(value, dict):
         return value if isinstance(value, list) else []
-    said: list[Item] = []
+    items: list[Item] = []
     if system := known_text(value.get("system")):
-        said.append(ChatMessage(role=SYSTEM, texts=[system]))
+        items.append(ChatMessage(role=SYSTEM, texts=[system]))
     if prompt := known_text(value.get("prompt")):
-        said.append(ChatMessage(role=USER, texts=[prompt]))
+        items.append(ChatMessage(role=USER, texts=[prompt]))
     messages = value.get("messages", value.get("prompt"))
-    return said + (messages if isinstance(messages, list) else [])
+    return items + (messages if isinstance(messages, list) else [])
 
 
 def _said(attributes: Mapping[str, Json]) -> Json:
-    """Return the answer, a text or an object. An empty text counts where there is no object."""
+    """Return the answer, a text or an object. An empty text counts if there is no object."""
     return known_text(attributes.get(_TEXT)) or attributes.get(_OBJECT, attributes.get(_TEXT))
 
 
 def _reply(attributes: Mapping[str, Json]) -> Item:
     calls = api_bodies.decoded(attributes.get(_CALLS))
     # An empty list says that no tool was requested. None says that it is not known.
-    parts: Json = [{**call, "type": "tool-call"} for call in objects_in(calls)] if isinstance(calls, list) else None
+    items: Json = [{**call, "type": "tool-call"} for call in objects_in(calls)] if isinstance(calls, list) else None
     reasoning = _reasoning(attributes.get(_REASONING))
     return read_message(
-        {"role": ASSISTANT, "content": _said(attributes), "parts": parts, "reasoning_content": reasoning}
+        {"role": ASSISTANT, "content": _said(attributes), "parts": items, "reasoning_content": reasoning}
     )
 
 
 def _reasoning(value: Json) -> str | None:
     """Return the text of reasoning, which is recorded as text or as a list of parts."""
-    parts = decode_structure(value)
-    if not isinstance(parts, list):
+    items = decode_structure(value)
+    if not isinstance(items, list):
         return known_text(value)
-    return "\n".join(texts_of(parts)) or None
+    return "\n".join(texts_of(items)) or None

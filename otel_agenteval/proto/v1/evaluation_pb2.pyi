@@ -5,20 +5,6 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class CompareReliabilityRequest(_message.Message):
-    __slots__ = ["after", "agent", "before", "primary", "variant"]
-    AFTER_FIELD_NUMBER: _ClassVar[int]
-    AGENT_FIELD_NUMBER: _ClassVar[int]
-    BEFORE_FIELD_NUMBER: _ClassVar[int]
-    PRIMARY_FIELD_NUMBER: _ClassVar[int]
-    VARIANT_FIELD_NUMBER: _ClassVar[int]
-    after: str
-    agent: str
-    before: str
-    primary: str
-    variant: str
-    def __init__(self, before: _Optional[str] = ..., after: _Optional[str] = ..., agent: _Optional[str] = ..., variant: _Optional[str] = ..., primary: _Optional[str] = ...) -> None: ...
-
 class DeleteRequest(_message.Message):
     __slots__ = ["author", "before_unix_nano", "deletion_id", "session_id", "user_id"]
     AUTHOR_FIELD_NUMBER: _ClassVar[int]
@@ -79,42 +65,6 @@ class Finding(_message.Message):
     turn: int
     def __init__(self, kind: _Optional[str] = ..., severity: _Optional[str] = ..., mode: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., turn: _Optional[int] = ..., agent: _Optional[str] = ..., tool: _Optional[str] = ..., reason: _Optional[str] = ..., found_at_unix_nano: _Optional[int] = ..., metadata_json: _Optional[bytes] = ...) -> None: ...
 
-class GetAgreementRequest(_message.Message):
-    __slots__ = ["name"]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
-
-class GetDriftRequest(_message.Message):
-    __slots__ = []
-    def __init__(self) -> None: ...
-
-class GetJudgementsRequest(_message.Message):
-    __slots__ = ["session_id", "trace_id"]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
-    session_id: str
-    trace_id: str
-    def __init__(self, trace_id: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
-
-class GetProblemRequest(_message.Message):
-    __slots__ = ["problem_id"]
-    PROBLEM_ID_FIELD_NUMBER: _ClassVar[int]
-    problem_id: str
-    def __init__(self, problem_id: _Optional[str] = ...) -> None: ...
-
-class GetSessionRequest(_message.Message):
-    __slots__ = ["session_id"]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    session_id: str
-    def __init__(self, session_id: _Optional[str] = ...) -> None: ...
-
-class GetTraceRequest(_message.Message):
-    __slots__ = ["trace_id"]
-    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
-    trace_id: str
-    def __init__(self, trace_id: _Optional[str] = ...) -> None: ...
-
 class JudgeTracesRequest(_message.Message):
     __slots__ = ["failed_since_unix_nano", "session_ids", "trace_ids"]
     FAILED_SINCE_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
@@ -173,112 +123,6 @@ class LabelTraceResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
 
-class ListProblemsRequest(_message.Message):
-    __slots__ = ["agent", "cursor", "limit", "severity", "state", "version"]
-    AGENT_FIELD_NUMBER: _ClassVar[int]
-    CURSOR_FIELD_NUMBER: _ClassVar[int]
-    LIMIT_FIELD_NUMBER: _ClassVar[int]
-    SEVERITY_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    VERSION_FIELD_NUMBER: _ClassVar[int]
-    agent: str
-    cursor: str
-    limit: int
-    severity: str
-    state: str
-    version: str
-    def __init__(self, agent: _Optional[str] = ..., state: _Optional[str] = ..., severity: _Optional[str] = ..., version: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
-
-class ListProblemsResponse(_message.Message):
-    __slots__ = ["items_json", "next_cursor"]
-    ITEMS_JSON_FIELD_NUMBER: _ClassVar[int]
-    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
-    items_json: _containers.RepeatedScalarFieldContainer[bytes]
-    next_cursor: str
-    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
-
-class ListQualityRequest(_message.Message):
-    __slots__ = ["agent", "cursor", "limit", "name", "version"]
-    AGENT_FIELD_NUMBER: _ClassVar[int]
-    CURSOR_FIELD_NUMBER: _ClassVar[int]
-    LIMIT_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    VERSION_FIELD_NUMBER: _ClassVar[int]
-    agent: str
-    cursor: str
-    limit: int
-    name: str
-    version: str
-    def __init__(self, agent: _Optional[str] = ..., version: _Optional[str] = ..., name: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
-
-class ListQualityResponse(_message.Message):
-    __slots__ = ["items_json", "next_cursor"]
-    ITEMS_JSON_FIELD_NUMBER: _ClassVar[int]
-    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
-    items_json: _containers.RepeatedScalarFieldContainer[bytes]
-    next_cursor: str
-    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
-
-class ListReliabilityRequest(_message.Message):
-    __slots__ = ["agent", "cursor", "limit", "variant", "version"]
-    AGENT_FIELD_NUMBER: _ClassVar[int]
-    CURSOR_FIELD_NUMBER: _ClassVar[int]
-    LIMIT_FIELD_NUMBER: _ClassVar[int]
-    VARIANT_FIELD_NUMBER: _ClassVar[int]
-    VERSION_FIELD_NUMBER: _ClassVar[int]
-    agent: str
-    cursor: str
-    limit: int
-    variant: str
-    version: str
-    def __init__(self, agent: _Optional[str] = ..., version: _Optional[str] = ..., variant: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
-
-class ListReliabilityResponse(_message.Message):
-    __slots__ = ["items_json", "next_cursor"]
-    ITEMS_JSON_FIELD_NUMBER: _ClassVar[int]
-    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
-    items_json: _containers.RepeatedScalarFieldContainer[bytes]
-    next_cursor: str
-    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
-
-class ListSessionsRequest(_message.Message):
-    __slots__ = ["agent", "below", "cursor", "finding", "limit", "order", "service", "severity", "since", "text", "until", "user", "version"]
-    AGENT_FIELD_NUMBER: _ClassVar[int]
-    BELOW_FIELD_NUMBER: _ClassVar[int]
-    CURSOR_FIELD_NUMBER: _ClassVar[int]
-    FINDING_FIELD_NUMBER: _ClassVar[int]
-    LIMIT_FIELD_NUMBER: _ClassVar[int]
-    ORDER_FIELD_NUMBER: _ClassVar[int]
-    SERVICE_FIELD_NUMBER: _ClassVar[int]
-    SEVERITY_FIELD_NUMBER: _ClassVar[int]
-    SINCE_FIELD_NUMBER: _ClassVar[int]
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_FIELD_NUMBER: _ClassVar[int]
-    USER_FIELD_NUMBER: _ClassVar[int]
-    VERSION_FIELD_NUMBER: _ClassVar[int]
-    agent: str
-    below: str
-    cursor: str
-    finding: str
-    limit: int
-    order: str
-    service: str
-    severity: str
-    since: str
-    text: str
-    until: str
-    user: str
-    version: str
-    def __init__(self, agent: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ..., service: _Optional[str] = ..., version: _Optional[str] = ..., user: _Optional[str] = ..., finding: _Optional[str] = ..., severity: _Optional[str] = ..., below: _Optional[str] = ..., text: _Optional[str] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., order: _Optional[str] = ...) -> None: ...
-
-class ListSessionsResponse(_message.Message):
-    __slots__ = ["items_json", "next_cursor"]
-    ITEMS_JSON_FIELD_NUMBER: _ClassVar[int]
-    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
-    items_json: _containers.RepeatedScalarFieldContainer[bytes]
-    next_cursor: str
-    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
-
 class MuteProblemRequest(_message.Message):
     __slots__ = ["author", "problem_id", "until_unix_nano"]
     AUTHOR_FIELD_NUMBER: _ClassVar[int]
@@ -292,18 +136,6 @@ class MuteProblemRequest(_message.Message):
 class MuteProblemResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
-
-class NextToLabelRequest(_message.Message):
-    __slots__ = ["agent", "name", "skip", "version"]
-    AGENT_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    SKIP_FIELD_NUMBER: _ClassVar[int]
-    VERSION_FIELD_NUMBER: _ClassVar[int]
-    agent: str
-    name: str
-    skip: _containers.RepeatedScalarFieldContainer[str]
-    version: str
-    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., version: _Optional[str] = ..., skip: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Outcome(_message.Message):
     __slots__ = ["coverage", "error_type", "evaluated_at_unix_nano", "evaluator_version", "metadata_json", "method", "model", "name", "part", "reason", "revision", "score", "session_id", "span_id", "status", "subject", "subject_id", "success", "threshold", "trace_id"]

@@ -14,21 +14,6 @@ class EvaluationServiceStub(object):
         Args:
             channel: A grpc.Channel.
         """
-        self.GetTrace = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/GetTrace',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetTraceRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-                )
-        self.GetSession = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/GetSession',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetSessionRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-                )
-        self.ListSessions = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/ListSessions',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListSessionsRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListSessionsResponse.FromString,
-                )
         self.Watch = channel.unary_stream(
                 '/otel_agenteval.proto.v1.EvaluationService/Watch',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.WatchRequest.SerializeToString,
@@ -64,16 +49,6 @@ class EvaluationServiceStub(object):
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesResponse.FromString,
                 )
-        self.ListProblems = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/ListProblems',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsResponse.FromString,
-                )
-        self.GetProblem = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/GetProblem',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetProblemRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-                )
         self.ResolveProblem = channel.unary_unary(
                 '/otel_agenteval.proto.v1.EvaluationService/ResolveProblem',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ResolveProblemRequest.SerializeToString,
@@ -83,41 +58,6 @@ class EvaluationServiceStub(object):
                 '/otel_agenteval.proto.v1.EvaluationService/MuteProblem',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemResponse.FromString,
-                )
-        self.ListReliability = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/ListReliability',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityResponse.FromString,
-                )
-        self.CompareReliability = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/CompareReliability',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.CompareReliabilityRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-                )
-        self.ListQuality = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/ListQuality',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityResponse.FromString,
-                )
-        self.NextToLabel = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/NextToLabel',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.NextToLabelRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-                )
-        self.GetAgreement = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/GetAgreement',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetAgreementRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-                )
-        self.GetJudgements = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/GetJudgements',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetJudgementsRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-                )
-        self.GetDrift = channel.unary_unary(
-                '/otel_agenteval.proto.v1.EvaluationService/GetDrift',
-                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetDriftRequest.SerializeToString,
-                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
                 )
         self.EndSession = channel.unary_unary(
                 '/otel_agenteval.proto.v1.EvaluationService/EndSession',
@@ -133,27 +73,6 @@ class EvaluationServiceStub(object):
 
 class EvaluationServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
-
-    def GetTrace(self, request, context):
-        """A trace with its outcomes. NOT_FOUND where the collector does not know it.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetSession(self, request, context):
-        """A session with its outcomes and signals. NOT_FOUND where the collector does not know it.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListSessions(self, request, context):
-        """Sessions, newest first.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
         """Every outcome, and every finding that is told live, from now on. A reader that is too slow loses events and is told how many.
@@ -208,20 +127,6 @@ class EvaluationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListProblems(self, request, context):
-        """Failures that recur: open ones first, of these the worst.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetProblem(self, request, context):
-        """A problem. NOT_FOUND where the collector does not know it.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def ResolveProblem(self, request, context):
         """A problem is resolved: its next occurrence is a regression. NOT_FOUND where the collector does not know it.
         """
@@ -231,55 +136,6 @@ class EvaluationServiceServicer(object):
 
     def MuteProblem(self, request, context):
         """Do not tell of a problem for a time; it goes on to be counted. NOT_FOUND where the collector does not know it.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListReliability(self, request, context):
-        """Reliability over runs, by agent and version, those with the newest run first.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def CompareReliability(self, request, context):
-        """Two versions of an agent side by side, over the tasks in common.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListQuality(self, request, context):
-        """The rates at which an agent's version passes what the judge scores, those with the newest judgement first.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def NextToLabel(self, request, context):
-        """The trace, or the session, to be labelled next, drawn at random. NOT_FOUND where nothing is left.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetAgreement(self, request, context):
-        """The agreement of scores with labels, by evaluator.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetJudgements(self, request, context):
-        """What the judge was asked about a trace, or about a session as a whole, and what it answered.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetDrift(self, request, context):
-        """Whether the judge says something else than before of its canaries.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -303,21 +159,6 @@ class EvaluationServiceServicer(object):
 
 def add_EvaluationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'GetTrace': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetTrace,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetTraceRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
-            ),
-            'GetSession': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetSession,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetSessionRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
-            ),
-            'ListSessions': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListSessions,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListSessionsRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListSessionsResponse.SerializeToString,
-            ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.WatchRequest.FromString,
@@ -353,16 +194,6 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesResponse.SerializeToString,
             ),
-            'ListProblems': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListProblems,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsResponse.SerializeToString,
-            ),
-            'GetProblem': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetProblem,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetProblemRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
-            ),
             'ResolveProblem': grpc.unary_unary_rpc_method_handler(
                     servicer.ResolveProblem,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ResolveProblemRequest.FromString,
@@ -372,41 +203,6 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     servicer.MuteProblem,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemResponse.SerializeToString,
-            ),
-            'ListReliability': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListReliability,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityResponse.SerializeToString,
-            ),
-            'CompareReliability': grpc.unary_unary_rpc_method_handler(
-                    servicer.CompareReliability,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.CompareReliabilityRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
-            ),
-            'ListQuality': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListQuality,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityResponse.SerializeToString,
-            ),
-            'NextToLabel': grpc.unary_unary_rpc_method_handler(
-                    servicer.NextToLabel,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.NextToLabelRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
-            ),
-            'GetAgreement': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetAgreement,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetAgreementRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
-            ),
-            'GetJudgements': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetJudgements,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetJudgementsRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
-            ),
-            'GetDrift': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetDrift,
-                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetDriftRequest.FromString,
-                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
             ),
             'EndSession': grpc.unary_unary_rpc_method_handler(
                     servicer.EndSession,
@@ -427,57 +223,6 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class EvaluationService(object):
     """Missing associated documentation comment in .proto file."""
-
-    @staticmethod
-    def GetTrace(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetTrace',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetTraceRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def GetSession(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetSession',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetSessionRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def ListSessions(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ListSessions',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListSessionsRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListSessionsResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
     @staticmethod
     def Watch(request,
@@ -599,40 +344,6 @@ class EvaluationService(object):
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
     @staticmethod
-    def ListProblems(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ListProblems',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def GetProblem(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetProblem',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetProblemRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
     def ResolveProblem(request,
             target,
             options=(),
@@ -663,125 +374,6 @@ class EvaluationService(object):
         return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/MuteProblem',
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemRequest.SerializeToString,
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def ListReliability(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ListReliability',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def CompareReliability(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/CompareReliability',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.CompareReliabilityRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def ListQuality(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ListQuality',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def NextToLabel(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/NextToLabel',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.NextToLabelRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def GetAgreement(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetAgreement',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetAgreementRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def GetJudgements(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetJudgements',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetJudgementsRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def GetDrift(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetDrift',
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetDriftRequest.SerializeToString,
-            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from agenteval_collector.log.kafka import news_topic, producer, topic_reader
-from agenteval_collector.log.kafka.deleted_traces import DeletedTraces
-from agenteval_collector.log.kafka.news_topic import DELETE, FORGET, KIND, HeardProcesses, NewsReader
-from agenteval_collector.log.kafka.offsets import Offsets
-from agenteval_collector.log.kafka.producer import KafkaProducer
-from agenteval_collector.log.kafka.topic_reader import TopicReader
-from agenteval_collector.log.kafka.trace_topic import TraceTopic
+from agenteval_collector.fleet import news_topic, producer, topic_reader
+from agenteval_collector.fleet.deleted_traces import DeletedTraces
+from agenteval_collector.fleet.news_topic import DELETE, FORGET, KIND, HeardProcesses, NewsReader
+from agenteval_collector.fleet.offsets import Offsets
+from agenteval_collector.fleet.producer import KafkaProducer
+from agenteval_collector.fleet.topic_reader import TopicReader
+from agenteval_collector.fleet.trace_topic import TraceTopic
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.model.running_traces import StartsReport

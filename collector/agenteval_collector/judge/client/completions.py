@@ -54,10 +54,15 @@ class Form:
     temperature: bool = True
 
 
+def refuses_format(status: int, body: str) -> bool:
+    """Return whether an error's body names the format of the reply as its cause."""
+    return status >= 400 and _ELSE.search(body[:_READ]) is None and _FORMAT.search(body[:_READ]) is not None
+
+
 def plainer(form: Form, status: int, body: str) -> Form | None:
     """Return the form to try after a refusal.
 
-    Return None where no plainer form is left, or where the refusal is about something else.
+    Return None if no plainer form is left, or if the refusal is about something else.
     """
     body = body[:_READ]
     names_format = _FORMAT.search(body) is not None
@@ -93,7 +98,7 @@ def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
 def read(answer: object, asked_model: str) -> JudgeReply | None:
     """Read the openai client's version of a response.
 
-    Return None where that is no completion, such as a page, a list or an error.
+    Return None if that is no completion, such as a page, a list or an error.
     """
     if not isinstance(answer, ChatCompletion) or getattr(answer, "choices", None) is None:
         return None

@@ -42,14 +42,16 @@ def refusal(host: str, error: openai.APIStatusError) -> JudgeError:
     """
     status, code = error.status_code, error.code
     named = f" ({code})" if isinstance(code, str) and _CODE.fullmatch(code) else ""
-    said = f"{host}: status {status}{named}"
+    failure = f"{host}: status {status}{named}"
     # 501 (Not Implemented) says that the request will never be answered.
     if status in _PASSING or (status >= 500 and status != 501):
-        return JudgeUnavailable(str(status), said, retry_after=_asked_rest(error.response.headers))
-    told = f"{said}: {_ADVICE.get(status, 'check judge.model and judge.base_url')}"
+        return JudgeUnavailable(str(status), failure, retry_after=_asked_rest(error.response.headers))
+    problem = f"{failure}: {_ADVICE.get(status, 'check judge.model and judge.base_url')}"
     if status in LASTING:
-        return JudgeUnavailable(str(status), f"{told}; traces wait until then", retry_after=LASTING_REST, lasting=True)
-    return NoAnswer(str(status), told)
+        return JudgeUnavailable(
+            str(status), f"{problem}; traces wait until then", retry_after=LASTING_REST, lasting=True
+        )
+    return NoAnswer(str(status), problem)
 
 
 def unreachable(host: str, error: BaseException) -> JudgeUnavailable:

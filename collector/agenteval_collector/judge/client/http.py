@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import openai
 
+from agenteval_collector.judge.client.completions import refuses_format
 from agenteval_collector.judge.ports import JudgeError, JudgeRequest, JudgeUnavailable, Reserve, Settle
 from agenteval_collector.model.judge_jobs import Spend
 
@@ -113,6 +114,9 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
             raise JudgeUnavailable("timeout", f"{self._host}: no answer within {self._limit:g} s") from None
         # The body was read without unpacking. The header is dropped, so that nothing unpacks the body now.
         headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
+        if refuses_format(response.status_code, body.decode(errors="replace")):
+            # Otherwise the openai client sends the same form again after a status that may pass.
+            headers.append(("x-should-retry", "false"))
         return type(response)(response.status_code, headers=headers, content=body, request=request)
 
     async def _body(self, response: Any) -> bytes:

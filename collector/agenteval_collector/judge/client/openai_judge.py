@@ -33,11 +33,11 @@ from otel_agenteval.sending.throttle import ThrottledLog
 logger = logging.getLogger(__name__)
 
 RETRIES: Final = 2
-"""Attempts beyond the first that the openai client makes where a failure may pass, with its own pauses."""
+"""Attempts beyond the first that the openai client makes if a failure may pass, with its own pauses."""
 _LISTS_NOTHING: Final = (404, 405, 501)
 """Statuses of an endpoint that is up but has no list of models."""
 _SHOWN: Final = 5
-"""The number of models that are named where the model that is asked for is not among them."""
+"""The number of models that are named if the model that is asked for is not among them."""
 
 
 class OpenAIJudge:
@@ -94,7 +94,7 @@ class OpenAIJudge:
             raise
 
     async def trouble(self, model: str) -> str | None:
-        """Return why the endpoint would not answer for this model. Return None where nothing speaks against it.
+        """Return why the endpoint would not answer for this model. Return None if nothing speaks against it.
 
         This costs nothing. The endpoint is asked once for its models, and not to judge.
         """
@@ -116,8 +116,8 @@ class OpenAIJudge:
         await self._client.close()
 
     async def _in_form(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
-        """Ask in the richest form that the endpoint takes. Where it takes no form, raise its first refusal."""
-        form = known = self._forms.get(request.model, Form())
+        """Ask in the richest form that the endpoint takes. If it takes no form, raise its first refusal."""
+        form = known_form = self._forms.get(request.model, Form())
         first: JudgeError | None = None
         while True:
             started = self._clock.monotonic()
@@ -127,14 +127,14 @@ class OpenAIJudge:
                 )
                 break
             except openai.APIStatusError as error:
-                said = refusal(self._host, error)
-                first = first or said
+                problem = refusal(self._host, error)
+                first = first or problem
                 next_form = plainer(form, error.status_code, error.response.text)
                 if next_form is None:
                     # From None, as the error's own text repeats the endpoint's, which may hold a key or a trace.
-                    raise (first if isinstance(said, NoAnswer) else said) from None
+                    raise (first if isinstance(problem, NoAnswer) else problem) from None
                 form = next_form
-        if form != known:
+        if form != known_form:
             # The form is remembered only after an answer. Had every form been refused, the form would not be the cause.
             self._forms[request.model] = form
             logger.info("%s takes requests to %s only in this form: %s", self._host, request.model, form)
@@ -179,16 +179,16 @@ class OpenAIJudge:
 
 
 def _used(reply: JudgeReply | None) -> Spend | None:
-    """Return what a reply used. Return None where it does not say."""
+    """Return what a reply used. Return None if it does not say."""
     if reply is None or reply.input_tokens is None or reply.output_tokens is None:
         return None
     return Spend(requests=1, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
 
 
 def _names(listed: Any) -> list[str]:
-    """Return the names in a list of models. Return none where the list has no known form."""
+    """Return the names in a list of models. Return none if the list has no known form."""
     items = listed.get("data") if isinstance(listed, dict) else None
-    return [str(each["id"])[:100] for each in items or [] if isinstance(each, dict) and "id" in each]
+    return [str(item["id"])[:100] for item in items or [] if isinstance(item, dict) and "id" in item]
 
 
 def sent_model(name: str, host: str) -> str:
@@ -202,14 +202,14 @@ def sent_model(name: str, host: str) -> str:
 
 
 def _host(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    address = urlsplit(url)
+    if address.scheme not in ("http", "https") or not address.hostname:
         # The rest of the URL may hold secrets, so the message does not show it.
-        shown = "it" if "@" in url else repr(url.partition("?")[0])
-        raise ValueError(f"{shown} is no http or https address, such as http://127.0.0.1:11434/v1")
-    if parts.username or parts.password:
+        url_words = "it" if "@" in url else repr(url.partition("?")[0])
+        raise ValueError(f"{url_words} is no http or https address, such as http://127.0.0.1:11434/v1")
+    if address.username or address.password:
         raise ValueError("it holds a user or a password; give the key as judge.api_key")
-    return parts.netloc
+    return address.netloc
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Fit a list of entries into a budget of tokens.
 
-First, long values are cut in their middle, the longest most. Where that is not enough, whole entries of the middle are
-left out. Each gap says what is missing there. The time is linear in the size of what was recorded. Values are redacted
-before they are cut, so that no cut can hide half a secret from the redaction.
+First, long values are cut in their middle, the longest most. If that is not enough, the list is summarised by its
+structure: the ends and the decisive entries stay whole, and each other entry becomes one line. Only entries that have
+no room for a line are left out, and a gap says what is missing. The time is linear in the size of what was recorded.
+Values are redacted before they are cut, so that no cut can hide half a secret from the redaction.
 """
 
 from collections import Counter
@@ -26,6 +27,9 @@ LABELS: Final = 24
 """Rough number of tokens of an entry without its values."""
 _LEAST: Final = 24
 """Tokens that each value may have at least, even under a tight budget. They hold a few words and the gap's note."""
+_LEAST_LINE: Final = 8
+_LONGEST_LINE: Final = 40
+"""Tokens of the values in an entry that is shown as one line."""
 
 
 class EntryKind(StrEnum):
@@ -38,7 +42,6 @@ class EntryKind(StrEnum):
         member._value_, member.plural = value, plural
         return member
 
-    INSTRUCTIONS = "instructions", "instructions"
     USER = "user", "user messages"
     REASONING = "reasoning", "pieces of reasoning"
     PLAN = "plan", "plans"
@@ -47,7 +50,9 @@ class EntryKind(StrEnum):
     TOOL_CALL = "tool_call", "tool calls"
     ANSWER = "answer", "answers"
     NO_ANSWER = "no_answer", "turns without an answer"
+    HANDOVER = "handover", "hand-overs"
     TOOL = "tool", "tools"
+    OBSERVATION = "observation", "observations"
     MESSAGE = "message", "messages"
     """A text or a tool's result from before the trace, with an unknown speaker."""
 
@@ -59,10 +64,19 @@ class Entry:
     kind: EntryKind
     labels: Mapping[str, Json] = field(default_factory=dict)
     values: Mapping[str, Json]
+    span_id: str | None = None
+    """The span of the step; None if it is unknown, or the entry is no step."""
+    is_marked: bool = False
+    """True if something was found at this step, or if an agent handed over here."""
+
+    @property
+    def is_decisive(self) -> bool:
+        """True for a step that is shown whole before others are: it failed, or is marked."""
+        return self.failed or self.is_marked
 
     @property
     def failed(self) -> bool:
-        """True for a tool call that failed."""
+        """True for a step or a turn that failed."""
         return self.values.get("error") is not None
 
 
@@ -76,13 +90,12 @@ def fit(
     """
     order = list(islice(_inwards(len(entries), head, tail), most))
     level = _level([entries[index] for index in order], budget)
-    least, largest = max(_LEAST, budget // 40), budget // 8
+    least = max(_LEAST, budget // 40)
     if len(order) == len(entries) and level >= least:
         items: list[Json] = [shown(entry, level, redact) for entry in entries]
         if tokens(encode(items)) <= budget:
             return items
-    caps = dict.fromkeys(order, min(max(level, least), largest)) | dict.fromkeys(order[: head + tail], largest)
-    return _ends(entries, caps, budget, redact)
+    return _by_structure(entries, order, head + tail, budget, redact)
 
 
 def shorten(value: Json, cap: int, redact: Redact) -> Json:
@@ -105,14 +118,14 @@ def shorten(value: Json, cap: int, redact: Redact) -> Json:
 def _without_middle(head: str, tail: str, missing: int, cap: int) -> str:
     """Join as much of the beginning of `head` and the end of `tail` as `cap` tokens hold."""
     # A token has at most three characters, half of them on each side. Each round measures the size and comes nearer.
-    kept = min(len(head), len(tail), 2 * cap)
+    room = min(len(head), len(tail), 2 * cap)
     while True:
-        left_out = len(head) + len(tail) + missing - 2 * kept
-        text = f"{head[:kept]}[... {left_out} characters left out ...]{tail[len(tail) - kept :]}"
+        left_out = len(head) + len(tail) + missing - 2 * room
+        text = f"{head[:room]}[... {left_out} characters left out ...]{tail[len(tail) - room :]}"
         size = tokens(encode(text))
-        if size <= cap or not kept:
+        if size <= cap or not room:
             return text
-        kept = min(kept - 1, kept * cap // size)
+        room = min(room - 1, room * cap // size)
 
 
 def shown(entry: Entry, cap: int, redact: Redact) -> Json:
@@ -136,21 +149,62 @@ def _level(entries: Sequence[Entry], budget: int) -> int:
     return budget
 
 
-def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact: Redact) -> list[Json]:
-    """Show as many entries as fit, in the order of `caps`. Say in the gap what is left out."""
+def _by_structure(entries: Sequence[Entry], order: Sequence[int], ends: int, budget: int, redact: Redact) -> list[Json]:
+    """Show the first `ends` of `order`, a line for each of the others, and the decisive ones whole, as far as they fit.
+
+    What room is left goes to the others, from both ends inwards. Entries without room for a line are counted in a gap.
+    """
+    largest = budget // 8
     free = budget - tokens(encode([_left_out(entries)])) - 1
+    others = sorted(order[ends:], key=lambda index: not entries[index].is_decisive)
+    line = max(_LEAST_LINE, min(_LONGEST_LINE, free * 2 // 3 // (len(order) or 1) - LABELS))
     chosen: dict[int, Json] = {}
-    for index, cap in caps.items():
-        item = shown(entries[index], cap, redact)
+    for index in [*order[:ends], *others]:
+        item = shown(entries[index], largest, redact) if len(chosen) < ends else _line(entries[index], line, redact)
         free -= tokens(encode(item)) + 1
         if free < 0:
             break
         chosen[index] = item
-    kept = sorted(chosen)
-    items = [chosen[index] for index in kept]
+    for index in others:
+        if free < LABELS or index not in chosen:
+            break
+        whole = shown(entries[index], min(largest, max(free // 4, _LEAST)), redact)
+        more = tokens(encode(whole)) - tokens(encode(chosen[index]))
+        if more <= free:
+            chosen[index], free = whole, free - more
+    return _with_gap(entries, chosen)
+
+
+def _line(entry: Entry, cap: int, redact: Redact) -> Json:
+    """Write the beginnings of an entry's values, in about `cap` tokens altogether."""
+    share = max(cap // (len(entry.values) or 1), 4)
+    return {**entry.labels, **{key: _beginning(value, share, redact) for key, value in entry.values.items()}}
+
+
+def _beginning(value: Json, cap: int, redact: Redact) -> Json:
+    text = as_text(value)
+    reach = 3 * cap + LONGEST_SECRET
+    if len(text) > reach:
+        text = str(redact(text[:reach]))[:-LONGEST_SECRET]
+    else:
+        value = redact(value)
+        text = as_text(value)
+        if len(text) <= 2 * cap and tokens(encode(value)) <= 2 * cap:
+            return value
+    beginning = " ".join(text[: 2 * cap].split())
+    # A character that is written as an escape has several tokens.
+    while len(beginning) > 1 and tokens(encode(beginning)) > cap:
+        beginning = beginning[: len(beginning) // 2]
+    return f"{beginning} ..."
+
+
+def _with_gap(entries: Sequence[Entry], chosen: Mapping[int, Json]) -> list[Json]:
+    """Put the chosen entries in order, and say in the first gap what is left out."""
+    indices = sorted(chosen)
+    items = [chosen[index] for index in indices]
     gap = [entry for index, entry in enumerate(entries) if index not in chosen]
     if gap:
-        before = next((place for place, index in enumerate(kept) if place != index), len(kept))
+        before = next((position for position, index in enumerate(indices) if position != index), len(indices))
         items.insert(before, _left_out(gap))
     return items
 
@@ -170,8 +224,8 @@ def _inwards(count: int, head: int, tail: int) -> Iterator[int]:
 def _left_out(entries: Sequence[Entry]) -> dict[str, Json]:
     counts = Counter(entry.kind for entry in entries)
     failed = sum(entry.failed for entry in entries if entry.kind == EntryKind.TOOL_CALL)
-    parts = [
+    summaries = [
         f"{count} {kind.plural}" + (f" ({failed} failed)" if kind == EntryKind.TOOL_CALL and failed else "")
         for kind, count in counts.items()
     ]
-    return {"kind": "left_out", "text": f"[... {len(entries)} entries left out: {', '.join(parts)} ...]"}
+    return {"kind": "left_out", "text": f"[... {len(entries)} entries left out: {', '.join(summaries)} ...]"}

@@ -2,11 +2,13 @@
 
 The schemas are those that strict structured outputs take. There, every property is required, no other is allowed, and
 nothing says more than the type. The range of a number is not sent. It stands in the description, and is checked here.
-Where there must be one answer for each thing, each has a property of its own. A list could have too few.
+If there must be one answer for each thing, each has a property of its own. A list could have too few.
 
-A reply is one JSON object. It may stand in a Markdown fence that opens with ``` or ```json and may lack its end, as in
-the published code. Everything else is Malformed, in words that tell the judge what is wrong and where. Nothing is
-repaired, clamped or filled in.
+A reply is one JSON object. What a model thinks or says around it is passed over, as small and reasoning models do that
+whatever they are told: the last object with the mark is the reply, and nobody but the judge knows the mark. The object
+may stand in a Markdown fence that opens with ``` or ```json and may lack its end, as in the published code. Everything
+else is Malformed, in words that tell the judge what is wrong and
+where. Nothing is repaired, clamped or filled in.
 """
 
 import json
@@ -98,9 +100,15 @@ def decode(text: str, question: Question, mark: str) -> Reply:
 
 
 def _parse(text: str) -> Any:
+    reply = _said(text)
     try:
-        # Stricter than the parser alone, which would accept NaN, and keep only the last of two equal keys.
-        value = json.loads(_unfenced(text.strip()), object_pairs_hook=_unique, parse_constant=_no_number)
+        try:
+            value = _DECODER.decode(_unfenced(reply))
+        except json.JSONDecodeError:
+            # A reason may quote a mark behind thoughts, so the whole text is looked at too.
+            value = _marked(reply) or _marked(text)
+            if value is None:
+                raise
         # The parser accepts numbers beyond the floats, and lone surrogates. Nothing behind it takes them as JSON.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except Malformed:
@@ -108,6 +116,33 @@ def _parse(text: str) -> Any:
     except ValueError as error:
         raise Malformed(f"the reply must be JSON and nothing else: {cut(str(error), _SHOWN)}") from None
     return value
+
+
+_THOUGHT: Final = ("</think>", "</thinking>", "</reasoning>", "</thought>", "<|message|>", "◁/think▷", "[/THINK]")
+"""Marks behind a model's thoughts: those of DeepSeek, Qwen, Anthropic's prompts, gpt-oss, Kimi, Magistral."""
+_ATTEMPTS: Final = 100
+"""Places of a reply at which its object may begin and is looked for: the last ones before its mark."""
+
+
+def _said(text: str) -> str:
+    """Return what a model says after its thoughts, without the space and the byte order mark around it."""
+    begins = max(text.rfind(mark) + len(mark) if mark in text else 0 for mark in _THOUGHT)
+    return text[begins:].strip().strip("\ufeff").strip()
+
+
+def _marked(text: str) -> Any:
+    """Return the last object in a text that has the mark's property, whatever stands around it; None without one."""
+    begin = text.rfind(f'"{MARK}"')
+    for _ in range(_ATTEMPTS):
+        if begin < 0 or (begin := text.rfind("{", 0, begin)) < 0:
+            return None
+        try:
+            value, _ = _DECODER.raw_decode(text, begin)
+        except json.JSONDecodeError:
+            continue
+        if MARK in value:
+            return value
+    return None
 
 
 def _unfenced(text: str) -> str:
@@ -118,14 +153,18 @@ def _unfenced(text: str) -> str:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise Malformed(f"a key stands twice in the object with {cut(', '.join(found), _SHOWN)}")
-    return found
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise Malformed(f"a key stands twice in the object with {cut(', '.join(fields), _SHOWN)}")
+    return fields
 
 
 def _no_number(constant: str) -> NoReturn:
     raise Malformed(f"{constant} is no number")
+
+
+# Stricter than the parser alone, which would accept NaN, and keep only the last of two equal keys.
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
 
 
 def _in_words(error: ValidationError) -> str:

@@ -1,6 +1,6 @@
 """Ask for confidence, step_efficiency and plan_adherence: how the agent went about its task, by the transcript.
 
-One question serves all three. Where different models are to judge them, each model gets its own question. Confidence
+One question serves all three. If different models are to judge them, each model gets its own question. Confidence
 alone needs no more than the transcript. It is judged first, so that no other score colours it.
 """
 
@@ -15,7 +15,7 @@ from agenteval_collector.judge.questions.scores import by_median
 from otel_agenteval.model import Json
 
 NAME: Final = "execution"
-VERSION: Final = "3"
+VERSION: Final = "4"
 
 CONFIDENCE: Final = "confidence"
 STEP_EFFICIENCY: Final = "step_efficiency"
@@ -53,13 +53,13 @@ NAMES: Final = tuple(_GUIDES)
 
 
 def execution(
-    question_data: Mapping[str, Json], asked: Collection[str], *, task: str = "", plan: Sequence[str] = ()
+    question_data: Mapping[str, Json], evaluators: Collection[str], *, task: str = "", plan: Sequence[str] = ()
 ) -> Question:
-    """Make the question for the evaluators in `asked`.
+    """Make the question for the evaluators in `evaluators`.
 
     All but CONFIDENCE need the task. PLAN_ADHERENCE also needs a plan.
     """
-    names = [name for name in NAMES if name in asked]
+    names = [name for name in NAMES if name in evaluators]
     facts: dict[str, Json] = {"task": task}
     planned: dict[str, Json] = {"plan": list[Json](plan)}
     about = {CONFIDENCE: {}, STEP_EFFICIENCY: facts, PLAN_ADHERENCE: facts | planned}
@@ -75,7 +75,7 @@ def execution(
         instructions=f"Judge how an agent went about its work, each of these by itself.\n\n{guides}\n\n{GUIDE}",
         data=data,
         schema=object_schema(**{name: object_schema(reason=REASON, score=SCORE) for name in names}),
-        readings={name: by_median(part=name, metadata=about[name]) for name in names},
+        readings={name: by_median(field=name, metadata=about[name]) for name in names},
     )
 
 

@@ -1,21 +1,22 @@
 """Ask for the task, its outcome and the plan. No span states these facts. They are asked once for all metrics.
 
-Only what is needed is asked. The outcome is asked for task_completion, and the plan where none was recorded. A
+Only what is needed is asked. The outcome is asked for task_completion, and the plan if none was recorded. A
 recorded plan is what a planning call said, or a model beside its tool calls. It is read, not asked. Otherwise a plan
 can be found only in what the agent reasoned or replied on the way. Without any of that there is no plan.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, cast
 
+from agenteval_collector.evaluation.referrals import says_something
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt import fitting
 from agenteval_collector.judge.prompt.replies import TEXT, listing, object_schema
 from agenteval_collector.judge.prompt.transcript import GUIDE
-from otel_agenteval.model import Json, Trace, Turn
+from otel_agenteval.model import Json, Trace
 
 NAME: Final = "extract"
-VERSION: Final = "3"
+VERSION: Final = "4"
 
 TASK: Final = "task"
 OUTCOME: Final = "outcome"
@@ -45,43 +46,24 @@ _FIELDS: Final = {
 
 def extract(question_data: Mapping[str, Json], fields: Collection[str]) -> Question:
     """Make the question for `fields`, which are some of TASK, OUTCOME and PLAN."""
-    asked = [name for name in _FIELDS if name in fields]
-    wanted = "\n".join(f"- {name}: {_FIELDS[name][0]}" for name in asked)
+    names = [name for name in _FIELDS if name in fields]
+    wanted = "\n".join(f"- {name}: {_FIELDS[name][0]}" for name in names)
     return Question(
         name=NAME,
         version=VERSION,
         instructions=f"Extract facts from the transcript of an agent at work. Do not judge.\n{wanted}\n\n{GUIDE}",
         data=question_data,
-        schema=object_schema(**{name: _FIELDS[name][1] for name in asked}),
+        schema=object_schema(**{name: _FIELDS[name][1] for name in names}),
     )
 
 
 def recorded_plan(trace: Trace, budget: int, redact: fitting.Redact) -> list[str]:
-    """Read the plan in the spans, in at most `budget` tokens. Return an empty list where none was recorded."""
+    """Read the plan in the spans, in at most `budget` tokens. Return an empty list if none was recorded."""
     recorded = stated([text for turn in trace.turns for text in turn.plan])
     texts = [fitting.Entry(kind=fitting.EntryKind.PLAN, values={"text": text}) for text in recorded]
     return [cast("str", cast("dict[str, Json]", item)["text"]) for item in fitting.fit(texts, budget, redact)]
 
 
-def may_have_plan(trace: Trace) -> bool:
-    """Return True where there is a plan, or anything that could be evidence of one."""
-    # The texts are those of the transcript's entries, but no entries are made. Every trace gets here, judge or not.
-    return any(_is_said(text) for turn in trace.turns for text in _evidence(turn))
-
-
-def _evidence(turn: Turn) -> Iterator[str]:
-    replies = [call.output for call in turn.model_calls if call.output is not None]
-    said = set(replies)
-    yield from turn.reasoning
-    yield from (text for text in turn.plan if text not in said)
-    # The last reply is left out where it is the answer: the transcript shows it as such, not as a reply on the way.
-    yield from replies[:-1] if replies and replies[-1] == turn.output else replies
-
-
 def stated(plan: list[str]) -> list[str]:
     """Drop the blank steps of a plan."""
-    return [step for step in plan if _is_said(step)]
-
-
-def _is_said(text: Json) -> bool:
-    return isinstance(text, str) and bool(text.strip())
+    return [step for step in plan if says_something(step)]

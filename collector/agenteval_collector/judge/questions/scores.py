@@ -15,15 +15,15 @@ from typing import Any, Final
 from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.judge.ports import Question, Reading, Reply
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, TEXT, number, object_schema, whole
-from agenteval_collector.judge.prompt.transcript import GUIDE
-from agenteval_collector.model.judge_jobs import FAILED_TURN, GOAL, GOAL_SUCCESS
-from otel_agenteval.model import Json
+from agenteval_collector.judge.prompt.transcript import GUIDE, entries
+from agenteval_collector.model.judge_jobs import FAILED_AGENT, FAILED_SPAN, FAILED_STEP, FAILED_TURN, GOAL, GOAL_SUCCESS
+from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Score
 
-COMPLETION_VERSION: Final = "1"
-PLAN_VERSION: Final = "1"
-GOAL_VERSION: Final = "1"
-RUBRIC_FORM_VERSION: Final = "3"
+COMPLETION_VERSION: Final = "2"
+PLAN_VERSION: Final = "2"
+GOAL_VERSION: Final = "2"
+RUBRIC_FORM_VERSION: Final = "4"
 """The version of the text around the user's question. It rises with every change of that text."""
 
 _COMPLETION: Final = """\
@@ -56,28 +56,30 @@ The transcript is a whole session of a user with an agent. Say whether the user 
 was at last, where the user changed it
 - reason: why it was reached or was not
 - failed_turn: the number of the turn in which it went wrong first, 0 where it did not
+- failed_step: the "n" of the first step that was wrong, without which it would have gone well; 0 where it is not known
+- failed_agent: the agent that took that step, as "agents" names it; an empty text where it is not known
 - score: 1: reached in full. 0.5: in part. 0: not at all, or something else was done. A claim of the agent that no \
 action bears out does not count. To refuse rightly what must not be done reaches what can be reached.
 
 """
 
 
-def version_of(form_version: str, asked: Json) -> str:
+def version_of(form_version: str, question_data: Json) -> str:
     """Make the version of a question that users write.
 
     Another text, scale or constraint gives another version.
     """
-    return f"{form_version}-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:8]}"
+    return f"{form_version}-{hashlib.sha256(json.dumps(question_data).encode()).hexdigest()[:8]}"
 
 
 def by_median(
     *,
-    part: str | None = None,
+    field: str | None = None,
     key: str = "score",
     scale: tuple[float, float] = (0.0, 1.0),
     metadata: Mapping[str, Json] | Callable[[Reply], Mapping[str, Json]] | None = None,
 ) -> Reading:
-    """Make the reading of the score under `key` and its reason, in one `part` of each reply or in the whole reply.
+    """Make the reading of the score under `key` and its reason, in one `field` of each reply or in the whole reply.
 
     The score of all replies is their median. It has the reason of the vote nearest to it (the first of several). The
     worst of `scale` becomes 0, the best 1. `metadata` is kept with the score. A function makes it from that vote's
@@ -86,8 +88,8 @@ def by_median(
     worst, best = scale
 
     def of(reply: Reply) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = reply if part is None else reply[part]
-        return found
+        part_reply: Mapping[str, Any] = reply if field is None else reply[field]
+        return part_reply
 
     def value(reply: Reply) -> float:
         score: float = (of(reply)[key] - worst) / (best - worst)
@@ -129,19 +131,33 @@ def plan_quality(task: str, plan: list[str]) -> Question:
     )
 
 
-def goal_question(question_data: Mapping[str, Json], turns: int) -> Question:
-    """Make the question about a session with this number of turns."""
+def goal_question(question_data: Mapping[str, Json], session: Trace) -> Question:
+    """Make the question about a session, which is given as one trace."""
+    turns, steps = len(session.turns), entries(session)
     turn = whole(0, turns, f"A turn from 1 to {turns}; 0: none.")
+    step = whole(0, len(steps), f'An "n" from 1 to {len(steps)}; 0: none.')
 
     def facts(reply: Reply) -> dict[str, Json]:
-        return {GOAL: reply[GOAL], FAILED_TURN: int(reply[FAILED_TURN]) or None}
+        failed_turn, number = int(reply[FAILED_TURN]), int(reply[FAILED_STEP])
+        # A step of another turn contradicts the turn, which is the simpler question.
+        failed = steps[number - 1] if number and steps[number - 1].labels.get("turn", 1) == failed_turn else None
+        agent = reply[FAILED_AGENT] if reply[FAILED_AGENT] in session.agents and failed_turn else None
+        return {
+            GOAL: reply[GOAL],
+            FAILED_TURN: failed_turn or None,
+            FAILED_STEP: None if failed is None else number,
+            FAILED_AGENT: agent or (None if failed is None else failed.values.get("agent")),
+            FAILED_SPAN: None if failed is None else failed.span_id,
+        }
 
     return Question(
         name=GOAL_SUCCESS,
         version=GOAL_VERSION,
         instructions=_GOAL + GUIDE,
         data=question_data,
-        schema=object_schema(goal=TEXT, reason=REASON, failed_turn=turn, score=SCORE),
+        schema=object_schema(
+            goal=TEXT, reason=REASON, failed_turn=turn, failed_step=step, failed_agent=TEXT, score=SCORE
+        ),
         readings={GOAL_SUCCESS: by_median(metadata=facts)},
     )
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenteval_collector.judge.ports import Question, Reading, Reply
-from agenteval_collector.judge.prompt.fitting import Entry, EntryKind, Redact, fit, shorten
+from agenteval_collector.judge.prompt.background import are_tools_known
+from agenteval_collector.judge.prompt.fitting import Entry, EntryKind, Redact, fit
 from agenteval_collector.judge.prompt.replies import REASON, SCORE, choice, object_schema
 from agenteval_collector.judge.prompt.transcript import entries
 from agenteval_collector.judge.questions.scores import by_median
@@ -17,7 +18,7 @@ from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Score
 
 NAME: Final = "tools"
-VERSION: Final = "3"
+VERSION: Final = "4"
 
 TOOL_CORRECTNESS: Final = "tool_correctness"
 ARGUMENT_CORRECTNESS: Final = "argument_correctness"
@@ -32,7 +33,7 @@ _SHOWN: Final = ("name", "description", "parameters")
 """The fields of an available tool that are shown."""
 
 _DATA: Final = """\
-The data: "instructions" is what the agent was told by its developer (null: not recorded); "user_messages" is what the \
+The data: "user_messages" is what the \
 user said; "calls" are the calls of tools in order, each with its number, its arguments (null: not recorded), its \
 result or error, and the reasoning before it where there was any; "available_tools" are the tools that the agent had \
 (null: unknown; then judge by the calls alone, and do not suppose that there was a better tool). Long texts have \
@@ -66,16 +67,16 @@ class ShownTools:
     @property
     def calls(self) -> list[Mapping[str, Any]]:
         """The calls, without the entry that says how many were left out."""
-        return [each for each in self.data["calls"] if "call" in each]
+        return [call for call in self.data["calls"] if "call" in call]
 
 
 def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
     """Collect the facts about tools.
 
-    Of `budget`, calls get 1/2, user messages and tools 1/4 each, and instructions 1/8.
+    Of `budget`, calls get 1/2, user messages and tools 1/4 each.
     """
     calls = _calls(trace)
-    said = [
+    users = [
         Entry(kind=EntryKind.USER, labels={"turn": number}, values={"text": turn.input})
         for number, turn in enumerate(trace.turns, 1)
     ]
@@ -85,25 +86,24 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ShownTools:
     ]
     return ShownTools(
         data={
-            "instructions": shorten(trace.system_instructions, budget // 8, redact),
-            "user_messages": fit(said, budget // 4, redact, head=1),
+            "user_messages": fit(users, budget // 4, redact, head=1),
             "calls": fit(calls, budget // 2, redact, most=MAX_CALLS),
-            "available_tools": fit(offered, budget // 4, redact) if _are_tools_known(trace) else None,
+            "available_tools": fit(offered, budget // 4, redact) if are_tools_known(trace) else None,
         },
         call_count=len(calls),
     )
 
 
-def tools(use: ShownTools, asked: Collection[str], earlier: Sequence[Json] = ()) -> Question:
-    """Make the question for the evaluators in `asked`. ARGUMENT_CORRECTNESS needs at least one call."""
-    names = [name for name in _GUIDES if name in asked]
+def tools(use: ShownTools, evaluators: Collection[str], earlier: Sequence[Json] = ()) -> Question:
+    """Make the question for the evaluators in `evaluators`. ARGUMENT_CORRECTNESS needs at least one call."""
+    names = [name for name in _GUIDES if name in evaluators]
     verdict = object_schema(reason=REASON, verdict=choice("yes", "no"))
     schemas = {
         TOOL_CORRECTNESS: (TOOL_CORRECTNESS, object_schema(reason=REASON, score=SCORE)),
-        ARGUMENT_CORRECTNESS: ("verdicts", object_schema(**{_key(each): verdict for each in use.calls})),
+        ARGUMENT_CORRECTNESS: ("verdicts", object_schema(**{_key(call): verdict for call in use.calls})),
     }
     readings = {
-        TOOL_CORRECTNESS: by_median(part=TOOL_CORRECTNESS, metadata=_chosen(use)),
+        TOOL_CORRECTNESS: by_median(field=TOOL_CORRECTNESS, metadata=_chosen(use)),
         ARGUMENT_CORRECTNESS: _by_majority(use),
     }
     guides = "\n\n".join(_GUIDES[name] for name in names)
@@ -135,18 +135,6 @@ def _calls(trace: Trace) -> list[Entry]:
     return calls
 
 
-def _are_tools_known(trace: Trace) -> bool:
-    """Return True where the available tools were recorded.
-
-    Otherwise they are only the names of the called tools again.
-    """
-    called = {call.name for call in trace.tool_calls}
-    return any(
-        tool.name not in called or tool.description is not None or tool.parameters is not None
-        for tool in trace.available_tools
-    )
-
-
 def _said(use: ShownTools) -> str:
     return "\n".join(str(item["text"] or "") for item in use.data["user_messages"])
 
@@ -169,20 +157,20 @@ def _share_of_yes(reply: Reply) -> float:
 
 
 def _by_majority(use: ShownTools) -> Reading:
-    """Make the reading that judges each call as most votes do. Where votes are even, the call is wrong.
+    """Make the reading that judges each call as most votes do. If votes are even, the call is wrong.
 
     The score is right calls / calls shown.
     """
 
     def conclude(replies: Sequence[Reply]) -> Score:
         votes = [reply["verdicts"] for reply in replies]
-        verdicts = [{"call": each["call"], **_majority([vote[_key(each)] for vote in votes])} for each in use.calls]
+        verdicts = [{"call": call["call"], **_majority([vote[_key(call)] for vote in votes])} for call in use.calls]
         wrong = [verdict for verdict in verdicts if verdict["verdict"] == "no"]
-        seen = len(verdicts)
+        count_checked = len(verdicts)
         return Score(
-            value=(seen - len(wrong)) / seen,
-            reason=_composed(wrong, seen, use.call_count),
-            coverage=seen / use.call_count if seen < use.call_count else None,
+            value=(count_checked - len(wrong)) / count_checked,
+            reason=_composed(wrong, count_checked, use.call_count),
+            coverage=count_checked / use.call_count if count_checked < use.call_count else None,
             metadata={"user_input": _said(use), "verdicts": list(verdicts)},
         )
 
@@ -195,11 +183,11 @@ def _majority(votes: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:
     return (yes if len(yes) > len(no) else no)[0]
 
 
-def _composed(wrong: Sequence[Mapping[str, Json]], seen: int, count: int) -> str:
-    of_all = "" if seen == count else f"; the other {count - seen} were too many to be shown"
+def _composed(wrong: Sequence[Mapping[str, Json]], count_checked: int, count: int) -> str:
+    of_all = "" if count_checked == count else f"; the other {count - count_checked} were too many to be shown"
     if not wrong:
-        right = "the judged call has" if seen == 1 else f"all {seen} judged calls have"
+        right = "the judged call has" if count_checked == 1 else f"all {count_checked} judged calls have"
         return f"{right} the right arguments{of_all}"
-    told = "; ".join(f"call {verdict['call']}: {verdict['reason'] or 'no reason given'}" for verdict in wrong[:5])
+    reasons = "; ".join(f"call {verdict['call']}: {verdict['reason'] or 'no reason given'}" for verdict in wrong[:5])
     more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-    return f"{len(wrong)} of {seen} judged calls have wrong arguments: {told}{more}{of_all}"
+    return f"{len(wrong)} of {count_checked} judged calls have wrong arguments: {reasons}{more}{of_all}"

@@ -49,7 +49,7 @@ class Backlog:
         self.closed = True
 
     def add(self, job: JudgeJob) -> bool:
-        """Add a job, or replace an older revision that waits. Return False where there is no place.
+        """Add a job, or replace an older revision that waits. Return False if there is no place.
 
         A closed backlog adds nothing. A revision that comes after a newer one is not added either.
         """
@@ -64,7 +64,7 @@ class Backlog:
     def put_back(self, waiting: WaitingJob, due: float) -> None:
         """Make a job that was taken wait again in its old place, at least until `due`.
 
-        The job may exceed the capacity. It is dropped where a newer revision of its trace waits.
+        The job may exceed the capacity. It is dropped if a newer revision of its trace waits.
         """
         waiting.due = due
         self._by_key.setdefault(waiting.job.key, waiting)
@@ -75,15 +75,15 @@ class Backlog:
             del self._by_key[key]
 
     def take(self, now: float, *, probe: bool = False) -> WaitingJob | None:
-        """Take the next job that may be judged. Return None where there is none.
+        """Take the next job that may be judged. Return None if there is none.
 
         With `probe`, the job is to show whether the judge is back. Then it is one that was not tried yet, or else the
         one that was tried longest ago. A trace that itself makes the judge fail must not be the probe each time.
         """
-        ready = (each for each in self._by_key.values() if each.due <= now)
+        ready = (item for item in self._by_key.values() if item.due <= now)
         first = min(ready, key=_rank_to_probe if probe else _rank, default=None)
         return None if first is None else self._by_key.pop(first.job.key)
 
     def next_due(self) -> float | None:
-        """Return when the first job may be judged. Return None where no job waits."""
-        return min((each.due for each in self._by_key.values()), default=None)
+        """Return when the first job may be judged. Return None if no job waits."""
+        return min((item.due for item in self._by_key.values()), default=None)

@@ -5,7 +5,7 @@ During an outage judging pauses. After each pause, a single trace tries whether 
     answering --(a trace gets no answer)--> pause --(it is over)--> probe --(an answer)--> answering.
                                               ^------(none, twice the pause)------'
 
-A trace gets no answer where the client has given up on a request: timeout, connection error, overload, a wrong key. A
+A trace gets no answer if the client has given up on a request: timeout, connection error, overload, a wrong key. A
 refusal is an answer.
 """
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 SHORTEST: Final = 0.5
 """Seconds that a pause takes at least, whatever the error says."""
 FIRST: Final = 1.0
-"""Seconds of the first pause, where the error names no time."""
+"""Seconds of the first pause, if the error names no time."""
 LONGEST: Final = 120.0
 """Seconds up to which pauses double."""
 
@@ -56,9 +56,9 @@ class Outage:
         if last is None or now >= last.until:
             # Requests that were under way may fail during a pause. They belong to it and do not double it.
             number += 1
-        # The time that the endpoint asks for is obeyed, even where it is shorter than the pauses have grown to.
-        asked = min(FIRST * 2.0 ** (number - 1), LONGEST) if error.retry_after is None else error.retry_after
-        until = max(last.until if last else now, now + max(asked, SHORTEST))
+        # The time that the endpoint asks for is obeyed, even if it is shorter than the pauses have grown to.
+        seconds = min(FIRST * 2.0 ** (number - 1), LONGEST) if error.retry_after is None else error.retry_after
+        until = max(last.until if last else now, now + max(seconds, SHORTEST))
         self.pause = Pause(number=number, since=since, until=until, error=error)
         if last is None:
             logger.warning("judging pauses, traces wait for the judge: %s", error)
@@ -77,13 +77,13 @@ class Outage:
         return max(pause.until - self._clock.monotonic(), 0.0) if pause else 0.0
 
     def described(self) -> str | None:
-        """Describe the outage as it stands. Return None where there is none."""
+        """Describe the outage as it stands. Return None if there is none."""
         pause = self.pause
         if pause is None:
             return None
         if isinstance(pause.error, RetryableError):
             return f"judging pauses: {pause.error}"
         since = datetime.fromtimestamp(pause.since // 1_000_000_000, UTC).isoformat().replace("+00:00", "Z")
-        left = math.ceil(self.left)
-        again = f"it is tried again in {left} s" if left else "it is being tried again"
+        seconds = math.ceil(self.left)
+        again = f"it is tried again in {seconds} s" if seconds else "it is being tried again"
         return f"the judge has not answered since {since}: {pause.error}; {again}"

@@ -129,15 +129,15 @@ class JudgeStage(Component):
     def drain(self, progress: Callable[[int], None]) -> None:
         """Judge all submitted jobs to the end, in the calling thread. It replaces `start`, and may be called again.
 
-        `progress` is told how many jobs are left. All of these fail after `OUTAGES_BORNE` outages in a row, or where
+        `progress` is told how many jobs are left. All of these fail after `OUTAGES_BORNE` outages in a row, or if
         only a person can help.
         """
 
         def finished() -> bool:
             self._lose_patience()
-            left = len(self._backlog) + len(self._under_way)
-            progress(left)
-            return not left
+            count = len(self._backlog) + len(self._under_way)
+            progress(count)
+            return not count
 
         self._runner = self._runner or asyncio.Runner()
         self._runner.run(self._serve(finished))
@@ -149,12 +149,12 @@ class JudgeStage(Component):
 
     @property
     def trouble(self) -> str | None:
-        """The reason why traces wait for the judge, in words. None where nothing is wrong. From any thread."""
+        """The reason why traces wait for the judge, in words. None if nothing is wrong. From any thread."""
         return self._outage.described()
 
     @property
     def fault(self) -> str | None:
-        """Say why the judge gives no scores: its `trouble`, or malformed replies. None where nothing is wrong.
+        """Say why the judge gives no scores: its `trouble`, or malformed replies. None if nothing is wrong.
 
         From any thread.
         """
@@ -213,7 +213,7 @@ class JudgeStage(Component):
         return self._parallel if self._outage.pause is None else 1
 
     def _idle_for(self) -> float | None:
-        """Return the seconds until something may be begun. Return None where only an event can allow that."""
+        """Return the seconds until something may be begun. Return None if only an event can allow that."""
         if len(self._under_way) >= self._limit:
             return None
         if pause := self._outage.left:
@@ -236,10 +236,10 @@ class JudgeStage(Component):
         self._taker.take_judgement(judgement)
 
     def _note_validity(self, judgement: Judgement) -> None:
-        outcomes = [each.outcome for each in judgement.evaluations]
-        if any(isinstance(each, Score) for each in outcomes):
+        outcomes = [evaluation.outcome for evaluation in judgement.evaluations]
+        if any(isinstance(outcome, Score) for outcome in outcomes):
             self._nothing_valid = False
-        elif any(isinstance(each, Failure) and each.error_type == "malformed" for each in outcomes):
+        elif any(isinstance(outcome, Failure) and outcome.error_type == "malformed" for outcome in outcomes):
             self._nothing_valid = True
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from sqlalchemy import ColumnElement, Connection, Dialect, Engine, Table
 
-from agenteval_collector.runtime.scrubbing import DatabaseFile
+from agenteval_collector.runtime.database_file import DatabaseFile
 
 DUTY_LASTS: Final = 15.0
 """Seconds from a call of `Database.take_duty` for which the process stays on duty."""
@@ -51,7 +51,7 @@ class Database(Protocol):
     begin_alone: Sequence[str]
     """Statements that begin a transaction which writes, after a wait until no other one of this tenant writes."""
     writer_locks: WriterLocks | None
-    """None where every transaction that writes is alone."""
+    """None if every transaction that writes is alone."""
     has_said_index: bool
     """True if `SAID_INDEX` leads to the traces in which something was said. Otherwise the database finds them by
     itself."""
@@ -80,7 +80,7 @@ class Database(Protocol):
         """Return whether the error is about the values, so that the database would refuse them again."""
 
     def files(self, engine: Engine) -> Sequence[DatabaseFile]:
-        """Return the files that hold the rows, to be closed after the engines; none where a server has them."""
+        """Return the files that hold the rows; none if a server has them."""
 
     def take_duty(self) -> bool:
         """Return whether this process is on duty: it does the work that one process does for all that use the database

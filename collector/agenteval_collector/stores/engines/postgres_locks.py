@@ -59,16 +59,16 @@ class SchemaLocks:
 
 def claim(connection: Connection, use: Use, lock: int, name: str) -> None:
     """Hold the lock of a schema as long as this connection lasts, alone or together with others. A guest needs no lock.
-    Raises PermanentError where another process holds the lock and does not use the schema together with this one."""
+    Raises PermanentError if another process holds the lock and does not use the schema together with this one."""
     if use is Use.GUEST:
         return
-    take, said = _OTHERS[use]
+    take, refusal = _OTHERS[use]
     connection.exec_driver_sql(f"SET lock_timeout = '{OWNED_WITHIN}s'")
     try:
         connection.exec_driver_sql(f"SELECT {take}({lock})")
     except DBAPIError as error:
         if isinstance(error.orig, psycopg.errors.LockNotAvailable):
-            raise PermanentError(f"store.url: {said.format(name)}") from error
+            raise PermanentError(f"store.url: {refusal.format(name)}") from error
         raise
 
 

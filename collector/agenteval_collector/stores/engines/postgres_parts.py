@@ -21,7 +21,7 @@ _PARTS: Final = text(
 
 
 def make_parts(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Make the parts of a table that these rows belong to, where they are missing."""
+    """Make the parts of a table that these rows belong to, if they are missing."""
     column = table.info.get(PARTED_BY)
     if column is None:
         return

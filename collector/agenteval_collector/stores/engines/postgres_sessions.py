@@ -38,8 +38,8 @@ _NETWORK: Final = {
 
 def options_of(url: URL, schema: str) -> dict[str, Any]:
     """Return the options for making an engine for a schema."""
-    given = url.query.get("options", ())
-    options = [given] if isinstance(given, str) else [*given]
+    values = url.query.get("options", ())
+    options = [values] if isinstance(values, str) else [*values]
     options += (f"-c {name}={value}" for name, value in _session(schema).items())
     return {
         # The store begins its transactions itself. Look-ups by single statements need none.
@@ -53,13 +53,13 @@ def options_of(url: URL, schema: str) -> dict[str, Any]:
 def check(connection: Connection, schema: str) -> None:
     """Refuse a session without the settings that it was asked for, and a database in another encoding than UTF-8.
     Raises PermanentError."""
-    asked = {**_session(schema), "server_encoding": "UTF8"}
+    wanted = {**_session(schema), "server_encoding": "UTF8"}
     settings = text("SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(:names)")
-    found = dict(map(tuple, connection.execute(settings, {"names": [*asked]})))
+    values = dict(map(tuple, connection.execute(settings, {"names": [*wanted]})))
     where = shown(connection.engine.url)
-    if found["server_encoding"] != "UTF8":
-        raise PermanentError(f"store.url: {where} is in {found['server_encoding']}: make a database in UTF8")
-    other = [name for name, value in asked.items() if found[name] != value]
+    if values["server_encoding"] != "UTF8":
+        raise PermanentError(f"store.url: {where} is in {values['server_encoding']}: make a database in UTF8")
+    other = [name for name, value in wanted.items() if values[name] != value]
     if other:
         raise PermanentError(
             f"store.url: {where} does not take the session's {', '.join(other)}: "
@@ -81,8 +81,8 @@ class _Number(Loader):
     """Reads a sum or a mean as a Python number. No column holds decimal numbers."""
 
     def load(self, data: Any) -> int | float:
-        told = bytes(data)
-        return int(told) if told.lstrip(b"-").isdigit() else float(told)
+        payload = bytes(data)
+        return int(payload) if payload.lstrip(b"-").isdigit() else float(payload)
 
 
 def read_numbers(connection: Any, _record: object) -> None:

@@ -1,4 +1,4 @@
-"""A schema of a PostgreSQL database with the rows of a tenant. This module is imported only where `store.url` asks for
+"""A schema of a PostgreSQL database with the rows of a tenant. This module is imported only if `store.url` asks for
 it."""
 
 import hashlib
@@ -14,8 +14,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from agenteval_collector.model.callers import DEFAULT_TENANT
+from agenteval_collector.runtime.database_file import DatabaseFile
 from agenteval_collector.runtime.errors import Unavailable
-from agenteval_collector.runtime.scrubbing import DatabaseFile
 from agenteval_collector.stores.engines.ports import Use, WriterLocks
 from agenteval_collector.stores.engines.postgres_locks import PostgresDuty, SchemaLocks, claim
 from agenteval_collector.stores.engines.postgres_parts import drop_parts, make_parts
@@ -30,7 +30,7 @@ class PostgresSchema:
     has_said_index = False
 
     def __init__(self, url: str, tenant: str = DEFAULT_TENANT, *, use: Use = Use.ALONE) -> None:
-        """Connect, and claim the schema. Raises Unavailable where the server cannot be reached, PermanentError where it
+        """Connect, and claim the schema. Raises Unavailable if the server cannot be reached, PermanentError if it
         cannot be used."""
         self._url = make_url(url)
         self.schema = "agenteval" if tenant == DEFAULT_TENANT else f"agenteval_{tenant}"
@@ -78,16 +78,16 @@ class PostgresSchema:
     def upsert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         make_parts(connection, table, rows)
         fit = _fitting(table)
-        kept = [tuple(make(row[name]) for name, make in fit) for row in rows]
+        values = [tuple(make(row[name]) for name, make in fit) for row in rows]
         # One statement for each row, all in one round trip: the rows of a single statement must not have the same key.
-        connection.exec_driver_sql(_upsert_sql(table), kept)
+        connection.exec_driver_sql(_upsert_sql(table), values)
 
     def drop_old(self, connection: Connection, table: Table, before: int) -> bool:
         drop_parts(connection, table, before)
         return True
 
     def contains(self, column: ColumnElement[str], text: str) -> ColumnElement[bool]:
-        # An index of trigrams can answer this condition, where there is one.
+        # An index of trigrams can answer this condition, if there is one.
         return column.contains(text, autoescape=True)
 
     def is_about_values(self, error: Exception) -> bool:
@@ -110,7 +110,7 @@ class PostgresSchema:
         self._own.dispose()
 
     def _create(self, connection: Connection) -> None:
-        # Asked first, because IF NOT EXISTS needs the right to make schemas even where there is nothing to make.
+        # Asked first, because IF NOT EXISTS needs the right to make schemas even if there is nothing to make.
         there = connection.execute(text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": self.schema})
         if there.first() is None:
             connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"')
@@ -144,13 +144,13 @@ def _said(error: Exception) -> str:
 
 
 def _index_said(connection: Connection) -> None:
-    """Index what was said by pieces of three characters, where the server has the extension for it. Without the index,
+    """Index what was said by pieces of three characters, if the server has the extension for it. Without the index,
     a search reads all traces."""
     extension = "SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'pg_trgm'"
     home = connection.exec_driver_sql(extension).scalar()
     if home is not None:
-        said = f'said "{home}".gin_trgm_ops'
-        connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS traces_said ON traces USING gin ({said})")
+        sql = f'said "{home}".gin_trgm_ops'
+        connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS traces_said ON traces USING gin ({sql})")
 
 
 def _dialect(**options: Any) -> Dialect:

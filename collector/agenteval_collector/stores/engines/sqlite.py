@@ -13,7 +13,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.runtime.database import open_database
-from agenteval_collector.runtime.scrubbing import DatabaseFile
+from agenteval_collector.runtime.database_file import DatabaseFile
 from agenteval_collector.stores.engines.ports import WriterLocks
 from agenteval_collector.stores.schema import upsert_of
 
@@ -54,13 +54,13 @@ class SqliteFile:
         columns = [*zip(*map(itemgetter(*table.columns.keys()), rows), strict=True)]
         # The driver looks for an adapter for each None, which takes longer than to write the column. Most columns that
         # have one have nothing else.
-        empty = frozenset(place for place, values in enumerate(columns) if values.count(None) == len(rows))
-        lines = [*zip(*(values for place, values in enumerate(columns) if place not in empty), strict=True)]
+        empty = frozenset(index for index, values in enumerate(columns) if values.count(None) == len(rows))
+        lines = [*zip(*(values for index, values in enumerate(columns) if index not in empty), strict=True)]
         done = 0
-        while left := len(lines) - done:
+        while remaining := len(lines) - done:
             # The largest power of two of rows that fits, which needs few statements: with each one the interpreter
             # changes threads.
-            count = min(MAX_ROWS, 1 << left.bit_length() - 1)
+            count = min(MAX_ROWS, 1 << remaining.bit_length() - 1)
             # Straight by the driver: these rows need no conversion, and SQLAlchemy would look at each value for one.
             driver.execute(_upsert_sql(table, count, empty), [*chain.from_iterable(lines[done : done + count])])
             done += count
@@ -91,8 +91,8 @@ def _upsert_sql(table: Table, count: int, empty: Collection[int]) -> str:
     """Return the SQL that writes `count` rows. It has a parameter for each column of each row, in the table's order,
     except for the columns at the places in `empty`, which become NULL."""
     row = f"({', '.join('?' for _ in table.columns)})"
-    written = f"({', '.join('NULL' if place in empty else '?' for place in range(len(table.columns)))})"
-    return _upsert_one(table).replace(row, ", ".join(count * [written]), 1)
+    values = f"({', '.join('NULL' if number in empty else '?' for number in range(len(table.columns)))})"
+    return _upsert_one(table).replace(row, ", ".join(count * [values]), 1)
 
 
 @cache

@@ -1,1 +1,0 @@
-"""Computes how many machines, partitions and disks a rate of spans needs, from measured costs (docs/scaling.md)."""

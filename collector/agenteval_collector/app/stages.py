@@ -1,0 +1,333 @@
+"""Make the stages that a pipeline has in one process as well as in a fleet; each maker names what the stage needs."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from agenteval_collector.app.judge import (
+    NoJudgeStage,
+    canary_loader,
+    judge_check,
+    judge_models,
+    make_canaries,
+    make_judge_stage,
+    make_judging,
+    make_ledger,
+    trace_loader,
+)
+from agenteval_collector.app.ports import SessionTaker, StartsTaker
+from agenteval_collector.app.redaction import stored_redaction
+from agenteval_collector.app.reports import StoredReports
+from agenteval_collector.app.scoring import EvaluationCore, reliability_reports, session_naming
+from agenteval_collector.app.storage import Storage
+from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.ports import AssemblyStore, TraceTaker
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.stage import AssemblyStage, Progress
+from agenteval_collector.config.settings import Settings
+from agenteval_collector.emit.output import TelemetryOutput
+from agenteval_collector.emit.ports import PastSessionCounts
+from agenteval_collector.evaluation.inbox import EvaluationInbox
+from agenteval_collector.evaluation.ports import OwnSessions, ScoredTaker
+from agenteval_collector.evaluation.session_key import SessionKey
+from agenteval_collector.evaluation.stage import EvaluationStage
+from agenteval_collector.figures.regressions import Regressions
+from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.ports import RequestAppender, Requests
+from agenteval_collector.ingest.rejections import RejectionLog
+from agenteval_collector.ingest.validity import Limits
+from agenteval_collector.judge.canaries import Canaries
+from agenteval_collector.judge.judgements import Load
+from agenteval_collector.judge.queue.stage import JudgeStage
+from agenteval_collector.live.live_loops import LiveLoops
+from agenteval_collector.live.open_spans import OpenSpans
+from agenteval_collector.live.stage import Announcer, LoopStage
+from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.drift import Drift
+from agenteval_collector.model.news import NewsSink
+from agenteval_collector.model.prices import TokenPrices
+from agenteval_collector.model.running_traces import StartsReport
+from agenteval_collector.model.sessions import SessionLevel
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.running_traces import RunningTraceReader
+from agenteval_collector.serve.api.spans import SpanQueries
+from agenteval_collector.stores.retention import RetentionStage
+from agenteval_collector.stores.retention_ports import Erasure, File
+from agenteval_collector.stores.store import Store
+
+T = TypeVar("T")
+
+STOPPED_WITHIN: Final = 2.0
+"""Seconds for a component to finish what waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """The things that every stage of a tenant's pipeline needs.
+
+    `is_on_duty` says whether this process is the one of several that shows the shared gauges, pushes events and
+    deletes. Safe from any thread.
+    """
+
+    settings: Settings
+    clock: Clock
+    memory: MemoryGuard
+    storage: Storage[Requests]
+    output: TelemetryOutput
+    is_on_duty: Callable[[], bool]
+
+    @property
+    def store(self) -> Store:
+        return self.storage.store
+
+    @property
+    def telemetry(self) -> Telemetry:
+        return self.output.own_work
+
+    def on_duty(self, read: Callable[[], Iterable[T]]) -> Callable[[], Sequence[T]]:
+        """Make a reader of shared gauges that returns nothing while another process shows them: shown twice, they would
+        count twice."""
+        return lambda: [*read()] if self.is_on_duty() else []
+
+
+def make_live_loops(base: Foundation) -> LiveLoops:
+    """Make the detectors that look for loops in traces that go on."""
+    return LiveLoops(base.settings.loops.rule_book, session_naming(base.settings), base.clock)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFindings:
+    """Finds failures in traces that go on: in spans as they arrive, and in the open spans that processes report."""
+
+    open_spans: OpenSpans
+    announcer: Announcer
+    stage: LoopStage
+
+    def take_starts(self, report: StartsReport) -> None:
+        """Note the spans that are open in a process, and announce the findings that it reports on them."""
+        if starts := self.open_spans.take_starts(report):
+            self.announcer.announce(starts)
+
+
+def make_live_findings(base: Foundation, live_loops: LiveLoops, open_spans: OpenSpans, emit: NewsSink) -> LiveFindings:
+    """Make live detection, which tells of findings before their trace is complete."""
+    announcer = Announcer(base.store.findings, base.settings.findings, emit, base.clock)
+    return LiveFindings(open_spans, announcer, LoopStage(live_loops, announcer, base.telemetry))
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationParts:
+    """The evaluation, the judge behind it, and the canaries that the judge is asked about again."""
+
+    core: EvaluationCore
+    inbox: EvaluationInbox
+    stage: EvaluationStage
+    judge: JudgeStage | NoJudgeStage
+    canaries: Canaries
+
+    @property
+    def components(self) -> Sequence[Component]:
+        """The evaluation, and the judge if there is one."""
+        return (self.stage, self.judge) if isinstance(self.judge, JudgeStage) else (self.stage,)
+
+    def drifts(self) -> Sequence[Drift]:
+        """Return the drifts of the judge; none if there is no judge."""
+        return self.canaries.stored_drifts() if isinstance(self.judge, JudgeStage) else ()
+
+
+def make_inbox(settings: Settings) -> EvaluationInbox:
+    """Make the inbox of the evaluation."""
+    return EvaluationInbox(SessionKey(session_naming(settings)))
+
+
+def make_evaluation(
+    base: Foundation,
+    inbox: EvaluationInbox,
+    own_sessions: OwnSessions,
+    *,
+    emit: NewsSink,
+    scored: ScoredTaker,
+    asks_again: Callable[[], bool],
+) -> EvaluationParts:
+    """Make the evaluation of `own_sessions`. `emit` gets the news of each commit, and `scored` hears which traces need
+    no replay any more.
+
+    The judge hands its judgements back to the `inbox`. Canaries are asked about again while `asks_again` returns True.
+    """
+    settings, store, clock = base.settings, base.store, base.clock
+    judging = make_judging(settings, store, base.telemetry)
+    core = EvaluationCore(settings, store, clock, base.telemetry, judging, base.storage, own_sessions)
+    load = trace_loader(base.storage, store, core.reader)
+    # judge -> canaries -> inbox: canaries keep the judgements on their own traces and hand on all others.
+    canaries = make_canaries(settings, store, load, inbox, clock, asks_again)
+    judge = _judge_stage(base, load, canaries) if settings.judge.on else NoJudgeStage()
+    return EvaluationParts(core, inbox, core.stage(inbox, judge, scored=scored, emit=emit), judge, canaries)
+
+
+def _judge_stage(base: Foundation, load: Load, canaries: Canaries) -> JudgeStage:
+    settings, store = base.settings, base.store
+    instruments = base.output.judge(judge_models(settings))
+    ledger = make_ledger(settings, store.ledger, base.clock)
+    judge = make_judge_stage(
+        settings,
+        ledger,
+        base.clock,
+        instruments,
+        load=canary_loader(store, load),
+        taker=canaries,
+        capacity=settings.judge.backlog,
+        rechecks=canaries,
+        answers=store.answers,
+    )
+    instruments.observe_stage(judge)
+    instruments.observe_budget(base.on_duty(ledger.levels))
+    instruments.observe_drift(base.on_duty(canaries.stored_drifts))
+    return judge
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyParts:
+    """The assembler, and the stage that owns it."""
+
+    assembler: Assembler
+    stage: AssemblyStage
+
+
+def make_assembly(
+    base: Foundation, live_findings: LiveFindings, *, traces: TraceTaker, progress: Progress, store: AssemblyStore
+) -> AssemblyParts:
+    """Make the assembly, with what was learned of senders before. It hands arriving spans to live detection, and
+    complete traces to `traces`. `progress` says what is scored, and `store` keeps the checkpoint."""
+    settings, storage, clock = base.settings, base.storage, base.clock
+    assembler = Assembler(
+        clock=clock,
+        telemetry=base.telemetry,
+        store=base.store,
+        log=storage.requests,
+        loops=live_findings.stage,
+        open_spans=live_findings.open_spans,
+        senders=Senders(base.store.habits.load().items(), settings.assembly.senders),
+        config=settings.assembly,
+    )
+    stage = AssemblyStage(
+        assembler,
+        tenant=storage.tenant,
+        log=storage.requests,
+        traces=traces,
+        progress=progress,
+        store=store,
+        open_spans=live_findings.open_spans,
+        clock=clock,
+        telemetry=base.telemetry,
+        memory=base.memory,
+        max_pending_bytes=settings.log.max_pending_bytes,
+        retention=min(settings.log.retention, settings.retention.content),
+    )
+    return AssemblyParts(assembler, stage)
+
+
+def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage) -> Ingest:
+    """Make the ingest, to which the receivers hand requests: it checks them, and waits for the log."""
+    settings, storage = base.settings, base.storage
+    limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
+    redaction = stored_redaction(settings, storage.folder)
+    return Ingest(
+        log=log,
+        admission=assembly,
+        labels=storage.store,
+        limits=limits,
+        telemetry=base.telemetry,
+        memory=base.memory,
+        rejections=RejectionLog(base.clock.monotonic),
+        redaction=redaction,
+    )
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def make_retention(
+    base: Foundation, erasure: Erasure, files: Sequence[File], tell: Callable[[], None]
+) -> RetentionStage:
+    """Make the stage that deletes data wherever it is stored. `tell` tells other processes of a deletion."""
+    return RetentionStage(
+        base.store.deletions,
+        erasure,
+        files,
+        ages=base.settings.retention,
+        clock=base.clock,
+        telemetry=base.telemetry,
+        new_id=_new_id,
+        tell=tell,
+        is_on_duty=base.is_on_duty,
+    )
+
+
+def make_reports(
+    base: Foundation, sessions: SessionTaker, starts: StartsTaker, retention: RetentionStage
+) -> StoredReports:
+    """Make the reports of the API. Those on sessions go to `sessions`, those of open spans to `starts`."""
+    return StoredReports(
+        store=base.store,
+        evaluation=sessions,
+        open_spans=starts,
+        judge=judge_check(base.settings.judge, base.clock),
+        retention=retention,
+        redaction=stored_redaction(base.settings, base.storage.folder),
+    )
+
+
+def make_queries(base: Foundation, assembler: Assembler, open_spans: OpenSpans, evaluation: EvaluationParts) -> Queries:
+    """Make the queries of the API and the page, over stored and running traces."""
+    settings, storage = base.settings, base.storage
+
+    def trace(trace_id: str) -> AssembledTrace | None:
+        # While it goes on, the spans that have come; afterwards those that were scored.
+        return assembler.peek(trace_id) or storage.trace(trace_id)
+
+    return Queries(
+        base.store,
+        base.clock,
+        running=RunningTraceReader(assembler, open_spans, evaluation.core.reader),
+        judge=evaluation.judge,
+        judge_model=settings.judge.model if settings.judge.on else None,
+        drifts=evaluation.drifts,
+        idle=settings.session.idle,
+        reliability=reliability_reports(settings, base.store, base.clock),
+        spans=SpanQueries(trace, TokenPrices(settings.prices).usd),
+    )
+
+
+def register_gauges(
+    base: Foundation,
+    assembler: Assembler,
+    queues: Sequence[Component],
+    queries: Queries,
+    *,
+    levels: Callable[[], Iterable[SessionLevel]],
+    past: PastSessionCounts,
+) -> None:
+    """Register the gauges: of this process, and the shared ones. `levels` and `past` are those of sessions."""
+    output, on_duty = base.output, base.on_duty
+    output.own_work.observe_duty(base.is_on_duty)
+    output.own_work.observe_assembly(assembler)
+    output.own_work.observe_queues({queue.name: queue for queue in queues})
+    output.evaluations.observe_sessions(on_duty(levels), past)
+    output.findings.observe_problems(on_duty(queries.problem_counts))
+    output.versions.observe_reliability(on_duty(queries.version_reports.figures))
+    output.versions.observe_regressions(on_duty(Regressions(base.store.versions, base.clock).figures))
+    output.versions.observe_pass_rates(on_duty(queries.pass_rates.newest))
+
+
+def stop_in_turn(components: Iterable[Component], deadline: float) -> None:
+    """Stop the components one after another. Each gets at most `STOPPED_WITHIN` seconds to finish, and none past the
+    `deadline` (`time.monotonic`)."""
+    for component in components:
+        component.shutdown(min(STOPPED_WITHIN, max(0.0, deadline - time.monotonic())))

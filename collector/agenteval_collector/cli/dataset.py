@@ -1,0 +1,103 @@
+"""Datasets: files with the ground truth about runs, which is their success and the tools they should have called.
+
+A file has a JSON object on each line: `{"task_id": "refund", "run_id": "3", "condition": "baseline", "success": true,
+"confidence": 0.8, "expected_tools": ["find_order", {"name": "refund", "arguments": {"order": 7}}]}`. Only `task_id` is
+needed. A line without `run_id` holds for all runs of the task, and can only have `expected_tools`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agenteval_collector.cli.recordings import read_text
+from agenteval_collector.model.runs import RunReport
+from agenteval_collector.runtime.errors import InvalidRequest
+from otel_agenteval.conventions.run_attributes import read_expected
+from otel_agenteval.model import BASELINE, CONDITIONS, ExpectedTool, RunIdentity
+
+
+@dataclass(slots=True)
+class Dataset:
+    """The content of a dataset: run reports in the order of the file, and expected tools.
+
+    The key of `expected` is the task, the run and its condition. The run None stands for all runs of the task.
+    """
+
+    reports: list[RunReport] = field(default_factory=list)
+    expected: dict[tuple[str, str | None, str | None], tuple[ExpectedTool, ...]] = field(default_factory=dict)
+
+    def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
+        """Return the tools that the run should call; None if the dataset does not name any."""
+        if run is None:
+            return None
+        of_task = self.expected.get((run.task_id, None, None))
+        return self.expected.get((run.task_id, run.run_id, run.condition), of_task)
+
+
+class _DatasetLine(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    task_id: str = Field(min_length=1)
+    run_id: str | None = Field(default=None, min_length=1)
+    condition: str = BASELINE
+    agent: str | None = Field(default=None, min_length=1)
+    service_version: str | None = Field(default=None, min_length=1)
+    success: bool | None = None
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    expected_tools: list[Any] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "_DatasetLine":
+        if self.condition not in CONDITIONS:
+            raise ValueError(f"condition is {self.condition!r}, not one of {', '.join(CONDITIONS)}")
+        if self.run_id is None and (self.success is not None or self.confidence is not None):
+            raise ValueError("success and confidence are of a run: give run_id")
+        return self
+
+
+def read_dataset(path: Path) -> Dataset:
+    """Read a dataset from a file. Raises InvalidRequest, which names the file, the line and the mistake."""
+    dataset = Dataset()
+    for number, line in _lines(path):
+        location = f"{path}, line {number}"
+        if line.run_id is not None and (line.success is not None or line.confidence is not None):
+            dataset.reports.append(RunReport(**line.model_dump(exclude={"expected_tools"})))
+        if line.expected_tools is not None:
+            tools = read_expected(line.expected_tools)
+            if tools is None:
+                raise InvalidRequest(f'{location}: expected_tools is no list of names or of {{"name", "arguments"}}')
+            condition = None if line.run_id is None else line.condition
+            dataset.expected[line.task_id, line.run_id, condition] = tools
+    return dataset
+
+
+def _lines(path: Path) -> Iterator[tuple[int, _DatasetLine]]:
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield number, _DatasetLine.model_validate(_object(line))
+        except ValidationError as error:
+            raise InvalidRequest(f"{path}, line {number}: {_explain(error)}") from error
+        except ValueError as error:
+            raise InvalidRequest(f"{path}, line {number}: {error}") from error
+
+
+def _object(line: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError("is no JSON object")
+    return value
+
+
+def _explain(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    name = ".".join(str(part) for part in problem["loc"])
+    return f"{name}: {problem['msg']}" if name else str(problem["msg"])

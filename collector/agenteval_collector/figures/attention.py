@@ -1,0 +1,170 @@
+"""Order an agent's sessions by how likely each has failed, learnt from the ends that are known.
+
+In: exact facts of each session, and its end if somebody said it (a run report, a label, the judge). Out: the order, a
+sentence for each place in it, and how good the order is. The scores are those of a logistic model with a Gaussian prior
+that says "most steps and most errors first" (MAP estimate by Newton's method; Bishop 2006, Pattern Recognition and
+Machine Learning, 4.3.3 and 4.5.1). What fails differs from agent to agent, so each has a model of its own. It is used
+from `ENOUGH_ENDS` known ends on, and only if it beats the prior in cross-validation.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+ENOUGH_ENDS: Final = 50
+"""Known ends from which on a model is fitted."""
+FOLDS: Final = 5
+STRENGTHS: Final = (0.5, 2.0, 8.0, 32.0)
+"""Precisions of the prior that cross-validation chooses from."""
+TOP: Final = 20
+
+Array = NDArray[np.float64]
+
+
+class SessionFacts(NamedTuple):
+    """The facts of a session; None if a measure is not known. `failed`: how it ended, as far as anybody said."""
+
+    session_id: str
+    steps: float | None
+    tokens: float | None
+    seconds: float | None
+    usd: float | None
+    errors: int
+    warnings: int
+    infos: int
+    judged_failed: bool
+    failed: bool | None
+
+
+class Ranking(NamedTuple):
+    """The sessions in the order in which they should be looked at, with a sentence for each.
+
+    `learnt_from` counts the known ends that a model was fitted on; 0 while there are too few, or none of one kind.
+    `auroc` and `precision_at_20` are cross-validated; None while nothing is learnt.
+    """
+
+    order: Sequence[str]
+    reasons: Sequence[str]
+    learnt_from: int = 0
+    auroc: float | None = None
+    precision_at_20: float | None = None
+
+
+_MEASURES: Final = ("steps", "tokens", "seconds", "usd", "errors", "warnings", "infos")
+_PRIOR: Final = np.array([1.0, 0.1, 0.1, 0.0, 0.5, 0.4, 0.1])
+"""What is expected of an agent of which nothing is known: most steps and errors first."""
+_NAMES: Final = {"steps": "more steps", "tokens": "more tokens", "seconds": "more time", "usd": "more money"}
+
+
+def ranked(facts: Sequence[SessionFacts]) -> Ranking:
+    """Return the ranking: first the sessions that failed, then those of which nobody said how they ended, by their
+    scores, and last those that are known to have succeeded."""
+    if not facts:
+        return Ranking((), ())
+    features = np.column_stack([_normal_scores([getattr(fact, name) for fact in facts]) for name in _MEASURES])
+    with_end = [index for index, fact in enumerate(facts) if fact.failed is not None]
+    ends = np.array([facts[index].failed is True for index in with_end], dtype=float)
+    weights: Array = _PRIOR
+    figures: tuple[int, float | None, float | None] = (0, None, None)
+    if len(with_end) >= ENOUGH_ENDS and 0 < ends.sum() < len(ends):
+        weights, figures = _learnt(features[with_end], ends, [facts[index].session_id for index in with_end])
+    scores = features @ weights
+    places = sorted(
+        range(len(facts)), key=lambda index: (_group(facts[index]), -scores[index], facts[index].session_id)
+    )
+    reasons = [_reason(facts[index], features[index], weights) for index in places]
+    return Ranking([facts[index].session_id for index in places], reasons, *figures)
+
+
+def _group(facts: SessionFacts) -> int:
+    if facts.failed or (facts.failed is None and facts.judged_failed):
+        return 0
+    return 1 if facts.failed is None else 2
+
+
+def _normal_scores(values: Sequence[float | None]) -> Array:
+    """Return the normal scores of the ranks of values; 0 for values that are not known, and if all are equal."""
+    has_value = np.array([value is not None for value in values])
+    scores = np.zeros(len(values))
+    if has_value.any():
+        ranks = _mean_ranks(np.array([value for value in values if value is not None], dtype=float))
+        scores[has_value] = ndtri((ranks - 0.5) / len(ranks))
+    return scores
+
+
+def _mean_ranks(values: Array) -> Array:
+    """Return the rank of each value, from 1 on; equal values share the mean of theirs."""
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Array = (np.cumsum(counts) - (counts - 1) / 2)[which]
+    return ranks
+
+
+def _learnt(features: Array, ends: Array, ids: Sequence[str]) -> tuple[Array, tuple[int, float, float]]:
+    """Return the weights that do best in cross-validation, and how well they do."""
+    folds = np.array(
+        [hashlib.blake2b(session_id.encode(errors="replace"), digest_size=4).digest()[0] % FOLDS for session_id in ids]
+    )
+    candidates: list[tuple[float, Array, Array]] = [(_auroc(features @ _PRIOR, ends), features @ _PRIOR, _PRIOR)]
+    for strength in STRENGTHS:
+        scores = np.zeros(len(ends))
+        for fold in range(FOLDS):
+            rest = folds != fold
+            scores[~rest] = features[~rest] @ _fit(features[rest], ends[rest], strength)
+        candidates.append((_auroc(scores, ends), scores, _fit(features, ends, strength)))
+    auroc, scores, weights = max(candidates, key=lambda candidate: candidate[0])
+    top = np.argsort(-scores, kind="stable")[:TOP]
+    return weights, (len(ends), round(auroc, 4), round(float(ends[top].mean()), 4))
+
+
+def _fit(features: Array, ends: Array, strength: float) -> Array:
+    """Return the most probable weights, without the intercept, which does not change an order."""
+    inputs = np.column_stack([features, np.ones(len(features))])
+    prior = np.append(_PRIOR, 0.0)
+    precision = np.diag(np.append(np.full(len(_PRIOR), strength), 1e-3))
+    weights = prior.copy()
+    for _ in range(25):
+        chances = 1.0 / (1.0 + np.exp(-np.clip(inputs @ weights, -30, 30)))
+        slope = inputs.T @ (chances - ends) + precision @ (weights - prior)
+        curvature = (inputs * (chances * (1 - chances))[:, None]).T @ inputs + precision
+        step = np.linalg.solve(curvature, slope)
+        weights -= step
+        if np.abs(step).max() < 1e-8:
+            break
+    return weights[:-1]
+
+
+def _auroc(scores: Array, ends: Array) -> float:
+    """Return the chance that a session that failed has a higher score than one that did not (Mann-Whitney)."""
+    failed = ends.sum()
+    ranks = _mean_ranks(scores)
+    return float((ranks[ends == 1].sum() - failed * (failed + 1) / 2) / (failed * (len(ends) - failed)))
+
+
+def _reason(facts: SessionFacts, features: Array, weights: Array) -> str:
+    """Return why a session has its place, in one sentence."""
+    if facts.failed:
+        return "it is known to have failed"
+    if facts.judged_failed and facts.failed is None:
+        return "the judge failed it"
+    if facts.failed is False:
+        return "it is known to have succeeded"
+    shares = sorted(zip(weights * features, _MEASURES, features, strict=True), key=lambda share: -share[0])
+    reasons = [
+        reason for share, name, score in shares if share > 0.05 and (reason := _part(facts, name, score)) is not None
+    ]
+    return "; ".join(reasons[:2]) or "nothing about it stands out"
+
+
+def _part(facts: SessionFacts, name: str, score: float) -> str | None:
+    if name in _NAMES:
+        share = 100 * float(ndtr(score))
+        word = _NAMES[name]
+        if share < 50:
+            word, share = word.replace("more", "less" if name != "steps" else "fewer"), 100 - share
+        return f"{word} than {share:.0f} % of this agent's sessions"
+    count = getattr(facts, name)
+    return f"{count} finding{'s' * (count != 1)} of severity {name[:-1]}" if count else None

@@ -1,0 +1,162 @@
+"""A problem: the key that its findings and judged failures share, its state, and how it is shown."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from otel_agenteval.detectors.rules import LoopKind
+from otel_agenteval.finding import FindingKind, Severity
+from otel_agenteval.model import Json
+
+HOURS: Final = 24
+"""Hours of a problem's trend."""
+MOST_EXAMPLES: Final = 5
+"""The most traces that are named as examples. They are the newest."""
+_DAY: Final = 24 * 3600 * 1_000_000_000
+
+NEW_FOR: Final = _DAY
+"""Nanoseconds for which a problem counts as new after it began, or as regressed after it came back."""
+QUIET_FOR: Final = 7 * _DAY
+"""Nanoseconds without an occurrence after which a problem counts as resolved."""
+OTHER: Final = "<other>"
+"""The shape of further errors, if a tool or an agent has too many shapes for each to be a problem."""
+
+_HEADINGS: Final[Mapping[str, str]] = {kind: kind.heading for kind in (*FindingKind, *LoopKind)}
+
+
+_BY_ERROR: Final[Mapping[str, str]] = {
+    FindingKind.TOOL_FAILED: "Tool",
+    FindingKind.MODEL_FAILED: "Model call",
+}
+"""Kinds whose problems are named by where the error is, and the error."""
+
+
+class ProblemKey(NamedTuple):
+    """Tells a problem from others.
+
+    `kind` is the kind of its findings, or the name of the evaluator that its traces fail. `shape` is the shape of the
+    error, empty if there is none.
+    """
+
+    agent: str | None
+    kind: str
+    tool: str | None
+    shape: str
+
+    @property
+    def problem_id(self) -> str:
+        """The id: 16 hexadecimal digits, the same wherever and whenever the problem occurs."""
+        # The lengths keep two different keys from giving the same text.
+        text = "".join("-" if field is None else f"{len(field)}:{field}" for field in self)
+        # Recorded names may hold lone surrogates, which cannot be encoded otherwise.
+        return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
+
+    @property
+    def title(self) -> str:
+        """A sentence for people, on one line."""
+        if self.kind in _BY_ERROR and self.shape:
+            where = self.tool or _BY_ERROR[self.kind]
+            return f"{where}: {'other errors' if self.shape == OTHER else self.shape}"
+        what = _HEADINGS.get(self.kind) or f"Fails {self.kind.replace('_', ' ')}"
+        named = f"{what}: {self.tool}" if self.tool is not None else what
+        if not self.shape:
+            return named
+        error = "other errors" if self.shape == OTHER else self.shape
+        return f"{named}: {error}"
+
+    @property
+    def overflow(self) -> "ProblemKey":
+        """The problem for all errors of this agent, kind and tool that have no problem of their own."""
+        return self._replace(shape=OTHER)
+
+
+ALL_OTHERS: Final = "other"
+"""The kind of the one problem for all failures that find no place of their own."""
+LAST_RESORT: Final = ProblemKey(None, ALL_OTHERS, None, OTHER)
+
+
+def problem_of_finding(
+    agent: str | None, kind: str, severity: str, tool: str | None, metadata: Mapping[str, Json]
+) -> ProblemKey | None:
+    """Return the problem of a finding. Return None for a finding of severity `info`, which is no problem."""
+    if severity == Severity.INFO:
+        return None
+    shape = metadata.get("shape")
+    return ProblemKey(agent, kind, tool, shape if isinstance(shape, str) else "")
+
+
+def problem_of_failure(agent: str | None, name: str) -> ProblemKey:
+    """Return the problem of a judge's score below its threshold.
+
+    There is one problem for each evaluator, because the judge words its reasons anew each time.
+    """
+    return ProblemKey(agent, name, None, "")
+
+
+class ProblemState(StrEnum):
+    """The state of a problem."""
+
+    NEW = "new"
+    """The problem occurred for the first time less than `NEW_FOR` ago."""
+    ONGOING = "ongoing"
+    """The problem first occurred, or came back, at least `NEW_FOR` ago."""
+    REGRESSED = "regressed"
+    """The problem was resolved, and came back less than `NEW_FOR` ago."""
+    MUTED = "muted"
+    """Somebody does not want to hear of the problem for a time."""
+    RESOLVED = "resolved"
+    """Somebody resolved the problem and it has not occurred since, or it has not occurred for `QUIET_FOR`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A failure that recurs.
+
+    Times are in nanoseconds since the Unix epoch. `traces` and `sessions` count the traces and sessions in which it
+    occurred. `usd` and `seconds` are what these traces took, as far as that is known. `versions` counts the traces by
+    the agent's version. `first_version` is the version of the earliest trace that is kept. Both leave out traces
+    without a version. `trend` counts traces by hour. It has `HOURS` entries, and the last one is the present hour.
+    `examples` are trace ids, the newest first.
+    """
+
+    key: ProblemKey
+    severity: Severity
+    state: ProblemState
+    first_seen: int
+    last_seen: int
+    traces: int
+    sessions: int
+    usd: float
+    seconds: float
+    versions: Mapping[str, int]
+    first_version: str | None
+    trend: Sequence[int]
+    examples: Sequence[str]
+    resolved_at: int | None
+    resolved_by: str | None
+    muted_until: int | None
+    muted_by: str | None
+
+
+class ProblemFilter(NamedTuple):
+    """The filter of a listing. None means any. `version` selects problems that occurred in that version."""
+
+    agent: str | None = None
+    state: ProblemState | None = None
+    severity: Severity | None = None
+    version: str | None = None
+
+
+EVERY_PROBLEM: Final = ProblemFilter()
+"""The filter that every problem passes."""
+
+
+class ProblemCount(NamedTuple):
+    """The number of problems with this state, severity and agent."""
+
+    state: ProblemState
+    severity: Severity
+    agent: str | None
+    problems: int

@@ -1,1 +1,0 @@
-"""Retention: deletions and ages go in. The data that they are about leaves every file."""

@@ -1,0 +1,344 @@
+"""The JSON documents of figures: agents over time, problems, pass rates, agreement, reliability over runs."""
+
+from typing import Literal
+
+# Pydantic makes the description of the API from these; before Python 3.12 it cannot from those of `typing`.
+from typing_extensions import TypedDict
+
+from agenteval_collector.serve.api.answers import Interval, Listing
+from agenteval_collector.serve.api.trace_documents import SessionDocument, TraceDocument, UnknownSpansDocument
+
+
+class RateDocument(TypedDict):
+    """A share: `count` of `traces`, with its 95 % interval. The interval is null with fewer than two sessions, as
+    nothing then tells how the share varies."""
+
+    traces: int
+    count: int
+    rate: float | None
+    interval: Interval | None
+
+
+class SecondsDocument(TypedDict):
+    """Seconds in the turns of a trace: the median and the 95th percentile over traces."""
+
+    p50: float | None
+    p95: float | None
+
+
+class FiguresDocument(TypedDict):
+    """Figures over traces. `errors` is the share with an error finding; `pass_rates`, by evaluator, the share that the
+    judge passes of those drawn at random. `usd` is null if no price is known; `unpriced` traces have none."""
+
+    sessions: int
+    errors: RateDocument
+    pass_rates: dict[str, RateDocument]
+    usd: float | None
+    usd_per_session: float | None
+    unpriced: int
+    seconds: SecondsDocument
+
+
+class PointDocument(FiguresDocument):
+    """The figures of traces that began between `at` and the next point."""
+
+    at: str
+
+
+class AgentVersionDocument(FiguresDocument):
+    """A version of an agent; `first_at` is the hour in which its first trace began, however long ago."""
+
+    version: str | None
+    first_at: str
+
+
+class OpenProblemsDocument(TypedDict):
+    """The number of problems, by severity, that are neither resolved nor muted."""
+
+    error: int
+    warning: int
+
+
+class AgentItem(FiguresDocument):
+    """An agent over time. `versions` are newest first by their beginning; `points` are oldest first."""
+
+    agent: str
+    last_seen_at: str
+    problems: OpenProblemsDocument
+    versions: list[AgentVersionDocument]
+    points: list[PointDocument]
+
+
+class RangeDocument(TypedDict):
+    """The period of figures: from `since` up to now, with a point every `step_seconds`."""
+
+    range: Literal["24h", "7d", "30d"]
+    since: str
+    step_seconds: int
+
+
+class AgentDocument(AgentItem, RangeDocument):
+    """An agent by itself."""
+
+
+class AgentPage(Listing[AgentItem], RangeDocument):
+    """A page of agents."""
+
+
+class ProblemDocument(TypedDict):
+    """A failure that recurs, with sums over the traces in which it occurred.
+
+    `kind` is the kind of its findings, or the name of the evaluator that fails the traces. `trend` counts traces by
+    hour, the present hour last. `examples` are trace ids, newest first.
+    """
+
+    problem_id: str
+    agent: str | None
+    title: str
+    kind: str
+    severity: Literal["error", "warning"]
+    tool: str | None
+    state: Literal["new", "ongoing", "resolved", "regressed", "muted"]
+    first_seen: str
+    last_seen: str
+    traces: int
+    sessions: int
+    versions: dict[str, int]
+    first_version: str | None
+    usd: float
+    seconds: float
+    trend: list[int]
+    examples: list[str]
+    resolved_at: str | None
+    resolved_by: str | None
+    muted_until: str | None
+    muted_by: str | None
+
+
+class HalfDocument(TypedDict):
+    """The older or the newer half of the scores with a label."""
+
+    labels: int
+    first: str | None
+    last: str | None
+    mean_score: float
+    mean_label: float
+
+
+class LabellerDocument(TypedDict):
+    """An author of labels, and the number of traces with a score of the evaluator that they labelled."""
+
+    author: str | None
+    labels: int
+
+
+class AgreementDocument(TypedDict):
+    """The agreement of an evaluator's scores with labels."""
+
+    name: str
+    method: str
+    evaluator_version: str
+    model: str | None
+    source: str
+    labels: int
+    labelled_by: list[LabellerDocument]
+    metrics: dict[str, float | None]
+    intervals: dict[str, Interval]
+    reasons: dict[str, str]
+    older: HalfDocument | None
+    newer: HalfDocument | None
+
+
+class QualityDocument(TypedDict):
+    """The rate at which an agent's version passes an evaluator. `reason` says why there is no interval. `unscored`
+    traces were drawn at random, but the judge gave no score; `models` are the judge's, newest first."""
+
+    agent: str | None
+    version: str | None
+    name: str
+    estimate: float | None
+    interval: Interval | None
+    estimator: Literal["ppi", "labels", "uncorrected"]
+    judged: int
+    unscored: int
+    labelled: int
+    models: list[str]
+    sensitivity: float | None
+    sensitivity_interval: Interval | None
+    specificity: float | None
+    specificity_interval: Interval | None
+    reason: str | None
+
+
+class DrawDocument(TypedDict):
+    """A trace or a session (`trace_id` is null) that was drawn to be labelled. `probability` is the share of those
+    with the same verdict of the judge that are labelled, once this one is."""
+
+    subject: Literal["trace", "session"]
+    trace_id: str | None
+    session_id: str
+    name: str
+    agent: str | None
+    version: str | None
+    probability: float
+    judged: int
+    labelled: int
+
+
+class EstimatedDocument(TypedDict):
+    """The number of runs whose outcome or confidence was not reported, and is estimated."""
+
+    outcomes: int
+    confidences: int
+
+
+class TaskFigure(TypedDict):
+    """A task whose value is below the mean over tasks."""
+
+    task_id: str
+    value: float
+    runs: int
+
+
+class ViolationDocument(TypedDict):
+    """A broken constraint, its severity and the evidence."""
+
+    constraint: str
+    severity: str
+    evidence: str
+
+
+class ViolatedRun(TypedDict):
+    """A run that broke constraints."""
+
+    task_id: str
+    run_id: str
+    trace_ids: list[str]
+    violations: list[ViolationDocument]
+
+
+class SafetyDocument(TypedDict):
+    """The basis of the safety figures; `violated_runs` counts runs by constraint."""
+
+    method: Literal["exact", "llm", "mixed"] | None
+    judged_runs: int
+    violated_runs: dict[str, int]
+    examples: list[ViolatedRun]
+
+
+class ReliabilityDocument(TypedDict):
+    """Figures over the runs of an agent's version."""
+
+    agent: str | None
+    version: str | None
+    variant: str
+    tasks: int
+    runs: int
+    window: int
+    estimator: Literal["unbiased"]
+    metrics: dict[str, float | None]
+    intervals: dict[str, Interval | None]
+    pass_at_k: dict[str, float]
+    pass_hat_k: dict[str, float]
+    reasons: dict[str, str]
+    coverage: dict[str, float | None]
+    parts: dict[str, list[str]]
+    tasks_used: dict[str, int]
+    counts: dict[str, int]
+    estimated: EstimatedDocument
+    without_confidence: dict[str, int]
+    left_out: dict[str, int]
+    worst_tasks: dict[str, list[TaskFigure]]
+    safety: SafetyDocument
+
+
+class ComparedFigureDocument(TypedDict):
+    """A figure of two versions."""
+
+    before: float | None
+    after: float | None
+    difference: float | None
+    interval: Interval | None
+    p_value: float | None
+    decided: bool | None
+    reason: str | None
+
+
+class ComparedRuns(TypedDict):
+    """The number of runs of two versions."""
+
+    before: int
+    after: int
+
+
+class ComparisonDocument(TypedDict):
+    """Two versions of an agent, compared over the tasks that they share."""
+
+    agent: str | None
+    before: str
+    after: str
+    variant: str
+    primary: str
+    tasks: int
+    runs: ComparedRuns
+    figures: dict[str, ComparedFigureDocument]
+
+
+class FlipDocument(TypedDict):
+    """A trace that the judge passed before and fails now, or the reverse."""
+
+    trace_id: str
+    before: float
+    after: float
+    reason: str
+
+
+class DriftDocument(TypedDict):
+    """The judge's newest scores by one evaluator, compared with earlier scores of the same traces."""
+
+    name: str
+    version: str
+    model: str
+    was: str
+    traces: int
+    higher: int
+    lower: int
+    p_value: float | None
+    drifted: bool
+    flips: list[FlipDocument]
+
+
+class RunNameDocument(TypedDict):
+    """The ids of a run."""
+
+    task_id: str
+    run_id: str
+    condition: str
+
+
+class ReplayDocument(TypedDict):
+    """The results of a replay; `reports_without_traces` are runs of the dataset without a trace."""
+
+    traces: list[TraceDocument]
+    sessions: list[SessionDocument]
+    reliability: list[ReliabilityDocument]
+    reports_without_traces: list[RunNameDocument]
+
+
+class ArrivalDocument(TypedDict):
+    """Counts of a service's traces, among the newest complete ones.
+
+    `genai` traces have GenAI telemetry; of these, `with_content` have an input or an output, and `with_session` a
+    session id. `running` traces are not complete. If some have no content, `content_switch` says how the
+    instrumentation records it. `not_understood` sums the spans of these traces that no dialect knows, by scope.
+    """
+
+    service: str | None
+    last_seen_at: str | None
+    traces: int
+    genai: int
+    with_content: int
+    with_session: int
+    running: int
+    content_switch: str | None
+    not_understood: list[UnknownSpansDocument]

@@ -1,0 +1,91 @@
+"""The routes of the JSON API over HTTP (docs/api.md), and of its description."""
+
+from collections.abc import Sequence
+
+from pydantic import TypeAdapter
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agenteval_collector.model.callers import Caller
+from agenteval_collector.runtime.errors import InvalidRequest, NotAllowed
+from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, ReadEndpoint, WriteEndpoint
+from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description
+from agenteval_collector.serve.api.ports import Reports
+from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.responses import json_response
+from agenteval_collector.serve.api.threads import BoundedThreads
+from agenteval_collector.serve.api.wire import TOKEN_HEADER, TOKEN_PATH, encode
+from agenteval_collector.serve.api.write_guard import WriteGuard, parsed, read_body
+from otel_agenteval.internal.text import storable
+
+
+class _AnyText(Convertor[str]):
+    """The rest of the path, as stores hold it. A session id or an agent's name may hold slashes and line breaks;
+    Starlette's `path` stops at line breaks."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return storable(value)
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anytext", _AnyText())
+
+
+def api_routes(queries: Queries, reads: BoundedThreads) -> list[Route]:
+    """Return a route for each endpoint that reads, and one for the API's description. Endpoints run in the threads
+    `reads`."""
+
+    async def described(request: Request) -> Response:
+        _check_names(request, ())
+        return json_response(encode(description()))
+
+    return [*(_route(endpoint, queries, reads) for endpoint in ENDPOINTS), Route(DESCRIPTION_PATH, described)]
+
+
+def _route(endpoint: ReadEndpoint, queries: Queries, reads: BoundedThreads) -> Route:
+    async def answer(request: Request) -> Response:
+        _check_names(request, endpoint.parameters)
+        parameters = {**request.query_params, **request.path_params}
+        return json_response(await reads.run(lambda: encode(endpoint.call(queries, parameters))))
+
+    path = endpoint.path.replace("{session_id}", "{session_id:anytext}").replace("{agent}", "{agent:anytext}")
+    return Route(path, answer)
+
+
+def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: BoundedThreads) -> list[Route]:
+    """Return a route for each endpoint that writes, and one for the token that a write carries. Endpoints run in the
+    threads `writes`."""
+
+    def route(endpoint: WriteEndpoint) -> Route:
+        kind = TypeAdapter(endpoint.body)
+
+        async def answer(request: Request) -> Response:
+            caller: Caller = request.state.caller
+            if not caller.may(endpoint.scope):
+                raise NotAllowed(f"the key {caller.name!r} does not have the scope {endpoint.scope}")
+            guard.check(request.headers, request.headers.get(TOKEN_HEADER, ""))
+            body = parsed(kind, await read_body(request, "application/json"))
+            in_path = request.path_params
+            return json_response(await writes.run(lambda: encode(endpoint.call(queries, reports, body, **in_path))))
+
+        return Route(endpoint.path, answer, methods=["POST"])
+
+    async def token(request: Request) -> Response:
+        _check_names(request, ())
+        return json_response(encode({"token": guard.token}))
+
+    return [*map(route, WRITE_ENDPOINTS), Route(TOKEN_PATH, token)]
+
+
+def _check_names(request: Request, names: Sequence[str]) -> None:
+    """Refuse unknown parameters: a misspelt filter would otherwise return everything."""
+    unknown = sorted(set(request.query_params) - set(names))
+    if unknown:
+        there_are = f"there are {', '.join(names)}" if names else "there are none"
+        raise InvalidRequest(f"{unknown[0][:64]!r} is no parameter of {request.url.path[:200]}; {there_are}")

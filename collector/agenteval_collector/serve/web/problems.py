@@ -1,0 +1,95 @@
+"""The pages of problems: a listing, and one problem with its examples. Its forms resolve and mute the problem."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from agenteval_collector.figures.problem import ProblemState, problem_of_finding
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.serve.api.figure_documents import ProblemDocument
+from agenteval_collector.serve.api.filters import PROBLEM_PARAMETERS, problem_filter
+from agenteval_collector.serve.api.ports import Reports
+from agenteval_collector.serve.api.trace_documents import TraceDocument
+from agenteval_collector.serve.api.wire import Parameters, found
+from agenteval_collector.serve.api.writes import mute_problem, resolve_problem
+from agenteval_collector.serve.web import formats
+from agenteval_collector.serve.web.site import SLOW_REFRESH_SECONDS, Site, chosen, page_links
+
+MUTED_FOR: Final = 7 * 24 * 3600 * 1_000_000_000
+"""Nanoseconds for which the page mutes a problem."""
+
+
+class ProblemExample(NamedTuple):
+    """A trace in which a problem occurred. `trace` and `happened` are None if they are not kept any more."""
+
+    trace_id: str
+    trace: TraceDocument | None
+    happened: str | None
+
+
+def problems(site: Site, parameters: Parameters) -> str:
+    """Return the page that lists the requested problems."""
+    filters, cursor = chosen(parameters, PROBLEM_PARAMETERS), parameters.get("cursor") or None
+    page = site.queries.problems(problem_filter(filters), cursor=cursor)
+    return site.render(
+        "problems.html",
+        "/problems",
+        refresh=None if cursor or filters else SLOW_REFRESH_SECONDS,
+        problems=page.items,
+        asked=filters,
+        states=[("", "any"), *((state, state) for state in ProblemState)],
+        query=formats.query(filters),
+        **page_links("/problems", filters, cursor, page.next_cursor),
+    )
+
+
+def problem(site: Site, parameters: Parameters) -> str:
+    """Return the page of a problem. Its forms carry the token that a write needs."""
+    problem_id = parameters["problem_id"].lower()
+    problem = found(site.queries.problem(problem_id), f"problem {problem_id}")
+    examples = _examples(problem, site.queries.traces(problem["examples"]))
+    return site.render("problem.html", "/problems", refresh=None, problem=problem, examples=examples, token=site.token)
+
+
+def _examples(problem: ProblemDocument, traces: Mapping[str, TraceDocument]) -> Sequence[ProblemExample]:
+    """Return the examples of a problem, each with the reason that its finding or the judge gives."""
+    examples = ((trace_id, traces.get(trace_id)) for trace_id in problem["examples"])
+    return [ProblemExample(trace_id, trace, trace and _happened(problem, trace)) for trace_id, trace in examples]
+
+
+def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
+    alike = [
+        finding
+        for finding in trace["findings"]
+        if (finding["kind"], finding["tool"]) == (problem["kind"], problem["tool"])
+    ]
+    for finding in alike:
+        key = problem_of_finding(
+            finding["agent"], finding["kind"], finding["severity"], finding["tool"], finding["metadata"]
+        )
+        if key is not None and key.problem_id == problem["problem_id"]:
+            return finding["reason"]
+    # A problem of many rare shapes together has none of these keys. Any reason of the same kind is then an example.
+    reasons = [finding["reason"] for finding in alike]
+    reasons += [
+        outcome["reason"] for outcome in trace["outcomes"] if outcome["name"] == problem["kind"] and outcome["reason"]
+    ]
+    return next(iter(reasons), None)
+
+
+def mark(reports: Reports, clock: Clock, form: Parameters) -> str:
+    """Resolve, mute or unmute a problem as the form says. Return the address of the problem's page.
+
+    Raises NotFound for an unknown problem, and InvalidRequest for any other mark.
+    """
+    problem_id = form["problem_id"]
+    match form.get("say"):
+        case "resolved":
+            resolve_problem(reports, problem_id, by=None)
+        case "muted":
+            mute_problem(reports, problem_id, until=clock.now() + MUTED_FOR, by=None)
+        case "unmuted":
+            mute_problem(reports, problem_id, until=None, by=None)
+        case other:
+            raise InvalidRequest(f"say is {(other or '')[:64]!r}, not resolved, muted or unmuted")
+    return f"/problems/{problem_id}"

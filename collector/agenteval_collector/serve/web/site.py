@@ -1,0 +1,106 @@
+"""The frame of all pages: the sources of their content, and the templates that render them.
+
+Pages are made from the documents of the API. All recorded content may be hostile, so the templates escape everything.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.serve.api import explanation
+from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.wire import Parameters
+from agenteval_collector.serve.web import formats
+from agenteval_collector.serve.web.assets import address
+from agenteval_collector.serve.web.labelling import GOALS, about_rate, labels_worth
+from agenteval_collector.serve.web.score_meanings import MEANINGS, questions
+from otel_agenteval.internal.text import storable
+
+REFRESH_SECONDS: Final = 5
+SLOW_REFRESH_SECONDS: Final = 30
+"""Seconds between two loads of a page whose figures change by the hour, so that readers rarely lose their place."""
+_NAVIGATION = {
+    "/problems": "Problems",
+    "/sessions": "Sessions",
+    "/agents": "Agents",
+    "/quality": "Quality",
+    "/reliability": "Reliability",
+    "/review": "Review",
+}
+# Unicode's marks of direction, its line and paragraph separators, and its embeddings, overrides and isolates.
+_TURNING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The sources of all pages. Pages tell users to send spans to `grpc_endpoint`; their forms carry the `token`."""
+
+    queries: Queries
+    clock: Clock
+    grpc_endpoint: str
+    token: str
+
+    def render(self, template: str, section: str | None, **values: object) -> str:
+        """Return the HTML of a page. `section` is its place in the navigation; None: it has none."""
+        rendered = _templates().get_template(template).render
+        # A lone surrogate in recorded content has no UTF-8: a page with one could not be sent.
+        return storable(rendered(now=self.clock.now(), here=section, sections=_NAVIGATION, **values))
+
+    def error(self, status: int, message: str) -> str:
+        """Return the page of an error with a message in one sentence."""
+        return self.render("error.html", None, refresh=None, status=status, message=message)
+
+
+def chosen(parameters: Parameters, names: Iterable[str]) -> dict[str, str]:
+    """Return the parameters with one of these names that have a value."""
+    return {name: parameters[name] for name in names if parameters.get(name)}
+
+
+def page_links(path: str, filters: Parameters, cursor: str | None, next_cursor: str | None) -> dict[str, str | None]:
+    """Return the addresses of a listing's `first` and `next` pages.
+
+    `first` is None on the first page, and `next` is None on the last one.
+    """
+    return {
+        "first": path + formats.query(filters) if cursor else None,
+        "next": path + formats.query({**filters, "cursor": next_cursor}) if next_cursor else None,
+    }
+
+
+def _readable(value: object) -> object:
+    """Replace the characters in a text that change the direction of the text around them.
+
+    Markup and other values are returned as they are.
+    """
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return _TURNING.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        # A misspelt name in a template raises an error, and does not print as nothing.
+        undefined=StrictUndefined,
+        finalize=_readable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(formats.FILTERS)
+    functions = (
+        *(explanation.about_label, explanation.about_outcome, explanation.about_unjudged, explanation.goal_words),
+        *(explanation.about_visibility, explanation.facts_of, explanation.unscored_labels),
+        *(about_rate, labels_worth, questions),
+    )
+    templates.globals.update({function.__name__: function for function in functions})
+    templates.globals.update(asset_url=address, label_goals=tuple(GOALS), goal_success=GOAL_SUCCESS, meanings=MEANINGS)
+    return templates

@@ -154,7 +154,7 @@ def test_the_judge_reads_who_did_what_and_its_word_is_the_cause(tmp_path: Path) 
         "what": "never looked up",
         "told_by": "goal_success",
     }
-    assert f"first in turn 1, by searcher, span {tool.span_id.hex()}: Never looked up." in " ".join(explained.split())
+    assert f"first in turn 1, by searcher, span {tool.span_id.hex()}: never looked up." in " ".join(explained.split())
     assert "never looked up" in page
 
 

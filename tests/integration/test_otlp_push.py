@@ -366,7 +366,7 @@ def test_a_defect_of_the_outbox_delays_events() -> None:
     class Broken(MemoryOutbox):
         defects = 1
 
-        def oldest(self, limit: int) -> Sequence[Event]:
+        def oldest(self, limit: int) -> list[Event]:
             if self.defects:
                 self.defects -= 1
                 raise ValueError("a defect")

@@ -13,6 +13,7 @@ from agenteval_collector.judge.ports import Ask, JudgeReply, JudgeRequest, Judge
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement
 from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.stores.judge_exchanges import JudgeAnswerStore
 
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Failure, Method, Score, Status, Unscored
@@ -67,8 +68,8 @@ class Answering:
 
 
 @dataclass
-class Answers:
-    """An `AnswerStore` in memory; `is_full`: it keeps nothing."""
+class Answers(JudgeAnswerStore):
+    """The store of answers, in memory; `is_full`: it keeps nothing."""
 
     known: dict[str, Answer] = field(default_factory=dict)
     is_full: bool = False

@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from agenteval_collector.model.judge_jobs import Spend
+from agenteval_collector.stores.judge_ledger import JudgeLedgerStore
 
 
-class Table:
-    """A LedgerStore in memory."""
+class Table(JudgeLedgerStore):
+    """The store of spending, in memory."""
 
     def __init__(self) -> None:
         self.hours: defaultdict[int, Spend] = defaultdict(Spend)

@@ -1,14 +1,15 @@
 """An outbox in memory."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from agenteval_collector.emit.events import events_of
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.model.news import Event, News
+from agenteval_collector.stores.outbox import OutboxStore
 
 
-class MemoryOutbox:
+class MemoryOutbox(OutboxStore):
     """Events in the order in which they came; `add` is what the store does in its transactions."""
 
     def __init__(self) -> None:
@@ -17,7 +18,7 @@ class MemoryOutbox:
     def add(self, news: News) -> None:
         self._events |= {each.event_id: each for each in events_of(news)}
 
-    def oldest(self, limit: int) -> Sequence[Event]:
+    def oldest(self, limit: int) -> list[Event]:
         return list(self._events.values())[:limit]
 
     def remove(self, events: Iterable[Event]) -> None:

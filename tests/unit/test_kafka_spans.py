@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from agenteval_collector.assembly.stage import AssemblyStage
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime.errand import Errand
 
@@ -42,7 +43,7 @@ class Message:
         return 1, 7
 
 
-class Assembly:
+class Assembly(AssemblyStage):
     """Has room for everything."""
 
     def __init__(self) -> None:

@@ -28,14 +28,7 @@ from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import (
-    OPENAI,
-    AnswerStore,
-    JudgementTaker,
-    JudgeTelemetry,
-    LedgerStore,
-    Rechecks,
-)
+from agenteval_collector.judge.ports import OPENAI, JudgementTaker, JudgeTelemetry, Rechecks
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_version
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -43,6 +36,8 @@ from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.stores.judge_exchanges import JudgeAnswerStore
+from agenteval_collector.stores.judge_ledger import JudgeLedgerStore
 from agenteval_collector.stores.session_turns import joined_turns
 from agenteval_collector.stores.store import Store
 from otel_agenteval.finding import Finding
@@ -105,7 +100,7 @@ def make_judging(settings: Settings, store: Store, telemetry: Telemetry) -> Refe
     return Referrals(evaluators, sample, _goal(settings))
 
 
-def make_ledger(settings: Settings, store: LedgerStore, clock: Clock) -> Ledger:
+def make_ledger(settings: Settings, store: JudgeLedgerStore, clock: Clock) -> Ledger:
     """Make the ledger of what the judge uses up, which is kept in `store`."""
     config = settings.judge
     return Ledger(config.budget, PriceList(config.prices), store, clock, judge_models(settings))
@@ -121,7 +116,7 @@ def make_judge_stage(
     *,
     capacity: int,
     rechecks: Rechecks,
-    answers: AnswerStore,
+    answers: JudgeAnswerStore,
 ) -> JudgeStage:
     """Make the stage that asks the judge. Raises ConfigError for an unusable `judge.base_url`.
 

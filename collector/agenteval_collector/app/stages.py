@@ -53,12 +53,13 @@ from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.database_file import DatabaseFile
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.running_traces import RunningTraceReader
 from agenteval_collector.serve.api.spans import SpanQueries
 from agenteval_collector.stores.retention import RetentionStage
-from agenteval_collector.stores.retention_ports import Erasure, File
+from agenteval_collector.stores.retention_ports import Erasure
 from agenteval_collector.stores.store import Store
 
 T = TypeVar("T")
@@ -254,7 +255,7 @@ def _new_id() -> str:
 
 
 def make_retention(
-    base: Foundation, erasure: Erasure, files: Sequence[File], tell: Callable[[], None]
+    base: Foundation, erasure: Erasure, files: Sequence[DatabaseFile], tell: Callable[[], None]
 ) -> RetentionStage:
     """Make the stage that deletes data wherever it is stored. `tell` tells other processes of a deletion."""
     return RetentionStage(

@@ -15,12 +15,12 @@ from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.emit.instruments import EvaluationInstruments, FindingInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.meter import MAX_SERIES, Meter, SeriesBudget
-from agenteval_collector.emit.ports import EventOutbox
 from agenteval_collector.emit.push import EVENTS, EventPush, MetricPush
 from agenteval_collector.emit.scrape import SCRAPER_HEADER, page
 from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.emit.versions import VersionGauges
 from agenteval_collector.model.callers import DEFAULT_TENANT
+from agenteval_collector.stores.outbox import OutboxStore
 
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"
@@ -44,7 +44,7 @@ class TelemetryOutput:
         instance_id: str,
         tenant: str = DEFAULT_TENANT,
         push: PushTarget | None = None,
-        outbox: EventOutbox | None = None,
+        outbox: OutboxStore | None = None,
         is_on_duty: Callable[[], bool],
         identities: BoundedIdentities | None = None,
         max_series: int = MAX_SERIES,

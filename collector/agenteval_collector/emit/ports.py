@@ -1,13 +1,11 @@
 """The ports of `emit`: figures that are shown, and stores that it reads and changes."""
 
-from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from opentelemetry.sdk._logs.export import LogRecordExportResult
 from opentelemetry.sdk.metrics.export import MetricExportResult
 
 from agenteval_collector.model.logged_requests import LogLag
-from agenteval_collector.model.news import Event
 
 Batch_contra = TypeVar("Batch_contra", contravariant=True)
 
@@ -58,19 +56,3 @@ class Exporter(Protocol[Batch_contra]):
         """Send a batch, and return whether the endpoint has taken it."""
 
     def shutdown(self) -> Any: ...
-
-
-class EventOutbox(Protocol):
-    """The events that the backend has not taken yet. Raises RetryableError."""
-
-    def oldest(self, limit: int) -> Sequence[Event]:
-        """Return the `limit` oldest events."""
-
-    def remove(self, events: Iterable[Event]) -> None:
-        """Remove events that the backend has taken."""
-
-    def drop(self, count: int) -> None:
-        """Remove the `count` oldest events, though the backend has not taken them."""
-
-    def size(self) -> int:
-        """Return how many events wait."""

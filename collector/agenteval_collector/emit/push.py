@@ -17,10 +17,11 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from agenteval_collector.emit.meter import Meter
-from agenteval_collector.emit.ports import Batch_contra, EventOutbox, Exporter
+from agenteval_collector.emit.ports import Batch_contra, Exporter
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import Event
 from agenteval_collector.runtime.component import SHORTEST_WAIT, Poller
+from agenteval_collector.stores.outbox import OutboxStore
 from otel_agenteval import semconv
 
 EVENTS: Final = "events"
@@ -104,7 +105,7 @@ class EventPush(_Push[Sequence[ReadableLogRecord]]):
     def __init__(
         self,
         exporter: Exporter[Sequence[ReadableLogRecord]],
-        outbox: EventOutbox,
+        outbox: OutboxStore,
         telemetry: Telemetry,
         *,
         resource: Resource,

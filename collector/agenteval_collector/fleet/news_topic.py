@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from agenteval_collector.fleet.cluster import BROKERS_WITHIN, Cluster, said
+from agenteval_collector.fleet.fleet_news import FleetNewsHandler
 from agenteval_collector.fleet.from_json import committed_from, finding_from, report_from
-from agenteval_collector.fleet.ports import NewsHandler
 from agenteval_collector.fleet.producer import KafkaProducer, arrived
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import News, NewsSink
@@ -98,7 +98,7 @@ class NewsReader(Poller):
         cluster: Cluster,
         feed: NewsSink,
         heard: HeardProcesses,
-        handler: NewsHandler,
+        handler: FleetNewsHandler,
         telemetry: Telemetry,
     ) -> None:
         super().__init__("news")

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from agenteval_collector.assembly.stage import AssemblyStage
 from agenteval_collector.fleet.cluster import Cluster, said
 from agenteval_collector.fleet.deleted_traces import DeletedTraces
 from agenteval_collector.fleet.offsets import Offsets
-from agenteval_collector.fleet.ports import Assembly
 from agenteval_collector.fleet.producer import KafkaProducer
 from agenteval_collector.fleet.topic_reader import LARGEST_ANSWER
 from agenteval_collector.ingest.request_traces import trace_of
@@ -67,7 +67,7 @@ def by_trace(signal: Signal, body: bytes) -> Mapping[bytes, bytes]:
 class SpanMessageHandler:
     """Hands messages of the topic to the assembly, those of deleted traces as requests without content."""
 
-    def __init__(self, tenant: str, assembly: Assembly, erased: DeletedTraces) -> None:
+    def __init__(self, tenant: str, assembly: AssemblyStage, erased: DeletedTraces) -> None:
         self._tenant = tenant
         self._assembly = assembly
         self._erased = erased

@@ -11,11 +11,11 @@ from typing import Final
 
 from confluent_kafka import Message
 
+from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.fleet.cluster import Cluster
 from agenteval_collector.fleet.deleted_traces import DeletedTraces
 from agenteval_collector.fleet.from_json import sent_evaluation
 from agenteval_collector.fleet.offsets import Offsets
-from agenteval_collector.fleet.ports import EvaluationIntake
 from agenteval_collector.fleet.producer import KafkaProducer, arrived
 from agenteval_collector.fleet.trace_bytes import from_bytes
 from agenteval_collector.model.assembled_trace import AssembledTrace
@@ -35,7 +35,7 @@ ENDED, AGAIN = b"ended", b"again"
 class TraceMessageHandler:
     """Hands traces of the topic to the evaluation, and notes those that are stored."""
 
-    def __init__(self, evaluation: EvaluationIntake, offsets: Offsets, erased: DeletedTraces) -> None:
+    def __init__(self, evaluation: EvaluationInbox, offsets: Offsets, erased: DeletedTraces) -> None:
         self._evaluation = evaluation
         self._erased = erased
         self._offsets = offsets

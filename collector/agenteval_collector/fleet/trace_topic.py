@@ -8,12 +8,12 @@ from typing import Final
 
 from agenteval_collector.fleet.cluster import Cluster
 from agenteval_collector.fleet.deleted_traces import DeletedTraces
-from agenteval_collector.fleet.ports import StoredTraces
 from agenteval_collector.fleet.producer import KafkaProducer
 from agenteval_collector.fleet.trace_bytes import to_bytes
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.runtime.component import Poller
 from agenteval_collector.runtime.errors import RetryableError
+from agenteval_collector.stores.store import Store
 
 CAPACITY: Final = 64 * 1024 * 1024
 """Bytes of unscored traces at most. Beyond that the assembly waits, and new spans stay in their topic."""
@@ -41,7 +41,7 @@ class TraceTopic(Poller):
         self,
         producer: KafkaProducer,
         cluster: Cluster,
-        store: StoredTraces,
+        store: Store,
         erased: DeletedTraces,
         session_of: Callable[[AssembledTrace], str],
         take_scored: Callable[[str, int], None],

@@ -17,7 +17,6 @@ from weakref import WeakValueDictionary
 
 from agenteval_collector.judge.budget import Ledger
 from agenteval_collector.judge.ports import (
-    AnswerStore,
     Judge,
     JudgeError,
     JudgeRequest,
@@ -35,6 +34,7 @@ from agenteval_collector.judge.prompt.replies import decode
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
+from agenteval_collector.stores.judge_exchanges import JudgeAnswerStore
 from otel_agenteval.sending.throttle import ThrottledLog
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class Asking:
     nonce: Callable[[], str]
     mark: str
     temperature: Callable[[int], float]
-    answers: AnswerStore
+    answers: JudgeAnswerStore
     locks: MutableMapping[str, asyncio.Lock] = field(init=False, default_factory=WeakValueDictionary)
     """By the key of an answer: the lock of whoever asks for it. It is gone once nobody holds it or waits for it."""
 

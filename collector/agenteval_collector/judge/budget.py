@@ -26,10 +26,11 @@ from typing import Final, NamedTuple
 
 from agenteval_collector.config.judge import BudgetConfig
 from agenteval_collector.config.values import PriceConfig
-from agenteval_collector.judge.ports import JudgeRequest, LedgerStore, OverBudget, Reserve, Settle, SpentSince
+from agenteval_collector.judge.ports import JudgeRequest, OverBudget, Reserve, Settle, SpentSince
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.model.judge_jobs import BudgetLevel, Spend
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.stores.judge_ledger import JudgeLedgerStore
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class Ledger:
     """
 
     def __init__(
-        self, budget: BudgetConfig, prices: PriceList, store: LedgerStore, clock: Clock, models: Collection[str]
+        self, budget: BudgetConfig, prices: PriceList, store: JudgeLedgerStore, clock: Clock, models: Collection[str]
     ) -> None:
         self.prices = prices
         self._store = store

@@ -14,12 +14,13 @@ from typing import Final, TypeAlias
 from agenteval_collector.evaluation.referrals import JudgedEvaluator
 from agenteval_collector.judge.drift import find_drifts
 from agenteval_collector.judge.judgements import SPANS_GONE
-from agenteval_collector.judge.ports import CanaryStore, JudgementTaker
+from agenteval_collector.judge.ports import JudgementTaker
 from agenteval_collector.judge.queue.stage import NO_ROOM
 from agenteval_collector.model.drift import Canary, CanaryAnswer, Drift
 from agenteval_collector.model.judge_jobs import JudgeJob, Judgement, lot
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
+from agenteval_collector.stores.judge_canaries import JudgeCanaryStore
 from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Status, SubjectKind, Unscored
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ ANSWERS_KEPT_FOR: Final = 90 * 24 * 3600.0
 """Seconds for which an answer is kept that no newer answer has replaced."""
 
 
-def candidates(store: CanaryStore, names: Container[str]) -> list[list[Evaluation]]:
+def candidates(store: JudgeCanaryStore, names: Container[str]) -> list[list[Evaluation]]:
     """List the traces that may become canaries, each by its scores of these names, in the order of choice.
 
     The scores of any model count. Labelled traces come first. Within each group the order is random, and traces that
@@ -111,7 +112,7 @@ class Canaries:
 
     def __init__(
         self,
-        store: CanaryStore,
+        store: JudgeCanaryStore,
         evaluators: Sequence[JudgedEvaluator],
         taker: JudgementTaker,
         freeze: Freeze,

@@ -1,14 +1,13 @@
 """The ports of judging, and the values that pass between its parts."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from agenteval_collector.model.drift import Canary, CanaryAnswer
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement, Spend
 from otel_agenteval.model import Json
-from otel_agenteval.outcome import Evaluation, Score
+from otel_agenteval.outcome import Score
 
 OPENAI: Final = "https://api.openai.com/v1"
 """The endpoint that is used if the settings name none."""
@@ -178,67 +177,6 @@ class Ask(Protocol):
 
 SpentSince: TypeAlias = Callable[[int], Spend]
 """Sums up what was spent since an hour, over all models."""
-
-
-class LedgerStore(Protocol):
-    """The store of spending, by hour and model. An `hour` is counted from the Unix epoch, UTC."""
-
-    def spend(self, hour: int, model: str, spend: Spend, fits: Callable[[SpentSince], bool] | None = None) -> bool:
-        """Add to what was spent if `fits` agrees, and return whether it did. None always agrees.
-
-        The addition is durable on return, even if the process is killed right after. The errors of `fits` are raised,
-        and nothing is added then. Nobody else spends in between, in this process or another one.
-        """
-        ...
-
-    def spent_since(self, hour: int) -> Spend:
-        """Sum up what was spent from the beginning of that hour to now, over all models."""
-
-
-class AnswerStore(Protocol):
-    """The store of answers, by the keys of their questions. Raises Unavailable."""
-
-    def answer(self, key: str) -> Answer | None:
-        """Return the answer to a question, or None if it is not known."""
-        ...
-
-    def keep(self, key: str, answer: Answer, job: JudgeJob) -> None:
-        """Keep an answer to a question about this job's trace or session."""
-
-
-class CanaryStore(Protocol):
-    """The store of canaries, and of the judge's answers about them. Raises Unavailable.
-
-    Each answer is kept by trace, evaluator, version and model.
-    """
-
-    def canaries(self) -> list[Canary]:
-        """Return all canaries, ordered by trace id."""
-
-    def add_canary(self, canary: Canary, frozen: bytes, answers: Iterable[CanaryAnswer]) -> None:
-        """Keep a canary with its frozen trace, and with the answers that it has already."""
-
-    def frozen(self, trace_id: str) -> bytes | None:
-        """Return the frozen trace of a canary. Return None if the trace is not a canary any more."""
-
-    def drop_canary(self, trace_id: str) -> None:
-        """Forget a canary with its frozen trace. Its answers stay."""
-
-    def answers(self) -> list[CanaryAnswer]:
-        """Return all answers, including those about traces that are no longer canaries."""
-
-    def keep_answers(self, answers: Iterable[CanaryAnswer]) -> None:
-        """Keep these as the newest answers. The first answers stay."""
-
-    def forget_answers(self, *, before: int) -> None:
-        """Forget each answer whose newest score was given before that time (ns)."""
-
-    def candidates(self, *, labelled: bool, limit: int) -> list[list[Evaluation]]:
-        """Return the judge's scores of the newest traces that were never canaries, grouped by trace.
-
-        These are traces that people have labelled, or else any. Traces that were judged because of a finding are left
-        out of the latter.
-        """
 
 
 class JudgeTelemetry(Protocol):

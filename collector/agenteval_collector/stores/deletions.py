@@ -30,7 +30,7 @@ _TO_ERASE: Final = select(erasures.c.trace_id, erasures.c.last).where(own(erasur
 
 
 class DeletionStore:
-    """`Deletions` of the retention, on the store's database. What a method has deleted stays deleted, even after a
+    """The deletions that were asked for. What a method has deleted stays deleted, even after a
     power failure. Raises Unavailable."""
 
     def __init__(self, database: TenantDatabase, clock: Clock) -> None:

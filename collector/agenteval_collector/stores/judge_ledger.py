@@ -16,7 +16,7 @@ _SPENT_SINCE: Final = select(*_SPENT).where(own(judge_ledger), judge_ledger.c.ho
 
 
 class JudgeLedgerStore:
-    """`LedgerStore` on the store's database. A commit survives the process, kill -9 included."""
+    """What the judge has used up, by hour and model. An hour is counted from the Unix epoch, UTC."""
 
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database
@@ -24,6 +24,11 @@ class JudgeLedgerStore:
     def spend(
         self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool] | None = None
     ) -> bool:
+        """Add to what was spent if `fits` agrees, and return whether it did. None always agrees.
+
+        The addition is durable on return, even if the process is killed right after. The errors of `fits` are raised,
+        and nothing is added then. Nobody else spends in between, in this process or another one.
+        """
         with self._database.sharing("judge_ledger") as connection:
             has_room = fits is None or fits(partial(_spent_since, connection))
             if has_room:
@@ -31,6 +36,7 @@ class JudgeLedgerStore:
         return has_room
 
     def spent_since(self, hour: int) -> Spend:
+        """Sum up what was spent from the beginning of that hour to now, over all models."""
         with self._database.reading() as connection:
             return _spent_since(connection, hour)
 

@@ -10,9 +10,11 @@ from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import SHORTEST_WAIT, Component
+from agenteval_collector.runtime.database_file import DatabaseFile
 from agenteval_collector.runtime.errors import NotFound, Overloaded, RetryableError, Unavailable
 from agenteval_collector.runtime.inbox import Inbox
-from agenteval_collector.stores.retention_ports import Deletions, Erasure, File
+from agenteval_collector.stores.deletions import DeletionStore
+from agenteval_collector.stores.retention_ports import Erasure
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -40,9 +42,9 @@ class RetentionStage(Component):
 
     def __init__(
         self,
-        deletions: Deletions,
+        deletions: DeletionStore,
         erasure: Erasure,
-        files: Sequence[File],
+        files: Sequence[DatabaseFile],
         ages: RetentionConfig,
         clock: Clock,
         telemetry: Telemetry,
@@ -68,7 +70,7 @@ class RetentionStage(Component):
         self._tell = tell
         self._is_on_duty = is_on_duty
         self._next_look = 0.0
-        # Deletions of which only remains are left, in large files that wait for a quiet minute.
+        # DeletionStore of which only remains are left, in large files that wait for a quiet minute.
         self._erased: set[str] = set()
         self._is_done = threading.Condition()
 

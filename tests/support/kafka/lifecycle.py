@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from agenteval_collector.fleet import news_topic, producer, topic_reader
 from agenteval_collector.fleet.deleted_traces import DeletedTraces
+from agenteval_collector.fleet.fleet_news import FleetNewsHandler
 from agenteval_collector.fleet.news_topic import DELETE, FORGET, KIND, HeardProcesses, NewsReader
 from agenteval_collector.fleet.offsets import Offsets
 from agenteval_collector.fleet.producer import KafkaProducer
@@ -22,6 +23,7 @@ from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
+from agenteval_collector.stores.store import Store
 from confluent_kafka import KafkaException
 
 from tests.support.lifecycle import Case
@@ -173,7 +175,7 @@ class ReaderCase(Case):
     def close(self) -> None: ...
 
 
-class NewsCase(Case):
+class NewsCase(Case, FleetNewsHandler):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._refuses = False
@@ -209,7 +211,7 @@ class NewsCase(Case):
     def close(self) -> None: ...
 
 
-class HandOverCase(Case):
+class HandOverCase(Case, Store):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._known: dict[str, tuple[int, frozenset[int]]] = {}

@@ -16,7 +16,7 @@ from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.times import in_calendar, rfc3339
 from agenteval_collector.serve.api import figure_documents, trace_documents
 from agenteval_collector.serve.api.document import document
-from agenteval_collector.serve.api.ports import StoreSnapshot
+from agenteval_collector.stores.snapshot import Snapshot
 from otel_agenteval import metrics
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics.agreement import Half, agreement
@@ -195,7 +195,7 @@ def _safety(runs: Sequence[AssembledRun]) -> figure_documents.SafetyDocument:
 
 
 def agent_page(
-    snapshot: StoreSnapshot, chosen: Range, *, now: int, limit: int, cursor: str | None
+    snapshot: Snapshot, chosen: Range, *, now: int, limit: int, cursor: str | None
 ) -> figure_documents.AgentPage:
     """Return a page of agents, newest telemetry first. Raises InvalidRequest for a foreign cursor."""
     page = snapshot.agents(cursor, limit)
@@ -203,9 +203,7 @@ def agent_page(
     return {**_range(chosen, now), "items": items, "next_cursor": page.next_cursor}
 
 
-def agent_document(
-    snapshot: StoreSnapshot, agent: str, chosen: Range, *, now: int
-) -> figure_documents.AgentDocument | None:
+def agent_document(snapshot: Snapshot, agent: str, chosen: Range, *, now: int) -> figure_documents.AgentDocument | None:
     """Return an agent; None if it is unknown."""
     if (agent_seen := snapshot.agent(agent)) is None:
         return None
@@ -214,7 +212,7 @@ def agent_document(
 
 
 def _items(
-    snapshot: StoreSnapshot, agents: Sequence[SeenAgent], chosen: Range, now: int
+    snapshot: Snapshot, agents: Sequence[SeenAgent], chosen: Range, now: int
 ) -> list[figure_documents.AgentItem]:
     first, problems = chosen.first(now), _open_problems(snapshot, now)
     histories = [snapshot.agent_history(versioned.agent, first * chosen.step, chosen.step) for versioned in agents]
@@ -231,7 +229,7 @@ def _items(
     ]
 
 
-def _open_problems(snapshot: StoreSnapshot, now: int) -> dict[str | None, figure_documents.OpenProblemsDocument]:
+def _open_problems(snapshot: Snapshot, now: int) -> dict[str | None, figure_documents.OpenProblemsDocument]:
     found: dict[str | None, figure_documents.OpenProblemsDocument] = {}
     for state, severity, agent, count in snapshot.problem_counts(now):
         if state not in _PUT_OFF:
@@ -305,7 +303,7 @@ def problem_document(problem: Problem) -> figure_documents.ProblemDocument:
     )
 
 
-def arrivals(snapshot: StoreSnapshot, running: Iterable[RunningTrace]) -> list[figure_documents.ArrivalDocument]:
+def arrivals(snapshot: Snapshot, running: Iterable[RunningTrace]) -> list[figure_documents.ArrivalDocument]:
     """Return what has arrived from each service, the one seen last first."""
     views: dict[str | None, list[tuple[int, TraceView]]] = {}
     for seen_at, view in snapshot.newest_traces(NEWEST):
@@ -329,7 +327,7 @@ def _not_understood(views: Iterable[TraceView]) -> list[trace_documents.UnknownS
 
 
 def _arrival(
-    snapshot: StoreSnapshot, service: str | None, agents_seen: Sequence[tuple[int, TraceView]], running: int
+    snapshot: Snapshot, service: str | None, agents_seen: Sequence[tuple[int, TraceView]], running: int
 ) -> figure_documents.ArrivalDocument:
     genai = [view for _, view in agents_seen if view.turns]
     silent = [view for view in genai if not any(turn.input or turn.output for turn in view.turns)]
@@ -346,7 +344,7 @@ def _arrival(
     }
 
 
-def _switch(snapshot: StoreSnapshot, trace_id: str) -> str | None:
+def _switch(snapshot: Snapshot, trace_id: str) -> str | None:
     """Return how to record content, as the outcomes of a trace without content say it behind their reason."""
     for evaluation in snapshot.evaluations(SubjectKind.TRACE, [trace_id])[trace_id]:
         outcome = evaluation.outcome

@@ -27,10 +27,12 @@ from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.serve.api import answers, figure_documents, figure_rendering, trace_documents, trace_rendering
 from agenteval_collector.serve.api.document import document
-from agenteval_collector.serve.api.ports import JudgeState, RunningTraces, StoredData, StoreSnapshot
+from agenteval_collector.serve.api.ports import JudgeState, RunningTraces
 from agenteval_collector.serve.api.spans import SpanQueries
 from agenteval_collector.serve.api.trace_rendering import trace_document
 from agenteval_collector.stores.session_turns import NEWEST, joined_turns
+from agenteval_collector.stores.snapshot import Snapshot
+from agenteval_collector.stores.store import Store
 from otel_agenteval.metrics import session_trend
 from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.outcome import SubjectKind
@@ -55,7 +57,7 @@ class Queries:
 
     def __init__(
         self,
-        stored: StoredData,
+        stored: Store,
         clock: Clock,
         *,
         idle: float,
@@ -125,7 +127,7 @@ class Queries:
         return Page(items=[documents[item] for item in page.items if item in documents], next_cursor=page.next_cursor)
 
     def _traces(
-        self, snapshot: StoreSnapshot, running: Mapping[str, TraceView | None]
+        self, snapshot: Snapshot, running: Mapping[str, TraceView | None]
     ) -> dict[str, trace_documents.TraceDocument]:
         ids = list(running)
         stored, findings = snapshot.traces(ids), snapshot.found_in_traces(ids)
@@ -355,7 +357,7 @@ class Queries:
         return figure_rendering.comparison_document(self.version_reports.comparison(before, after, **wanted))
 
     def _unknown(
-        self, snapshot: StoreSnapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]
+        self, snapshot: Snapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]
     ) -> list[trace_documents.SessionItem]:
         """Return the wanted sessions of which nothing is stored, as items of the listing, the newest first."""
         candidates = {key for key, traces in running.items() if trace_rendering.may_be_wanted(wanted, traces)}
@@ -377,7 +379,7 @@ class Queries:
         ]
 
     def _outcomes(
-        self, snapshot: StoreSnapshot, subject: SubjectKind, ids: Sequence[str]
+        self, snapshot: Snapshot, subject: SubjectKind, ids: Sequence[str]
     ) -> Mapping[str, list[trace_documents.OutcomeDocument]]:
         trouble = self._judge.trouble
         return {
@@ -387,7 +389,7 @@ class Queries:
 
     def _fields(
         self,
-        snapshot: StoreSnapshot,
+        snapshot: Snapshot,
         sessions: Sequence[SessionState],
         running: Mapping[str, Sequence[RunningTrace]],
         findings: Mapping[str, ShownFindings],
@@ -418,7 +420,7 @@ class Queries:
 
 
 def _session_cause(
-    snapshot: StoreSnapshot, trace_ids: Sequence[str], session: trace_documents.SessionFields
+    snapshot: Snapshot, trace_ids: Sequence[str], session: trace_documents.SessionFields
 ) -> DecisiveStep | None:
     """Return the first decisive step of a session: what the judge says, else that of its first flagged trace."""
     goals = (outcome for outcome in session["outcomes"] if outcome["name"] == GOAL_SUCCESS)
@@ -448,7 +450,7 @@ def _by_turn(members: Iterable[tuple[str, bool]]) -> list[list[str]]:
     return turns
 
 
-def _ranking(snapshot: StoreSnapshot, wanted: SessionFilter, agent: str) -> Ranking:
+def _ranking(snapshot: Snapshot, wanted: SessionFilter, agent: str) -> Ranking:
     """Rank the newest wanted sessions of an agent."""
     ends = {end.session_id: has_failed(end) for end in snapshot.session_ends(agent)}
     return ranked(
@@ -468,7 +470,7 @@ def _ranking(snapshot: StoreSnapshot, wanted: SessionFilter, agent: str) -> Rank
 
 
 def _by_attention(
-    snapshot: StoreSnapshot, wanted: SessionFilter, agent: str, cursor: str | None, limit: int
+    snapshot: Snapshot, wanted: SessionFilter, agent: str, cursor: str | None, limit: int
 ) -> tuple[Page[SessionState], Mapping[str, str]]:
     """Return a page of an agent's sessions in the order of their ranking, and the reason for the place of each."""
     ranking = _ranking(snapshot, wanted, agent)

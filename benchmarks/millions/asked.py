@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval_collector.figures.problem import ProblemFilter
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.pass_rates import Rated
+from agenteval_collector.model.problem import ProblemFilter
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.stores.erasing import forget_content
 from agenteval_collector.stores.store import Store

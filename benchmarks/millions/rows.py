@@ -7,9 +7,9 @@ Some sessions have a thousand traces, and most have a few. Some agents have a fi
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from agenteval_collector.figures.problem import ProblemKey, problem_of_failure
 from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.problem import ProblemKey, problem_of_failure
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.trace_view import TraceView, TurnView

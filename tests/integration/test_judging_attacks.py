@@ -7,14 +7,15 @@ have guessed them.
 import asyncio
 import json
 import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import pytest
 from agenteval_collector.config.judge import RubricConfig
+from agenteval_collector.judge.asking import TraceQuestions
 from agenteval_collector.judge.panel import JUDGED, Judged
 from agenteval_collector.judge.ports import JudgeRequest, Malformed, Message, Question
 from agenteval_collector.judge.prompt.encoding import tokens
@@ -124,17 +125,20 @@ class ObedientJudge:
                 return schema.get("enum", ["words"])[0 if obeys else -1]
 
 
-class AttackedAsk:
+class AttackedAsk(TraceQuestions):
     """Encloses each question, checks that its data came through as it was, and takes the obedient judge's reply."""
 
     def __init__(self, attack: dict[str, Any]) -> None:
         self.attack = attack
         self.nonces = (f"{number:032x}" for number in count(1))
 
-    requests = 0
+    @property
+    def requests(self) -> int:
+        return 0
 
-    def room(self, questions: int) -> AbstractAsyncContextManager[object]:
-        return nullcontext()
+    @asynccontextmanager
+    async def room(self, questions: int) -> AsyncIterator[None]:
+        yield
 
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         envelope = enclosed(question, next(self.nonces))

@@ -7,11 +7,11 @@ import pytest
 from agenteval_collector.cli.offline_replay import replay
 from agenteval_collector.cli.recordings import read_recording
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.figures.problem import ProblemKey
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.drift import Drift, Flip
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Judgement, job_of
 from agenteval_collector.model.labels import Label
+from agenteval_collector.model.problem import ProblemKey
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS
 from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description

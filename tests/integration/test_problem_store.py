@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.figures.problem import NEW_FOR, QUIET_FOR, Problem, ProblemFilter, ProblemState
 from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.model.cursors import encode_cursor
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.news import no_events
+from agenteval_collector.model.problem import NEW_FOR, QUIET_FOR, Problem, ProblemFilter, ProblemState
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores import problems as limits

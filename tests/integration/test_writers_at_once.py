@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from agenteval_collector.figures.problem import ProblemFilter
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.news import Event, News
+from agenteval_collector.model.problem import ProblemFilter
 from agenteval_collector.runtime.errors import Superseded
 from agenteval_collector.stores.engines.ports import Use
 from agenteval_collector.stores.engines.postgresql import PostgresSchema

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping
 from pathlib import Path
 
-from agenteval_collector.figures.problem import ProblemFilter
+from agenteval_collector.model.problem import ProblemFilter
 from agenteval_collector.serve.api.queries import Queries
 
 from tests.support.agent_history import AGENTS, NOW, served_history

@@ -2,14 +2,15 @@
 
 import asyncio
 import queue
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from agenteval_collector.app.judge import NoRechecks
+from agenteval_collector.judge.asking import TraceQuestions
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
-from agenteval_collector.judge.ports import Ask, JudgeReply, JudgeRequest, JudgeUnavailable, Question, Reserve
+from agenteval_collector.judge.ports import JudgeReply, JudgeRequest, JudgeUnavailable, Question, Reserve
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement
 from agenteval_collector.runtime.errors import Unavailable
@@ -49,8 +50,8 @@ def unavailable(*, retry_after: float | None = 5.0, lasting: bool = False) -> Ju
 
 
 @dataclass
-class Answering:
-    """An `Ask` that answers every question with this exchange."""
+class Answering(TraceQuestions):
+    """Answers every question with this exchange."""
 
     exchange: JudgeExchange
     exchanges: list[JudgeExchange]
@@ -59,8 +60,9 @@ class Answering:
     def requests(self) -> int:
         return len(self.exchanges)
 
-    def room(self, questions: int) -> AbstractAsyncContextManager[object]:
-        return nullcontext()
+    @asynccontextmanager
+    async def room(self, questions: int) -> AsyncIterator[None]:
+        yield
 
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         self.exchanges.append(self.exchange)
@@ -140,7 +142,7 @@ class World:
             raise error
         return None if job.trace_id in self.gone else Trace(trace_id=job.trace_id)
 
-    async def judge_trace(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
+    async def judge_trace(self, trace: Trace, wanted: Collection[str], ask: TraceQuestions) -> dict[str, Judged]:
         self.tried.append(trace.trace_id)
         self.together += 1
         self.most_together = max(self.together, self.most_together)
@@ -155,7 +157,7 @@ class World:
             self.together -= 1
         return self.judged
 
-    def asking(self, job: JudgeJob, exchanges: list[JudgeExchange]) -> Ask:
+    def asking(self, job: JudgeJob, exchanges: list[JudgeExchange]) -> TraceQuestions:
         return Answering(self.asked_about, exchanges)
 
     def take_judgement(self, judgement: Judgement) -> None:

@@ -2,12 +2,13 @@
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from agenteval_collector.evaluation.referrals import JudgedEvaluator
+from agenteval_collector.judge.asking import TraceQuestions
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.replies import MARK, decode
@@ -86,8 +87,8 @@ def panel(**changes: Any) -> Panel:
     return Panel(**{**settings, **changes})
 
 
-class Script:
-    """An `Ask` that replies by question name: with one reply, one for each vote, what a function says, or by raising.
+class Script(TraceQuestions):
+    """Replies by question name: with one reply, one for each vote, what a function says, or by raising.
 
     A reply is decoded like that of a judge. `asked` lists the questions with their models.
     """
@@ -100,12 +101,13 @@ class Script:
         self.kept: list[int] = []
         self.no_room: Exception | None = None
 
-    def room(self, questions: int) -> AbstractAsyncContextManager[object]:
+    @asynccontextmanager
+    async def room(self, questions: int) -> AsyncIterator[None]:
         """Note what room is kept; raise the error in `no_room`."""
         self.kept.append(questions)
         if self.no_room is not None:
             raise self.no_room
-        return nullcontext()
+        yield
 
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         self.asked.append((question, model))

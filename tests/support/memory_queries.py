@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from agenteval_collector.figures.problem import EVERY_PROBLEM, ProblemFilter
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.judge_jobs import Rejudging
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.pass_rates import Rated
+from agenteval_collector.model.problem import EVERY_PROBLEM, ProblemFilter
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter

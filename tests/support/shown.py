@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agenteval_collector.emit.output import TelemetryOutput
-from agenteval_collector.figures.problem import ProblemCount, ProblemState
 from agenteval_collector.model.agent_work import work_of
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.judge_jobs import BudgetLevel
 from agenteval_collector.model.logged_requests import LogLag
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
+from agenteval_collector.model.problem import ProblemCount, ProblemState
 from agenteval_collector.model.regressions import Regression
 from prometheus_client.parser import text_string_to_metric_families
 

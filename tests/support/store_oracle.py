@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from agenteval_collector.figures.problem import problem_of_failure, problem_of_finding
 from agenteval_collector.model.agents import HOUR, step_of
+from agenteval_collector.model.problem import problem_of_failure, problem_of_finding
 from agenteval_collector.stores.problems import hour_of
 from agenteval_collector.stores.schema import (
     agent_hours,

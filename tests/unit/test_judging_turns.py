@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Collection
 
+from agenteval_collector.judge.asking import TraceQuestions
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
-from agenteval_collector.judge.ports import Ask
 from agenteval_collector.model.judge_jobs import JudgeJob
 
 from otel_agenteval.conventions.trace_reader import read_trace
@@ -22,7 +22,7 @@ def test_calls_of_earlier_traces_are_judged_with_the_answer_that_rests_on_them()
     def load(job: JudgeJob) -> Trace:
         return read_trace("t", [chat("m", sent, [answer("Nothing.")])])
 
-    async def judge(trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
+    async def judge(trace: Trace, wanted: Collection[str], ask: TraceQuestions) -> dict[str, Judged]:
         seen.append(trace)
         return {"confidence": GOOD}
 

@@ -4,8 +4,8 @@ import random
 import uuid
 
 import pytest
-from agenteval_collector.figures.problem import ProblemKey, problem_of_failure, problem_of_finding
-from agenteval_collector.figures.problem_shape import MAX_SHAPE, shape_of
+from agenteval_collector.model.problem import ProblemKey, problem_of_failure, problem_of_finding
+from agenteval_collector.model.problem_shape import MAX_SHAPE, shape_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from agenteval_collector.config.evaluators import SafetyConfig
 from agenteval_collector.config.values import PriceConfig
-from agenteval_collector.figures.personal_data import not_said_before
-from agenteval_collector.figures.run_trace import MAX_ACTIONS, MAX_NAME, detectors, sum_up
+from agenteval_collector.evaluation.personal_data import not_said_before
+from agenteval_collector.evaluation.run_trace import MAX_ACTIONS, MAX_NAME, detectors, sum_up
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.runs import RunTrace
 

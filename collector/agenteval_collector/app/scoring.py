@@ -18,13 +18,13 @@ from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.evaluation.ports import EarlierTraces, JobTaker, OwnSessions, ScoredTaker
 from agenteval_collector.evaluation.reading import DecodedTraces, TraceReader
 from agenteval_collector.evaluation.referrals import Referrals
+from agenteval_collector.evaluation.run_trace import detectors
 from agenteval_collector.evaluation.sessions.in_memory import Sessions
 from agenteval_collector.evaluation.sessions.live_sessions import LiveSessions
 from agenteval_collector.evaluation.sessions.session_evaluators import SessionEvaluators
 from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation, TraceObservation, TraceOutcomes
 from agenteval_collector.figures.counting import CountedRuns
-from agenteval_collector.figures.run_trace import detectors
 from agenteval_collector.figures.version_reports import ReliabilityReports
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.counters import Telemetry

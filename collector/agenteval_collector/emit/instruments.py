@@ -12,8 +12,8 @@ from typing import Final
 from agenteval_collector.emit.attributes import AgentIdentity, BoundedIdentities, present
 from agenteval_collector.emit.meter import Counter, Meter, Observations, exemplar_span
 from agenteval_collector.emit.ports import PastSessionCounts
-from agenteval_collector.figures.problem import ProblemCount, ProblemState
 from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.model.problem import ProblemCount, ProblemState
 from agenteval_collector.model.sessions import SessionLevel
 from otel_agenteval import semconv
 from otel_agenteval.detectors.rules import LOOP_KINDS

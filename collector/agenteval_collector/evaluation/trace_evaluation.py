@@ -22,10 +22,10 @@ from agenteval_collector.evaluation.findings.trace_loops import TraceLoops
 from agenteval_collector.evaluation.ports import EarlierTraces, OwnSessions
 from agenteval_collector.evaluation.reading import LastReadings, TraceReader, why_partial
 from agenteval_collector.evaluation.referrals import Referrals
+from agenteval_collector.evaluation.run_trace import Detector, sum_up
 from agenteval_collector.evaluation.sessions.in_memory import Changes, Neighbours, Sessions
 from agenteval_collector.evaluation.shared_calls import SharedCalls
 from agenteval_collector.evaluation.unfinished import SiblingAgents, is_unfinished, unfinished_run
-from agenteval_collector.figures.run_trace import Detector, sum_up
 from agenteval_collector.model.agent_work import AgentWork, work_of
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
 from agenteval_collector.model.commit import CROSS_TRACE_KINDS, Commit, RevisedTurn, ScoredTrace

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TypeVar
 
-from agenteval_collector.figures.personal_data import not_said_before
-from agenteval_collector.figures.run_trace import MAX_ACTIONS
+from agenteval_collector.evaluation.personal_data import not_said_before
+from agenteval_collector.evaluation.run_trace import MAX_ACTIONS
 from agenteval_collector.model.runs import RunTrace, StoredRun, Violation
 from otel_agenteval.metrics import Run
 from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, cast
 
-from agenteval_collector.figures.ports import RunReader, RunStore
 from agenteval_collector.model.runs import (
     AgentVersion,
     JudgedViolation,
@@ -25,6 +24,8 @@ from agenteval_collector.model.runs import (
     UnmatchedReport,
     Violation,
 )
+from agenteval_collector.stores.access import Snapshots
+from agenteval_collector.stores.runs import RunQueries
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status, Unscored
 
 TASK_COMPLETION: Final = "task_completion"
@@ -57,7 +58,7 @@ class CountedRuns:
     Thread-safe. Each method may raise Unavailable.
     """
 
-    def __init__(self, store: RunStore, window: int) -> None:
+    def __init__(self, store: Snapshots[RunQueries], window: int) -> None:
         self._store = store
         self._window = window
 
@@ -94,7 +95,7 @@ class CountedRuns:
 
 
 def _counting(
-    reader: RunReader, names: Sequence[RunKey], version: AgentVersion
+    reader: RunQueries, names: Sequence[RunKey], version: AgentVersion
 ) -> list[tuple[RunGroup, list[RunReport]]]:
     """Return the runs of `version` that count, each with its reports, the oldest first.
 

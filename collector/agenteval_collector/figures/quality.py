@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Final
 
-from agenteval_collector.figures.ports import JudgedSnapshot
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.judge_jobs import lot
 from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.model.runs import LIVE_VERSIONS
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.stores.snapshot import Snapshot
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, pass_rate
 from otel_agenteval.outcome import SubjectKind
@@ -88,7 +88,7 @@ class _Known:
 class PassRates:
     """Computes rates of passing over judged traces, each time on a new `snapshot`. Thread-safe; raises Unavailable."""
 
-    def __init__(self, snapshot: Callable[[], AbstractContextManager[JudgedSnapshot]], clock: Clock) -> None:
+    def __init__(self, snapshot: Callable[[], AbstractContextManager[Snapshot]], clock: Clock) -> None:
         self._snapshot = snapshot
         self._clock = clock
         self._known: LruMap[Rated, _Known] = LruMap(MOST_KNOWN)
@@ -153,7 +153,7 @@ class PassRates:
         entry = self._known.get(change.rated)
         return float("-inf") if entry is None else entry.at
 
-    def _current(self, snapshot: JudgedSnapshot, change: RatedChange) -> VersionRate:
+    def _current(self, snapshot: Snapshot, change: RatedChange) -> VersionRate:
         """Return a rate as it is now. Compute it only if it has changed."""
         entry = self._known.get(change.rated)
         if entry is not None and entry.change == change:

@@ -13,10 +13,11 @@ from threading import Lock
 from typing import Final
 
 from agenteval_collector.config.findings import KINDS
-from agenteval_collector.figures.ports import VersionStore
 from agenteval_collector.model.regressions import JudgedBy, Regression, SeenVersion, VersionTrials
 from agenteval_collector.model.runs import LIVE_VERSIONS
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.stores.access import Snapshots
+from agenteval_collector.stores.regressions import VersionQueries
 from otel_agenteval.metrics.regression import as_trial, regression_evidence
 
 MOST_SESSIONS: Final = 5000
@@ -38,7 +39,7 @@ Each kind of finding has an equal part of the rest, whether it is seen or not: n
 class Regressions:
     """Shows the regressions of the newest versions of each agent, as of the last look. Thread-safe."""
 
-    def __init__(self, store: VersionStore, clock: Clock) -> None:
+    def __init__(self, store: Snapshots[VersionQueries], clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._known: dict[tuple[SeenVersion, SeenVersion], list[Regression]] = {}

@@ -85,15 +85,15 @@ class Asking:
         return ThrottledLog(logger, self.clock.monotonic)
 
     def about(self, job: JudgeJob, exchanges: list[JudgeExchange]) -> "TraceQuestions":
-        """Make the `Ask` of one trace or session, which adds each exchange to `exchanges`.
+        """Make the questions of one trace or session, which add each exchange to `exchanges`.
 
-        The `Ask` of a recheck uses no earlier answer.
+        Those of a recheck use no earlier answer.
         """
         return TraceQuestions(self, exchanges, job)
 
 
 class TraceQuestions:
-    """The `Ask` of one trace."""
+    """Puts questions about one trace to the judge."""
 
     def __init__(self, asking: Asking, exchanges: list[JudgeExchange], job: JudgeJob) -> None:
         self._asking = asking
@@ -113,7 +113,7 @@ class TraceQuestions:
             yield
 
     async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
-        """Ask the question.
+        """Ask, independently of other votes.
 
         Raises NoAnswer, OverBudget, and JudgeUnavailable if the question may be answered later.
         """

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from agenteval_collector.judge.asking import TraceQuestions
 from agenteval_collector.judge.panel import Judged
-from agenteval_collector.judge.ports import Ask, JudgeUnavailable
+from agenteval_collector.judge.ports import JudgeUnavailable
 from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, drawn_with
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
@@ -20,7 +21,7 @@ logger = logging.getLogger(__name__)
 Load: TypeAlias = Callable[[JudgeJob], Trace | None]
 """Reads a job's trace again. Returns None if its spans are no longer kept. May block; called from any thread."""
 
-JudgeTrace: TypeAlias = Callable[[Trace, Collection[str], Ask], Coroutine[Any, Any, Mapping[str, Judged]]]
+JudgeTrace: TypeAlias = Callable[[Trace, Collection[str], TraceQuestions], Coroutine[Any, Any, Mapping[str, Judged]]]
 """Judges a trace: `Panel.judge`."""
 
 SPANS_GONE: Final = "spans_gone"
@@ -29,11 +30,11 @@ SPANS_GONE: Final = "spans_gone"
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """Makes judgements on one event loop. `asking` makes the `Ask` of a job, which adds exchanges to the list."""
+    """Makes judgements on one event loop. `asking` makes the questions of a job, which note their exchanges."""
 
     load: Load
     judge_trace: JudgeTrace
-    asking: Callable[[JudgeJob, list[JudgeExchange]], Ask]
+    asking: Callable[[JudgeJob, list[JudgeExchange]], TraceQuestions]
     clock: Clock
 
     async def find(self, job: JudgeJob) -> Judgement:

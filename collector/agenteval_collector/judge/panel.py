@@ -22,7 +22,8 @@ from agenteval_collector.config.evaluators import ConstraintConfig
 from agenteval_collector.config.judge import RubricConfig
 from agenteval_collector.evaluation.evaluators.ports import not_applicable
 from agenteval_collector.evaluation.referrals import JudgedEvaluator, preclude
-from agenteval_collector.judge.ports import Ask, NoAnswer, OverBudget, Question, Reading
+from agenteval_collector.judge.asking import TraceQuestions
+from agenteval_collector.judge.ports import NoAnswer, OverBudget, Question, Reading
 from agenteval_collector.judge.prompt.background import background
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import Redact
@@ -118,7 +119,7 @@ class Panel:
     votes: int = 1
     band: float = 0.0
 
-    async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
+    async def judge(self, trace: Trace, wanted: Collection[str], ask: TraceQuestions) -> dict[str, Judged]:
         """Return an outcome for each of `wanted` that is among the evaluators.
 
         Raises JudgeUnavailable even if other questions were answered. A cache can give those answers again.
@@ -135,7 +136,7 @@ class Panel:
             spent = Judged(outcome=Unscored(status=Status.OVER_BUDGET, reason=str(bound)))
             return precluded | dict.fromkeys(names, spent)
 
-    async def _judged(self, materials: "Materials", names: frozenset[str], ask: Ask) -> dict[str, Judged]:
+    async def _judged(self, materials: "Materials", names: frozenset[str], ask: TraceQuestions) -> dict[str, Judged]:
         first = await _all(OneVote(materials, names, ask, number).cast() for number in range(self.votes))
         cast = {name: [vote[name] for vote in first] for name in names}
         near, looks = self._second_look(cast, ask.requests)
@@ -274,7 +275,7 @@ class OneVote:
 
     shown: Materials
     asked: frozenset[str]
-    ask: Ask
+    ask: TraceQuestions
     number: int
 
     @property

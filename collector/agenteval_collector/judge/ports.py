@@ -1,11 +1,10 @@
 """The ports of judging, and the values that pass between its parts."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement, Spend
+from agenteval_collector.model.judge_jobs import JudgeExchange, JudgeJob, Judgement, Spend
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
 
@@ -106,7 +105,7 @@ class Judge(Protocol):
     """Answers requests. May be asked many at once on one event loop."""
 
     async def ask(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
-        """Ask the judge. `reserve` is called before every HTTP request, including retries.
+        """TraceQuestions the judge. `reserve` is called before every HTTP request, including retries.
 
         Raises JudgeUnavailable, NoAnswer, and the errors of `reserve`.
         """
@@ -153,26 +152,6 @@ class Question:
     schema: Mapping[str, Any]
     check: Callable[[Reply], None] | None = None
     readings: Mapping[str, Reading] = field(default_factory=dict)
-
-
-class Ask(Protocol):
-    """Puts questions about one trace to a judge."""
-
-    @property
-    def requests(self) -> int:
-        """The number of requests that were made so far, including those after malformed replies.
-
-        An answer that was known before counts as one.
-        """
-
-    def room(self, questions: int) -> AbstractAsyncContextManager[object]:
-        """Keep room in the budget for this number of questions. Ask them inside. Raises OverBudget."""
-
-    async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
-        """Ask, independently of other votes.
-
-        Raises NoAnswer, OverBudget, and JudgeUnavailable if the question may be answered later.
-        """
 
 
 SpentSince: TypeAlias = Callable[[int], Spend]

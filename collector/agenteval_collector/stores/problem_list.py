@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, exists, func, literal, or_, select, update
 
-from agenteval_collector.figures.problem import (
+from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.kept_findings import SEVERITIES
+from agenteval_collector.model.problem import (
     HOURS,
     MOST_EXAMPLES,
     NEW_FOR,
@@ -18,8 +20,6 @@ from agenteval_collector.figures.problem import (
     ProblemKey,
     ProblemState,
 )
-from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.kept_findings import SEVERITIES
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.json_lists import among

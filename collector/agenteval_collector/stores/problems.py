@@ -12,14 +12,14 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import bindparam, delete, func, literal, literal_column, select, union_all
 
-from agenteval_collector.figures.problem import (
+from agenteval_collector.model.kept_findings import worst
+from agenteval_collector.model.problem import (
     LAST_RESORT,
     QUIET_FOR,
     ProblemKey,
     problem_of_failure,
     problem_of_finding,
 )
-from agenteval_collector.model.kept_findings import worst
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import effort_from

@@ -11,12 +11,13 @@ from otel_agenteval.outcome import JudgedPart, Method
 
 
 class VersionQueries:
-    """`VersionReader` of regressions, on the store's database."""
+    """Read the stored sessions of versions as they are at one moment. Raises Unavailable."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self._connection = connection
 
     def versions(self) -> list[SeenVersion]:
+        """Return the versions that traces name, by agent. The version with the oldest first trace comes first."""
         first_at = func.min(traces.c.started_at)
         query = (
             select(traces.c.agent, traces.c.service_version, first_at)
@@ -27,6 +28,10 @@ class VersionQueries:
         return [SeenVersion(*row) for row in self._connection.execute(query)]
 
     def trials(self, version: SeenVersion, *, until: int | None, most: int) -> VersionTrials:
+        """Return the last `most` sessions of a version that began before `until` (ns).
+
+        Without `until`, return its first `most` sessions.
+        """
         chosen = self._sessions(version, until, most)
         return VersionTrials(
             sessions=len(chosen), shares=self._shares(version, chosen), found=self._found(version, chosen)

@@ -81,7 +81,7 @@ FETCHED: Final = 200
 
 
 class RunQueries:
-    """`RunReader` of reliability, on the store's database."""
+    """Read the stored runs as they are at one moment. Raises Unavailable."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self._connection = connection
@@ -92,6 +92,7 @@ class RunQueries:
         return {RunKey(*row) for row in self._connection.execute(query)}
 
     def versions(self) -> list[AgentVersion]:
+        """Return the agents and versions that traces of runs name. Those with the newest trace come first."""
         query = (
             select(run_traces.c.agent, run_traces.c.service_version)
             .where(own(run_traces))
@@ -105,6 +106,7 @@ class RunQueries:
         return [(row.agent, row.service_version) for row in self._connection.execute(query)]
 
     def newest(self, version: AgentVersion) -> Iterator[list[RunKey]]:
+        """Yield the runs of a version, some at a time. The run that began last comes first."""
         first, other = run_traces, run_traces.alias("other")
         earlier = exists().where(
             *_is_of(other, version),
@@ -122,12 +124,14 @@ class RunQueries:
                 yield [RunKey(*row) for row in rows]
 
     def traces(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunTrace]]:
+        """Return the traces of runs, by run."""
         by_run: dict[RunKey, list[RunTrace]] = {}
         for trace in self._traces(_name(run_traces), names):
             by_run.setdefault(RunKey.of(trace.run), []).append(trace)
         return by_run
 
     def traces_in_any_condition(self, reports: Sequence[RunReport]) -> dict[tuple[str, str], list[RunTrace]]:
+        """Return the traces of the reported runs in any condition, by task id and run id."""
         by_run: dict[tuple[str, str], list[RunTrace]] = {(report.task_id, report.run_id): [] for report in reports}
         for trace in self._traces([run_traces.c.task_id, run_traces.c.run_id], list(by_run)):
             by_run[trace.run.task_id, trace.run.run_id].append(trace)
@@ -139,6 +143,7 @@ class RunQueries:
             yield from map(run_trace_of, self._connection.execute(query).mappings())
 
     def reports(self, names: Sequence[RunKey]) -> dict[RunKey, list[RunReport]]:
+        """Return the reports on runs, by run. Those of one run are in order of time."""
         by_run: dict[RunKey, list[RunReport]] = {}
         for some in in_parts(names):
             query = select(run_reports).where(own(run_reports), tuple_(*_name(run_reports)).in_(some))
@@ -148,6 +153,10 @@ class RunQueries:
         return by_run
 
     def reports_without_traces(self, newest: int) -> list[RunReport]:
+        """Return the reports that fit no trace, of the last `newest` reports.
+
+        A report fits a trace that has the run, agent and version that it names.
+        """
         reports = (
             select(run_reports)
             .where(own(run_reports))
@@ -165,12 +174,14 @@ class RunQueries:
         return [report_of(row) for row in rows]
 
     def finalized(self, session_ids: Sequence[str]) -> set[str]:
+        """Return those of the sessions that are over."""
         query = select(sessions.c.session_id).where(
             own(sessions), among(sessions.c.session_id, "ids"), sessions.c.finalized_at.is_not(None)
         )
         return set(self._connection.execute(query, ids(session_ids)).scalars())
 
     def evaluations(self, trace_ids: Sequence[str], names: Sequence[str]) -> list[Evaluation]:
+        """Return the outcomes of the evaluators `names` on traces, the oldest first."""
         query = select(outcomes).where(
             own(outcomes),
             outcomes.c.subject == SubjectKind.TRACE,

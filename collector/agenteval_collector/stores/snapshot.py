@@ -30,7 +30,7 @@ from otel_agenteval.outcome import Evaluation, SubjectKind
 
 
 class Snapshot:
-    """`StoreSnapshot` on the store's database. Its look-ups raise Unavailable if the database refuses."""
+    """The stored data as of one moment. Its look-ups raise Unavailable if the database refuses."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self.connection = connection

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agenteval_collector.evaluation.findings.observers import Observation, ObservedTrace, quote
-from agenteval_collector.figures.problem_shape import shape_of
+from agenteval_collector.model.problem_shape import shape_of
 from otel_agenteval.model import Json, ModelCall, Turn
 
 

@@ -6,11 +6,11 @@ from typing import Final, Literal
 
 from agenteval_collector.figures.assembled_run import AssembledRun
 from agenteval_collector.figures.hit_rate import HitRate
-from agenteval_collector.figures.problem import Problem, ProblemState
 from agenteval_collector.figures.version_reports import VersionComparison, VersionReport
 from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, Range, SeenAgent, quantile
 from agenteval_collector.model.labelled_scores import LabelledEvaluator
 from agenteval_collector.model.pass_rates import VersionRate
+from agenteval_collector.model.problem import Problem, ProblemState
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.times import in_calendar, rfc3339

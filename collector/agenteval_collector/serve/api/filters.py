@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agenteval_collector.figures.problem import ProblemFilter, ProblemState
 from agenteval_collector.model.labels import LabelVerdict
+from agenteval_collector.model.problem import ProblemFilter, ProblemState
 from agenteval_collector.model.session_filter import Below, Order, SessionFilter, TraceFilter
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.wire import PROBLEM_DIGITS, choice, hex_id, texts_of, time_of

@@ -9,7 +9,6 @@ from typing import Final
 from agenteval_collector.figures.attention import Ranking, SessionFacts, ranked
 from agenteval_collector.figures.cause import DecisiveStep, cause_by_judge, cause_of_trace
 from agenteval_collector.figures.hit_rate import has_failed, hit_rate
-from agenteval_collector.figures.problem import EVERY_PROBLEM, ProblemCount, ProblemFilter
 from agenteval_collector.figures.quality import PassRates
 from agenteval_collector.figures.version_reports import ReliabilityReports
 from agenteval_collector.model.agents import Range
@@ -19,6 +18,7 @@ from agenteval_collector.model.effort import MEASURES
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.pass_rates import Rated
+from agenteval_collector.model.problem import EVERY_PROBLEM, ProblemCount, ProblemFilter
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter, TraceFilter
 from agenteval_collector.model.sessions import SessionState

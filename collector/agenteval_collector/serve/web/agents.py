@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from agenteval_collector.figures.problem import ProblemFilter
+from agenteval_collector.model.problem import ProblemFilter
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.runtime.errors import NotFound
 from agenteval_collector.serve.api.endpoints import range_of

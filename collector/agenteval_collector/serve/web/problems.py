@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from agenteval_collector.figures.problem import ProblemState, problem_of_finding
+from agenteval_collector.model.problem import ProblemState, problem_of_finding
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.figure_documents import ProblemDocument

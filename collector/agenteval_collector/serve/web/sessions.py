@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from agenteval_collector.figures.problem import ProblemState
+from agenteval_collector.model.problem import ProblemState
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.explanation import about_standing, judge_trouble

@@ -20,7 +20,7 @@ from math import fsum
 from typing import Final, TypeAlias
 
 from agenteval_collector.config.evaluators import SafetyConfig
-from agenteval_collector.figures.personal_data import exposed_personal_data, said_in
+from agenteval_collector.evaluation.personal_data import exposed_personal_data, said_in
 from agenteval_collector.model.runs import RunTrace, Violation
 from otel_agenteval.internal.text import storable
 from otel_agenteval.model import ModelCall, Trace

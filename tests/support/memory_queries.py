@@ -25,6 +25,7 @@ from agenteval_collector.serve.api.figure_documents import (
     ReliabilityDocument,
 )
 from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.spans import SpanQueries
 from agenteval_collector.serve.api.trace_documents import (
     AttentionDocument,
@@ -172,7 +173,7 @@ RECEIPT = Receipt(
 """Of every deletion."""
 
 
-class MemoryReports:
+class MemoryReports(Reports):
     """Keeps what was reported."""
 
     def __init__(self, *, problem_id: str = KNOWN_PROBLEM) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.agent_work import work_of
@@ -60,7 +60,8 @@ class _Queue:
 
 def _feed_judge(telemetry: TelemetryOutput) -> None:
     judge = telemetry.judge({"small"})
-    judge.observe_stage(_Queue())
+    waiting: Any = _Queue()
+    judge.observe_stage(waiting)
     judge.observe_budget(lambda: [BudgetLevel("requests_per_hour", 9, 10)])
 
 
@@ -87,7 +88,8 @@ def samples() -> Sequence[Sample]:
     telemetry.agents.take_news(News(work=[work_of(trace, lambda _: 0.25)]))
     telemetry.versions.observe_regressions(_Worse().figures)
     telemetry.findings.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
-    telemetry.own_work.observe_assembly(_Assembling())
+    assembling: Any = _Assembling()
+    telemetry.own_work.observe_assembly(assembling)
     telemetry.own_work.observe_duty(lambda: True)
     telemetry.own_work.observe_disk(Path(__file__).parent)
     telemetry.own_work.observe_partitions({"traces": lambda: {3: 1}})

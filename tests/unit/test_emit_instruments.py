@@ -303,7 +303,8 @@ def test_the_collector_tells_of_itself() -> None:
     own_work.count(Counted.DROPPED, 9, "watch")
     own_work.count(Counted.SINK_FAILED, which="feed")
     own_work.observe_queues({"inbox": Queue(12), "watch": Queue(13)})
-    own_work.observe_assembly(Assembling())
+    assembling: Any = Assembling()
+    own_work.observe_assembly(assembling)
     expected: dict[str, list[float]] = {
         "spans_received_total": [70],
         "spans_rejected_total": [5],

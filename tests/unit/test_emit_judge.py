@@ -1,6 +1,7 @@
 """The judge's instruments, as a real scrape shows them."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from agenteval_collector.emit.judge import TOKEN_BOUNDS
@@ -127,7 +128,7 @@ class Stage:
 
 def test_what_waits_and_what_found_no_room(output: TelemetryOutput) -> None:
     instruments = output.judge([])
-    stage = Stage(waiting=7)
+    stage: Any = Stage(waiting=7)
     instruments.observe_stage(stage)
     assert samples(output, "gen_ai_evaluation_client_queue_size") == {(): 7}
     assert samples(output, "gen_ai_evaluation_client_enqueue_errors_total") == {(): 0}
@@ -138,7 +139,7 @@ def test_what_waits_and_what_found_no_room(output: TelemetryOutput) -> None:
 
 
 def test_a_judge_that_does_not_answer_is_paused(output: TelemetryOutput) -> None:
-    stage = Stage(waiting=0)
+    stage: Any = Stage(waiting=0)
     output.judge([]).observe_stage(stage)
     assert samples(output, "agenteval_judge_paused") == {(): 0}
     stage.paused = True

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
-from agenteval_collector.app.ports import JudgeCheck
 from agenteval_collector.app.redaction import judge_redaction
 from agenteval_collector.config.evaluators import JudgedConfig
 from agenteval_collector.config.judge import NO_JUDGE, JudgeConfig, RubricConfig
@@ -36,6 +35,7 @@ from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.serve.api.ports import JudgeCheck
 from agenteval_collector.stores.judge_exchanges import JudgeAnswerStore
 from agenteval_collector.stores.judge_ledger import JudgeLedgerStore
 from agenteval_collector.stores.session_turns import joined_turns

@@ -14,8 +14,7 @@ from agenteval_collector.app.judge import (
     make_ledger,
     trace_loader,
 )
-from agenteval_collector.app.ports import ExpectedTools
-from agenteval_collector.app.scoring import EvaluationCore, reliability_reports
+from agenteval_collector.app.scoring import EvaluationCore, ExpectedTools, reliability_reports
 from agenteval_collector.app.stages import make_inbox
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.ports import EverySession

@@ -12,8 +12,8 @@ from agenteval_collector.evaluation.sessions.past_sessions import PastSessions
 from agenteval_collector.ingest.ingest import Ingest
 from agenteval_collector.runtime.component import Component, health_of
 from agenteval_collector.runtime.ports import Holder
-from agenteval_collector.serve.api.ports import Reports
 from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.stores.retention import RetentionStage
 
 ALL_STOPPED_WITHIN: Final = 8.0

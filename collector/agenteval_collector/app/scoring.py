@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from importlib.metadata import EntryPoint
+from typing import Protocol
 
 from agenteval_collector.app.evaluators import trace_evaluators
-from agenteval_collector.app.ports import ExpectedTools
 from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.conversations.linking import Conversations
@@ -38,7 +38,7 @@ from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.own_readings import NOTHING_OF_ITS_OWN, OwnReadings
 from otel_agenteval.conventions.run_attributes import RunNaming
 from otel_agenteval.metrics.signals import SIGNAL_NAMES
-from otel_agenteval.model import Trace
+from otel_agenteval.model import ExpectedTool, RunIdentity, Trace
 
 EVALUATED_WITHIN = 1.0
 """Seconds that the scores of a trace take once it has settled. They take longer only if much waits."""
@@ -46,6 +46,13 @@ SESSIONS_SHARE = 16
 """The sessions of a tenant take at most 1/16 of the process's memory."""
 INPUT_CACHE_SHARE = 32
 """Messages that are kept for the next trace of the same session take at most 1/32 of the process's memory."""
+
+
+class ExpectedTools(Protocol):
+    """Ground truth of runs."""
+
+    def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
+        """Return the tools that the run should call; None if the truth does not name any."""
 
 
 class EvaluationCore:

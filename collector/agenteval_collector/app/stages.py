@@ -17,9 +17,7 @@ from agenteval_collector.app.judge import (
     make_ledger,
     trace_loader,
 )
-from agenteval_collector.app.ports import SessionTaker, StartsTaker
 from agenteval_collector.app.redaction import stored_redaction
-from agenteval_collector.app.reports import StoredReports
 from agenteval_collector.app.scoring import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.app.storage import Storage
 from agenteval_collector.assembly.assembler import Assembler
@@ -55,7 +53,9 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.database_file import DatabaseFile
 from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.serve.api.ports import SessionTaker, StartsTaker
 from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.running_traces import RunningTraceReader
 from agenteval_collector.serve.api.spans import SpanQueries
 from agenteval_collector.stores.retention import RetentionStage
@@ -271,11 +271,9 @@ def make_retention(
     )
 
 
-def make_reports(
-    base: Foundation, sessions: SessionTaker, starts: StartsTaker, retention: RetentionStage
-) -> StoredReports:
+def make_reports(base: Foundation, sessions: SessionTaker, starts: StartsTaker, retention: RetentionStage) -> Reports:
     """Make the reports of the API. Those on sessions go to `sessions`, those of open spans to `starts`."""
-    return StoredReports(
+    return Reports(
         store=base.store,
         evaluation=sessions,
         open_spans=starts,

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.emit.meter import Meter, SeriesBudget
-from agenteval_collector.emit.ports import Assembling, Queue
+from agenteval_collector.emit.ports import Queue
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.runtime.files import folder_bytes
 from agenteval_collector.runtime.memory import MemoryGuard
@@ -106,7 +107,7 @@ class CollectorTelemetry:
         """Show how many items wait in these queues, by name. May be called again for further queues."""
         self._queues.update(queues)
 
-    def observe_assembly(self, assembly: Assembling) -> None:
+    def observe_assembly(self, assembly: Assembler) -> None:
         """Show how many traces are open, and how far scoring lags behind the requests that were acknowledged."""
         about = "Traces held in memory until they are complete."
         self._show("traces.open", "{trace}", about, lambda: assembly.open_traces)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from agenteval_collector.emit.meter import OTHER, SECONDS, Meter
-from agenteval_collector.emit.ports import JudgeQueue
+from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judge_jobs import BudgetLevel, JudgeExchange
 from otel_agenteval import semconv
@@ -120,7 +120,7 @@ class JudgeInstruments:
             lambda: [(usage.limit, _bound(usage)) for usage in read()],
         )
 
-    def observe_stage(self, stage: JudgeQueue) -> None:
+    def observe_stage(self, stage: JudgeStage) -> None:
         """Show how many traces wait for the judge, and whether requests to it are paused. Call it once."""
         self._meter.observable(
             "agenteval.judge.paused",

@@ -5,19 +5,7 @@ from typing import Any, Protocol, TypeVar
 from opentelemetry.sdk._logs.export import LogRecordExportResult
 from opentelemetry.sdk.metrics.export import MetricExportResult
 
-from agenteval_collector.model.logged_requests import LogLag
-
 Batch_contra = TypeVar("Batch_contra", contravariant=True)
-
-
-class Assembling(Protocol):
-    """The assembly. Called by any thread; must not block."""
-
-    @property
-    def open_traces(self) -> int:
-        """The number of traces in memory that are not complete."""
-
-    def lag(self) -> LogLag: ...
 
 
 class PastSessionCounts(Protocol):
@@ -33,14 +21,6 @@ class Queue(Protocol):
     @property
     def waiting(self) -> int:
         """The number of items that wait now."""
-
-
-class JudgeQueue(Queue, Protocol):
-    """The traces that wait for the judge."""
-
-    @property
-    def paused(self) -> bool:
-        """True while the judge does not answer and requests are held back."""
 
 
 class ProcessesIn(Protocol):

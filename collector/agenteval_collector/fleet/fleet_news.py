@@ -14,7 +14,7 @@ from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.stores.retention import RetentionStage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FleetNewsHandler:
     """Takes what the reader of news hears. Each process does what its role needs."""
 

@@ -1,55 +1,39 @@
 """The ports of the API: where reports go, and where documents come from."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Protocol
 
-from agenteval_collector.model.deletions import DeletionFilter, Receipt
-from agenteval_collector.model.judge_jobs import Rejudging
-from agenteval_collector.model.labels import Label
 from agenteval_collector.model.running_traces import RunningTrace, StartsReport, UnendedSpan
-from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.trace_view import TraceView
+from otel_agenteval.outcome import Evaluation
 
 
-class Reports(Protocol):
-    """Takes reports from outside beside telemetry. A report is durable when the call returns. Raises RetryableError."""
+class JudgeCheck(Protocol):
+    """The judge's endpoint. Raises InvalidRequest if there is no judge."""
 
-    def report_run(self, report: RunReport) -> None: ...
+    def require(self) -> None:
+        """Check that there is a judge."""
 
-    def end_session(self, session_id: str) -> bool:
-        """Mark the session as ended. Returns whether it is known. The mark of an unknown session is not durable: it is
-        kept for traces on the way."""
+    def trouble(self) -> str | None:
+        """Return why the endpoint would not answer; None if it would."""
 
-    def label(self, label: Label) -> None:
-        """Keep a label; it replaces an earlier one of the same author."""
 
-    def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
-        """Have the judge score these traces and sessions if it has not. Without any, it scores all that failed or
-        had no budget since that time (ns).
+class StartsTaker(Protocol):
+    """Hears which spans are open in a process."""
 
-        Raises InvalidRequest if there is no judge.
-        """
+    def take_starts(self, report: StartsReport) -> None: ...
 
-    def resolve_problem(self, problem_id: str, by: str | None) -> bool:
-        """Mark a problem as resolved. Returns whether it is known."""
 
-    def mute_problem(self, problem_id: str, until: int | None, by: str | None) -> bool:
-        """Mute a problem until that time (ns); None ends the muting. Returns whether the problem is known."""
+class SessionTaker(Protocol):
+    """Hears what is reported of sessions, and what is to be judged after all."""
 
-    def check_judge(self) -> str | None:
-        """Return why the judge's endpoint would not answer; None if it would. Costs nothing.
+    def end_session(self, session_id: str, *, marked: bool) -> None:
+        """Take the report that a session has ended; `marked`: the store knows it."""
 
-        Raises InvalidRequest if there is no judge.
-        """
-
-    def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
-        """Request a deletion. The request is durable when this returns; the deletion may go on after that."""
-
-    def receipt(self, deletion_id: str) -> Receipt:
-        """Return what a deletion has removed so far. Waits up to a few seconds for its end. Raises NotFound."""
-
-    def starts(self, report: StartsReport) -> None:
-        """Take spans that have started. Not durable, except for the findings."""
+    def judge_again(self, outcomes: Sequence[Sequence[Evaluation]]) -> Future[int]:
+        """Take `outcomes`, by trace, to be judged after all. Returns how many had room, once committed."""
+        ...
 
 
 class RunningTraces(Protocol):

@@ -12,8 +12,8 @@ from agenteval_collector.model.callers import Caller
 from agenteval_collector.runtime.errors import InvalidRequest, NotAllowed
 from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, ReadEndpoint, WriteEndpoint
 from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description
-from agenteval_collector.serve.api.ports import Reports
 from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.responses import json_response
 from agenteval_collector.serve.api.threads import BoundedThreads
 from agenteval_collector.serve.api.wire import TOKEN_HEADER, TOKEN_PATH, encode

@@ -18,8 +18,8 @@ from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, NotAllowed, Overloaded, Unavailable
 from agenteval_collector.runtime.grpc_status import abort
 from agenteval_collector.serve.api import writes
-from agenteval_collector.serve.api.ports import Reports
 from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.wire import LATEST, encode, hex_id, id_of, optional_id, trace_id_of
 from agenteval_collector.serve.doors.grpc_door import caller_of
 from otel_agenteval.finding import Finding

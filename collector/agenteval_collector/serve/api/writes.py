@@ -14,8 +14,8 @@ from agenteval_collector.serve.api import wire
 from agenteval_collector.serve.api.answers import DeletionDocument, JudgingDocument
 from agenteval_collector.serve.api.document import document
 from agenteval_collector.serve.api.figure_documents import ProblemDocument
-from agenteval_collector.serve.api.ports import Reports
 from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.trace_documents import SessionDocument, TraceDocument
 from otel_agenteval.internal.text import storable
 

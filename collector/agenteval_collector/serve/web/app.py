@@ -18,8 +18,8 @@ from agenteval_collector.ingest.shares import Shares
 from agenteval_collector.model.callers import Caller
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import CollectorError
-from agenteval_collector.serve.api.ports import Reports
 from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.responses import SECURITY_HEADERS, Refusals, error_response, json_response
 from agenteval_collector.serve.api.routes import api_routes, write_routes
 from agenteval_collector.serve.api.security import AccessControl, LoopbackHost, SecurityHeaders

@@ -8,7 +8,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.figure_documents import ProblemDocument
 from agenteval_collector.serve.api.filters import PROBLEM_PARAMETERS, problem_filter
-from agenteval_collector.serve.api.ports import Reports
+from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.trace_documents import TraceDocument
 from agenteval_collector.serve.api.wire import Parameters, found
 from agenteval_collector.serve.api.writes import mute_problem, resolve_problem

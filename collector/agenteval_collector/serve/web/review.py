@@ -9,8 +9,8 @@ from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.figure_documents import DrawDocument, QualityDocument
-from agenteval_collector.serve.api.ports import Reports
 from agenteval_collector.serve.api.queries import COMPLETED, Queries
+from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.trace_documents import OutcomeDocument, TraceDocument
 from agenteval_collector.serve.api.wire import MAX_LIMIT, Parameters, trace_id_of, trace_ids_of
 from agenteval_collector.serve.api.writes import keep_label, label_fields

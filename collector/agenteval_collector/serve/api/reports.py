@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agenteval_collector.app.ports import JudgeCheck, SessionTaker, StartsTaker
 from agenteval_collector.ingest.redacting import RequestRedaction
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.judge_jobs import Rejudging
@@ -11,6 +10,7 @@ from agenteval_collector.model.labels import Label
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.serve.api.ports import JudgeCheck, SessionTaker, StartsTaker
 from agenteval_collector.stores.retention import RetentionStage
 from agenteval_collector.stores.store import Store
 
@@ -20,9 +20,9 @@ AGAIN_WITHIN = 4.0
 """Seconds that a call to judge again waits for the evaluation: less than the web port waits for a write."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredReports:
-    """The `Reports` of the API."""
+@dataclass(frozen=True, kw_only=True)
+class Reports:
+    """Takes reports from outside beside telemetry. A report is durable when the call returns. Raises RetryableError."""
 
     store: Store
     evaluation: SessionTaker
@@ -36,22 +36,34 @@ class StoredReports:
         self.store.report_run(report)
 
     def end_session(self, session_id: str) -> bool:
+        """Mark the session as ended. Returns whether it is known.
+
+        The mark of an unknown session is not durable: it is kept for traces on the way.
+        """
         session = self.store.end_session(session_id)
         self.evaluation.end_session(session_id, marked=session)
         return session
 
     def label(self, label: Label) -> None:
+        """Keep a label; it replaces an earlier one of the same author."""
         if self.redaction is not None and label.note:
             label = replace(label, note=self.redaction.text(label.note))
         self.store.label(label)
 
     def resolve_problem(self, problem_id: str, by: str | None) -> bool:
+        """Mark a problem as resolved. Returns whether it is known."""
         return self.store.problems.resolve(problem_id, by)
 
     def mute_problem(self, problem_id: str, until: int | None, by: str | None) -> bool:
+        """Mute a problem until that time (ns); None ends the muting. Returns whether the problem is known."""
         return self.store.problems.mute(problem_id, until, by)
 
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
+        """Have the judge score these traces and sessions if it has not. Without any, it scores all that failed or
+        had no budget since that time (ns).
+
+        Raises InvalidRequest if there is no judge.
+        """
         self.judge.require()
         limit = MOST_AGAIN + 1
         judged = self.store.judged
@@ -66,13 +78,20 @@ class StoredReports:
         return Rejudging(traces=count, more=len(left_out_traces) > count)
 
     def check_judge(self) -> str | None:
+        """Return why the judge's endpoint would not answer; None if it would. Costs nothing.
+
+        Raises InvalidRequest if there is no judge.
+        """
         return self.judge.trouble()
 
     def starts(self, report: StartsReport) -> None:
+        """Take spans that have started. Not durable, except for the findings."""
         self.open_spans.take_starts(report if self.redaction is None else self.redaction.starts(report))
 
     def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
+        """Request a deletion. The request is durable when this returns; the deletion may go on after that."""
         return self.retention.delete(wanted, by)
 
     def receipt(self, deletion_id: str) -> Receipt:
+        """Return what a deletion has removed so far. Waits up to a few seconds for its end. Raises NotFound."""
         return self.retention.receipt(deletion_id)

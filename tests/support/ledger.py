@@ -1,9 +1,9 @@
 """A store of the judge's spending in memory."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from agenteval_collector.model.judge_jobs import Spend
+from agenteval_collector.model.judge_jobs import Exceeded, Spend, SpendLimit, exceeded
 from agenteval_collector.stores.judge_ledger import JudgeLedgerStore
 
 
@@ -13,13 +13,11 @@ class Table(JudgeLedgerStore):
     def __init__(self) -> None:
         self.hours: defaultdict[int, Spend] = defaultdict(Spend)
 
-    def spend(
-        self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool] | None = None
-    ) -> bool:
-        has_room = fits is None or fits(self.spent_since)
-        if has_room:
+    def spend(self, hour: int, model: str, spend: Spend, limits: Sequence[SpendLimit] = ()) -> Exceeded | None:
+        over = exceeded(limits, self.spent_since)
+        if over is None:
             self.hours[hour] = added(self.hours[hour], spend)
-        return has_room
+        return over
 
     def spent_since(self, hour: int) -> Spend:
         total = Spend()

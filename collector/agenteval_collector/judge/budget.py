@@ -16,7 +16,7 @@ Other processes do not see the room that is kept here.
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,9 +26,9 @@ from typing import Final, NamedTuple
 
 from agenteval_collector.config.judge import BudgetConfig
 from agenteval_collector.config.values import PriceConfig
-from agenteval_collector.judge.ports import JudgeRequest, OverBudget, Reserve, Settle, SpentSince
+from agenteval_collector.judge.ports import JudgeRequest, OverBudget, Reserve, Settle
 from agenteval_collector.judge.prompt.encoding import tokens
-from agenteval_collector.model.judge_jobs import BudgetLevel, Spend
+from agenteval_collector.model.judge_jobs import BudgetLevel, Exceeded, Measure, Spend, SpendLimit, exceeded
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.judge_ledger import JudgeLedgerStore
 
@@ -38,11 +38,7 @@ _NANOSECONDS_PER_HOUR: Final = 3_600_000_000_000
 _TOKENS_PER_MESSAGE: Final = 8
 _OUTPUT_TOKENS: Final = 1024
 """More tokens than a reply to our questions takes, unless the model reasons at length."""
-_MEASURES: Final[dict[str, Callable[[Spend], float]]] = {
-    "requests": lambda spend: spend.requests,
-    "tokens": lambda spend: spend.input_tokens + spend.output_tokens,
-    "usd": lambda spend: spend.usd,
-}
+_MEASURES: Final[tuple[Measure, ...]] = ("requests", "tokens", "usd")
 _PERIODS: Final = {"hour": 1, "day": 24}
 
 
@@ -68,13 +64,9 @@ class _Bound(NamedTuple):
     """One line of the budget. `hours` is the length of its period."""
 
     key: str
-    measure: str
+    measure: Measure
     hours: int
     limit: float
-
-    def of(self, spend: Spend) -> float:
-        """Return the part of a spend that this bound counts."""
-        return _MEASURES[self.measure](spend)
 
 
 class Ledger:
@@ -103,8 +95,9 @@ class Ledger:
 
         Waits while other traces may leave unused room. Raises OverBudget if there is no room.
         """
-        while not self._fits(Spend(requests=requests), self._store.spent_since, may_wait=bool(self._left)):
-            await self._freed.wait()
+        needed = Spend(requests=requests)
+        while (over := exceeded(self._limits(needed), self._store.spent_since)) is not None:
+            await self._room_freed(over, needed, may_wait=bool(self._left))
         room = object()
         self._left[room] = requests
         try:
@@ -121,10 +114,11 @@ class Ledger:
             # A trace that needs more than its own room does not wait for the rooms of other traces: those traces could
             # be waiting for the place that this one holds. It waits only for requests under way, which always end.
             needed = replace(estimate, requests=0) if self._left[room] else estimate
-            hour, may_wait = self._hour(), self._under_way > 0
-            if self._store.spend(hour, request.model, estimate, partial(self._fits, needed, may_wait=may_wait)):
+            hour = self._hour()
+            over = self._store.spend(hour, request.model, estimate, self._limits(needed))
+            if over is None:
                 break
-            await self._freed.wait()
+            await self._room_freed(over, needed, may_wait=self._under_way > 0)
         self._left[room] = max(self._left[room] - 1, 0)
         self._under_way += 1
 
@@ -142,31 +136,41 @@ class Ledger:
 
         From any thread. Raises Unavailable.
         """
+        spent_since = self._store.spent_since
         return [
-            BudgetLevel(bound.key, self._used(bound, self._store.spent_since), bound.limit) for bound in self._bounds
+            BudgetLevel(bound.key, spent_since(self._start(bound.hours)).of(bound.measure), bound.limit)
+            for bound in self._bounds
         ]
 
     def _priced(self, model: str, spend: Spend) -> Spend:
         """Return a spend with its cost, which is 0 if the model has no price."""
         return replace(spend, usd=self.prices.usd(model, spend.input_tokens, spend.output_tokens) or 0.0)
 
-    def _used(self, bound: _Bound, spent_since: SpentSince) -> float:
-        """Return how much of a bound was spent in its present period."""
-        return bound.of(spent_since(self._start(bound.hours)))
+    def _limits(self, needed: Spend) -> list[SpendLimit]:
+        """Return the limit of each bound, beside what is needed and what is kept for other traces."""
+        return [
+            SpendLimit(
+                self._start(bound.hours),
+                bound.measure,
+                beside=self._kept.of(bound.measure) + needed.of(bound.measure),
+                most=bound.limit,
+            )
+            for bound in self._bounds
+        ]
 
-    def _fits(self, needed: Spend, spent_since: SpentSince, *, may_wait: bool) -> bool:
-        """Return True if the budget has room beside what was spent and what is kept for other traces.
+    @property
+    def _kept(self) -> Spend:
+        """What is kept for the requests that traces have not made yet."""
+        return Spend(requests=sum(self._left.values()))
 
-        If it has none, return False if it `may_wait`, as room may become free later. Else raise OverBudget.
-        """
-        spend = Spend(requests=sum(self._left.values()))
-        for bound in self._bounds:
-            used = self._used(bound, spent_since) + bound.of(spend)
-            if used + bound.of(needed) > bound.limit:
-                if may_wait:
-                    return False
-                raise OverBudget(_why_not(bound, used, bound.of(needed), self._start(bound.hours) + bound.hours))
-        return True
+    async def _room_freed(self, over: Exceeded, needed: Spend, *, may_wait: bool) -> None:
+        """Wait until room may be free. Raises OverBudget, with the bound that leaves none, if nothing can free it."""
+        if may_wait:
+            await self._freed.wait()
+            return
+        bound = self._bounds[over.place]
+        used = over.spent + self._kept.of(bound.measure)
+        raise OverBudget(_why_not(bound, used, needed.of(bound.measure), self._start(bound.hours) + bound.hours))
 
     def _start(self, hours: int) -> int:
         """Return the hour in which the present period of this length began."""

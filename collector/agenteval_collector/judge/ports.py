@@ -154,10 +154,6 @@ class Question:
     readings: Mapping[str, Reading] = field(default_factory=dict)
 
 
-SpentSince: TypeAlias = Callable[[int], Spend]
-"""Sums up what was spent since an hour, over all models."""
-
-
 class JudgeTelemetry(Protocol):
     """The counters of judging. Thread-safe."""
 

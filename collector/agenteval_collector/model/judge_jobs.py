@@ -1,9 +1,9 @@
 """Jobs for the judge, and their results."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import Json
@@ -152,6 +152,10 @@ class BudgetLevel(NamedTuple):
     limit: float
 
 
+Measure: TypeAlias = Literal["requests", "tokens", "usd"]
+"""What a limit of the judge's budget counts."""
+
+
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
     """Requests, tokens and US dollars that were used up. A correction has negative numbers."""
@@ -163,6 +167,44 @@ class Spend:
 
     def __sub__(self, other: "Spend") -> "Spend":
         return Spend(**{field.name: getattr(self, field.name) - getattr(other, field.name) for field in fields(self)})
+
+    def of(self, measure: Measure) -> float:
+        """Return the part that a limit on this measure counts."""
+        match measure:
+            case "requests":
+                return self.requests
+            case "tokens":
+                return self.input_tokens + self.output_tokens
+            case "usd":
+                return self.usd
+
+
+class SpendLimit(NamedTuple):
+    """A limit on what is spent from the beginning of the hour `since` (from the Unix epoch, UTC).
+
+    What was spent, together with `beside`, may be `most`.
+    """
+
+    since: int
+    measure: Measure
+    beside: float
+    most: float
+
+
+class Exceeded(NamedTuple):
+    """The limit that leaves no room, by its place among those that were given, and what was spent of it."""
+
+    place: int
+    spent: float
+
+
+def exceeded(limits: Sequence[SpendLimit], spent_since: Callable[[int], Spend]) -> Exceeded | None:
+    """Return the first limit that what was spent would exceed. Return None if there is room under all."""
+    for place, limit in enumerate(limits):
+        spent = spent_since(limit.since).of(limit.measure)
+        if spent + limit.beside > limit.most:
+            return Exceeded(place, spent)
+    return None
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,13 @@
 """Keep what the judge has used up, by hour and model."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from typing import Final
 
 from sqlalchemy import bindparam, func, select
 
-from agenteval_collector.model.judge_jobs import Spend
+from agenteval_collector.model.judge_jobs import Exceeded, Spend, SpendLimit, exceeded
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.schema import judge_ledger, own
 
@@ -21,19 +21,17 @@ class JudgeLedgerStore:
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database
 
-    def spend(
-        self, hour: int, model: str, spend: Spend, fits: Callable[[Callable[[int], Spend]], bool] | None = None
-    ) -> bool:
-        """Add to what was spent if `fits` agrees, and return whether it did. None always agrees.
+    def spend(self, hour: int, model: str, spend: Spend, limits: Sequence[SpendLimit] = ()) -> Exceeded | None:
+        """Add to what was spent, and return None. If a limit is exceeded before, add nothing and return that limit.
 
-        The addition is durable on return, even if the process is killed right after. The errors of `fits` are raised,
-        and nothing is added then. Nobody else spends in between, in this process or another one.
+        The addition is durable on return, even if the process is killed right after. Nobody else spends between the
+        look at the limits and the addition, in this process or another one.
         """
         with self._database.sharing("judge_ledger") as connection:
-            has_room = fits is None or fits(partial(_spent_since, connection))
-            if has_room:
+            over = exceeded(limits, partial(_spent_since, connection))
+            if over is None:
                 connection.upsert(judge_ledger, [{"hour": hour, "model": model, **asdict(spend)}])
-        return has_room
+        return over
 
     def spent_since(self, hour: int) -> Spend:
         """Sum up what was spent from the beginning of that hour to now, over all models."""

@@ -4,12 +4,14 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import grpc
 import httpx
 import pytest
 from agenteval_collector.model.callers import Caller, Scope
+from agenteval_collector.serve.api.endpoints import WRITE_ENDPOINTS
 from agenteval_collector.serve.doors.audit import LINES_PER_WINDOW, Audit
 from starlette.routing import Route
 
@@ -17,7 +19,7 @@ from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
 from tests.support.keys import ring_of
-from tests.support.memory_queries import MemoryReports
+from tests.support.memory_queries import GOOD_TRACE, KNOWN_PROBLEM, MemoryReports, problem
 from tests.support.pages import app_of
 from tests.support.running_collector import RunningCollector
 from tests.support.travel_agent import travel_agent
@@ -102,6 +104,51 @@ def test_an_agent_that_may_only_write_watches_its_own_process(collector: Running
             next(watch(b"", 20, metadata=bearer(key)))
 
 
+def test_a_watcher_whose_key_is_removed_hears_no_more(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    keys.write_text(json.dumps([{"name": "page", "key": "r" * 32, "scopes": ["read"]}]))
+    with RunningCollector(tmp_path / "data", server={"keys_file": keys}) as running:
+        watch: Any = running.channel.unary_stream(WATCH)
+        call = watch(b"", 60, metadata=bearer("r" * 32))
+        call.initial_metadata()
+        keys.write_text(json.dumps([{"name": "other", "key": "o" * 32, "scopes": ["read"]}]))
+        with pytest.raises(grpc.RpcError, match="not known any more"):
+            next(call)
+
+
+@pytest.mark.parametrize("path", [each.path for each in WRITE_ENDPOINTS if each.scope is Scope.LABEL])
+def test_who_may_label_reads_nothing_in_the_answer(path: str) -> None:
+    bodies: dict[str, dict[str, object]] = {
+        "/api/v1/labels": {"trace_id": GOOD_TRACE, "name": "coherence", "value": 1.0},
+        "/api/v1/problems/{problem_id}/mute": {"until": None},
+        "/api/v1/judge": {"trace_ids": [GOOD_TRACE]},
+    }
+    queries = travel_agent()
+    queries.recurring.append(problem("search: timeout"))
+    app = app_of(queries, MemoryReports(), ring=ring_of(*KEYS))
+    with serve(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
+        answers = {
+            scope: client.post(
+                path.format(problem_id=KNOWN_PROBLEM),
+                json=bodies.get(path, {}),
+                headers={"authorization": f"Bearer {scope}"},
+            )
+            for scope in (Scope.LABEL, Scope.ADMIN)
+        }
+    assert {answer.status_code for answer in answers.values()} == {200}, answers
+    texts = [text for text in strings(answers[Scope.LABEL].json()) if text]
+    assert texts == []
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield all texts in a document but its keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from strings(item)
+
+
 def test_health_needs_no_key(collector: RunningCollector) -> None:
     check: Any = collector.channel.unary_unary("/grpc.health.v1.Health/Check")
     assert check(b"", timeout=20) == b"\x08\x01"
@@ -159,10 +206,10 @@ def test_who_writes_and_who_is_turned_away_is_in_the_audit_log(
         return any(fields.items() <= line.items() for line in lines)
 
     caplog.set_level(logging.INFO)
-    problem = f"/api/v1/problems/{'0' * 32}/resolve"
+    resolve = f"/api/v1/problems/{'0' * 32}/resolve"
     web = f"http://{collector.addresses['web']}"
-    httpx.post(web + problem, json={}, headers={"authorization": "Bearer label"}, timeout=20, trust_env=False)
-    about = {"result": "allowed", "caller": "label-only", "tenant": "default", "action": f"POST {problem}"}
+    httpx.post(web + resolve, json={}, headers={"authorization": "Bearer label"}, timeout=20, trust_env=False)
+    about = {"result": "allowed", "caller": "label-only", "tenant": "default", "action": f"POST {resolve}"}
     eventually(lambda: told(**about, status=400))
     assert "Bearer" not in "".join(each.message for each in caplog.records if '"allowed"' in each.message)
 

@@ -31,6 +31,12 @@ class ErrorDocument(TypedDict):
     error: ErrorDetail
 
 
+class DoneDocument(TypedDict):
+    """A write that is done, for a caller that may not read what it changed."""
+
+    done: bool
+
+
 class JudgingDocument(TypedDict):
     """The number of traces and sessions that this request put before the judge. `more`: the queue had no room for
     others."""

@@ -59,6 +59,14 @@ class WriteEndpoint(Endpoint):
 
     scope: Scope = Scope.LABEL
     """The scope that a caller needs."""
+    shows_content: bool = False
+    """True if the document has stored content, so that a caller without the scope read gets a `DoneDocument`."""
+
+    @property
+    def answer(self) -> Any:
+        """The type of the document that is answered."""
+        document = get_type_hints(self.call)["return"]
+        return document | answers.DoneDocument if self.shows_content else document
 
     @property
     def body(self) -> Any:
@@ -287,9 +295,20 @@ WRITE_ENDPOINTS: Final = (
         "/api/v1/labels",
         "Say what a score should have been; answered with the trace or the session",
         writes.write_label,
+        shows_content=True,
     ),
-    WriteEndpoint("/api/v1/problems/{problem_id}/resolve", "Mark a problem as resolved", writes.write_resolved),
-    WriteEndpoint("/api/v1/problems/{problem_id}/mute", "Mute a problem until a time, or end that", writes.write_muted),
+    WriteEndpoint(
+        "/api/v1/problems/{problem_id}/resolve",
+        "Mark a problem as resolved",
+        writes.write_resolved,
+        shows_content=True,
+    ),
+    WriteEndpoint(
+        "/api/v1/problems/{problem_id}/mute",
+        "Mute a problem until a time, or end that",
+        writes.write_muted,
+        shows_content=True,
+    ),
     WriteEndpoint("/api/v1/judge", "Have the judge score what it has not", writes.write_judging),
     WriteEndpoint(
         "/api/v1/delete",

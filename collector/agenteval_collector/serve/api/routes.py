@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenteval_collector.model.callers import Caller
+from agenteval_collector.model.callers import Caller, Scope
 from agenteval_collector.runtime.errors import InvalidRequest, NotAllowed
+from agenteval_collector.serve.api.answers import DoneDocument
 from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, ReadEndpoint, WriteEndpoint
 from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.serve.api.queries import Queries
@@ -72,7 +73,9 @@ def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: 
             guard.check(request.headers, request.headers.get(TOKEN_HEADER, ""))
             body = parsed(kind, await read_body(request, "application/json"))
             in_path = request.path_params
-            return json_response(await writes.run(lambda: encode(endpoint.call(queries, reports, body, **in_path))))
+            document = await writes.run(lambda: encode(endpoint.call(queries, reports, body, **in_path)))
+            is_shown = caller.may(Scope.READ) or not endpoint.shows_content
+            return json_response(document if is_shown else encode(DoneDocument(done=True)))
 
         return Route(endpoint.path, answer, methods=["POST"])
 

@@ -15,13 +15,20 @@ from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.model.reported_findings import reported_finding
 from agenteval_collector.model.running_traces import SpanStart, StartsReport
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, NotAllowed, Overloaded, Unavailable
+from agenteval_collector.runtime.errors import (
+    CollectorError,
+    InvalidRequest,
+    NotAllowed,
+    Overloaded,
+    Unauthenticated,
+    Unavailable,
+)
 from agenteval_collector.runtime.grpc_status import abort
 from agenteval_collector.serve.api import writes
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.wire import LATEST, encode, hex_id, id_of, optional_id, trace_id_of
-from agenteval_collector.serve.doors.grpc_door import caller_of
+from agenteval_collector.serve.doors.grpc_door import caller_of, check_still_known
 from otel_agenteval.finding import Finding
 from otel_agenteval.internal.text import storable
 from otel_agenteval.model import BASELINE, CONDITIONS
@@ -180,13 +187,18 @@ def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Ite
     # Headers are sent only once the watcher is registered, so that it misses nothing.
     context.send_initial_metadata(())
     while context.is_active():
-        match subscription.get(_WAKE_SECONDS):
+        entry = subscription.get(_WAKE_SECONDS)
+        try:
+            check_still_known(context)
+        except Unauthenticated as error:
+            abort(context, error)
+        match entry:
             case None if subscription.closed:
                 if context.is_active():
                     abort(context, Unavailable("the collector is stopping; watch again when it is back"))
                 return
             case None:
-                continue
+                pass
             case Evaluation() as evaluation:
                 yield pb.WatchResponse(outcome=outcome_message(evaluation))
             case Finding() as finding:

@@ -34,11 +34,19 @@ _NOT_SERVING: Final = b"\x08\x02"
 _UNKNOWN: Final = ""
 """Stands for a caller that is known only when the method runs: by its certificate, or by its address."""
 _CALLER: ContextVar[Caller] = ContextVar("agenteval_caller")
+_RING: ContextVar[KeyRing] = ContextVar("agenteval_ring")
 
 
 def caller_of(context: grpc.ServicerContext) -> Caller:
     """Return the caller of this call. Raises LookupError if the server has no `Door`."""
     return _CALLER.get()
+
+
+def check_still_known(context: grpc.ServicerContext) -> None:
+    """Check that the caller of a long call has not lost its key, or one of its scopes, since the call began. Raises
+    Unauthenticated if it has."""
+    if not _RING.get().knows(_CALLER.get()):
+        raise Unauthenticated("the key is not known any more, or has other scopes")
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,7 @@ class Door(grpc.ServerInterceptor):
             assert caller is not None
             self.peers.hear(context.peer())
             _CALLER.set(caller)
+            _RING.set(self.ring)
             SHARER.set(who)
             self.audit.allowed(caller, self._scopes_of(method), method, context.peer())
             return answer(self.messages.read(requests, context, who), context)

@@ -57,6 +57,11 @@ class KeyRing:
         must be verified."""
         return ANONYMOUS if self.is_open else self._entries.get()[1].get(common_name)
 
+    def knows(self, caller: Caller) -> bool:
+        """Return whether an entry still stands for this caller, with the same tenant and scopes."""
+        keys, certificates = self._entries.get()
+        return self.is_open or caller in (*(known for _, known in keys), *certificates.values())
+
     def _read(self) -> tuple[list[tuple[bytes, Caller]], dict[str, Caller]]:
         entries = (*self._given, *(load_keys(self._file) if self._file else ()))
         if shared := shared_ways(entries):

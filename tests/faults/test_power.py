@@ -6,8 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from agenteval_collector.app.redaction import REDACTION_KEY, stored_redaction
-from agenteval_collector.app.storage import LOG, locked
+from agenteval_collector.app.storage import LOG, REDACTION_KEY, locked, stored_redaction
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.ingest.request_file import NewRequest, RequestFile
 from agenteval_collector.model.logged_requests import Signal

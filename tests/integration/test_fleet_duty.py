@@ -7,7 +7,7 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import pytest
-from agenteval_collector.app.store_watch import StoreWatch
+from agenteval_collector.app.storage import StoreWatch
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import SystemClock

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.app.servers import WATCHERS
+from agenteval_collector.app.collector import WATCHERS
 from agenteval_collector.live.stage import NAMED_WITHIN
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.app.pipeline import Pipeline
-from agenteval_collector.app.tenants import Pipelines
+from agenteval_collector.app.pipeline import Pipeline, Pipelines
 from agenteval_collector.emit.feed import Subscription
 from agenteval_collector.model.callers import Caller
 from agenteval_collector.model.labels import Label

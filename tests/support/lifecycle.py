@@ -8,8 +8,8 @@ from pathlib import Path
 from unittest.mock import patch
 from uuid import uuid4
 
-from agenteval_collector.app.store_watch import StoreWatch
-from agenteval_collector.app.tenants import TenantWatch
+from agenteval_collector.app.pipeline import TenantWatch
+from agenteval_collector.app.storage import StoreWatch
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.ports import ALONE
 from agenteval_collector.assembly.senders import Senders

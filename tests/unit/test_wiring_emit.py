@@ -3,7 +3,7 @@
 import uuid
 from pathlib import Path
 
-from agenteval_collector.app.emit import instance_id
+from agenteval_collector.app.stages import instance_id
 
 
 def test_a_collector_has_one_id_for_each_folder_also_after_a_restart(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ from typing import Any, Final
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval_collector.app.redaction import REDACTION_KEY
-from agenteval_collector.app.storage import LOG, STORE, locked, schema_of, tenant_folder, tenant_folders
+from agenteval_collector.app.storage import LOG, REDACTION_KEY, STORE, locked, schema_of, tenant_folder, tenant_folders
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.ingest.request_file import RequestFile
 from agenteval_collector.ingest.request_file import damaged as damaged_requests

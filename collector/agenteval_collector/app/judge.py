@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
-from agenteval_collector.app.redaction import judge_redaction
 from agenteval_collector.config.evaluators import JudgedConfig
 from agenteval_collector.config.judge import NO_JUDGE, JudgeConfig, RubricConfig
 from agenteval_collector.config.settings import Settings
@@ -41,8 +40,10 @@ from agenteval_collector.stores.judge_ledger import JudgeLedgerStore
 from agenteval_collector.stores.session_turns import joined_turns
 from agenteval_collector.stores.store import Store
 from otel_agenteval.finding import Finding
-from otel_agenteval.model import CertainFact, Trace
+from otel_agenteval.model import CertainFact, Json, Trace
 from otel_agenteval.outcome import SubjectKind
+from otel_agenteval.redaction import Redactor
+from otel_agenteval.redaction.redactor import RedactionBudget
 
 if TYPE_CHECKING:
     from agenteval_collector.judge.client.openai_judge import OpenAIJudge
@@ -340,3 +341,14 @@ def _describe(settings: Settings, models: Sequence[str], prices: PriceList) -> s
         f"redaction {'on' if config.redact else 'off'}, budget {budget}, "
         f"{'no price known for ' + ', '.join(unknown) if unknown else 'all prices known'}"
     )
+
+
+def judge_redaction(settings: Settings) -> Callable[[Json], Json]:
+    """Make a redaction for one trace, in which equal values have equal numbers."""
+    if not settings.judge.redact:
+        return _as_it_is
+    return Redactor(own=settings.redaction.own, budget=RedactionBudget()).redact
+
+
+def _as_it_is(value: Json) -> Json:
+    return value

@@ -5,13 +5,13 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Protocol
 
-from agenteval_collector.app.evaluators import trace_evaluators
 from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.conversations.linking import Conversations
 from agenteval_collector.evaluation.conversations.running_turns import RunningTurns
 from agenteval_collector.evaluation.embedding import EmbeddedEmbedder
 from agenteval_collector.evaluation.evaluators import TRUTH_EVALUATORS
+from agenteval_collector.evaluation.evaluators.enabled import trace_evaluators
 from agenteval_collector.evaluation.findings.effort import AgentEfforts
 from agenteval_collector.evaluation.findings.trace_loops import TraceLoops
 from agenteval_collector.evaluation.inbox import EvaluationInbox

@@ -1,9 +1,15 @@
-"""Make the stages that a pipeline has in one process as well as in a fleet; each maker names what the stage needs."""
+"""Make the stages that a pipeline has in one process as well as in a fleet, and what emits their news.
 
+Each maker names what its stage needs.
+"""
+
+import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Final, TypeVar
 
 from agenteval_collector.app.judge import (
@@ -17,19 +23,22 @@ from agenteval_collector.app.judge import (
     make_ledger,
     trace_loader,
 )
-from agenteval_collector.app.redaction import stored_redaction
 from agenteval_collector.app.scoring import EvaluationCore, reliability_reports, session_naming
-from agenteval_collector.app.storage import Storage
+from agenteval_collector.app.storage import Storage, stored_redaction
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.ports import AssemblyStore, TraceTaker
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.stage import AssemblyStage, Progress
-from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.settings import ProcessRole, Settings
+from agenteval_collector.config.sources import ConfigError
+from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.ports import PastSessionCounts
+from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.evaluation.ports import OwnSessions, ScoredTaker
 from agenteval_collector.evaluation.session_key import SessionKey
+from agenteval_collector.evaluation.sessions.past_sessions import PastSessions
 from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.figures.regressions import Regressions
 from agenteval_collector.ingest.ingest import Ingest
@@ -330,3 +339,51 @@ def stop_in_turn(components: Iterable[Component], deadline: float) -> None:
     `deadline` (`time.monotonic`)."""
     for component in components:
         component.shutdown(min(STOPPED_WITHIN, max(0.0, deadline - time.monotonic())))
+
+
+def make_output(settings: Settings, storage: Storage[Requests], is_on_duty: Callable[[], bool]) -> TelemetryOutput:
+    """Make the instruments, and their push if one is set. Events leave while this process `is_on_duty`."""
+    return TelemetryOutput(
+        version=version("otel-agenteval"),
+        instance_id=instance_id(settings.data_dir),
+        tenant=storage.tenant,
+        push=_push_target(settings),
+        outbox=storage.store.outbox,
+        is_on_duty=is_on_duty,
+        max_series=settings.server.max_series,
+    )
+
+
+def make_emit(output: TelemetryOutput, watchers: NewsSink, past_sessions: PastSessions) -> Fanout:
+    """Make what tells all sinks of commits. The `watchers` hear first, because a loop may still be stopped."""
+    sinks: dict[str, NewsSink] = {
+        "feed": watchers,
+        "findings": output.findings,
+        "agents": output.agents,
+        "instruments": output.evaluations,
+        "past sessions": past_sessions,
+    }
+    return Fanout(sinks, output.own_work)
+
+
+def instance_id(data_dir: Path) -> str:
+    """Return the id of this collector at a backend: the same after a restart, another one for another folder."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"agenteval://{socket.gethostname()}{data_dir.resolve()}"))
+
+
+def _push_target(settings: Settings) -> PushTarget | None:
+    export = settings.export
+    if export.endpoint is None:
+        return None
+    try:
+        return PushTarget(
+            endpoint=export.endpoint,
+            protocol=export.protocol,
+            headers={name: value.get_secret_value() for name, value in export.headers.items()},
+            certificate=export.certificate,
+            # One process pushes events, and only those that serve can have the duty.
+            events=export.events and settings.role.does(ProcessRole.SERVE),
+            interval=export.interval,
+        )
+    except (ValueError, OSError) as error:
+        raise ConfigError(f"export: {error}") from error

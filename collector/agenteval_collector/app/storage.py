@@ -1,27 +1,33 @@
-"""Log and store of a tenant: two files in the data folder, or Kafka and PostgreSQL."""
+"""Log and store of a tenant: two files in the data folder, or Kafka and PostgreSQL. And what is redacted before."""
 
 import fcntl
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Generic, TypeVar
+from typing import IO, Final, Generic, TypeVar
 
 from agenteval_collector.assembly.restoring import reassemble
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.emit.events import events_of
 from agenteval_collector.ingest.ports import Requests
+from agenteval_collector.ingest.redacting import RequestRedaction
 from agenteval_collector.ingest.request_file import RequestFile
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.errors import PermanentError
-from agenteval_collector.runtime.files import HeldFile, make_folder, sync_data
-from agenteval_collector.stores.engines.ports import Database, Use
+from agenteval_collector.runtime.component import Poller
+from agenteval_collector.runtime.errors import PermanentError, RetryableError
+from agenteval_collector.runtime.files import HeldFile, make_folder, sync, sync_data
+from agenteval_collector.stores.engines.ports import DUTY_LASTS, Database, Use
 from agenteval_collector.stores.store import Store
+from otel_agenteval.model import Json
+from otel_agenteval.redaction import Redactor
+from otel_agenteval.redaction.redactor import RedactionBudget
 
 R_co = TypeVar("R_co", bound=Requests, covariant=True)
 
@@ -169,3 +175,87 @@ def _lock(lock: IO[str], data_dir: Path, advice: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise ConfigError(f"data_dir: a collector uses {data_dir}; {advice}") from error
+
+
+STORE_ASKED_EVERY: Final = 2.0
+"""Seconds between two looks."""
+_NEVER: Final = float("-inf")
+
+
+class StoreWatch(Poller):
+    """Asks the store again and again, so that also an idle process is unhealthy while the store is away.
+
+    If it may, it takes the duty. One process has the duty until that process is gone.
+    """
+
+    def __init__(self, store: Store, clock: Clock, *, may_have_duty: bool) -> None:
+        super().__init__("store", STORE_ASKED_EVERY)
+        self._store = store
+        self._clock = clock
+        self._look = self._take_duty if may_have_duty else store.reach
+        self._duty_until = _NEVER
+
+    def is_on_duty(self) -> bool:
+        """Return whether this process, and no other one, has the duty. From any thread."""
+        return self._clock.monotonic() < self._duty_until
+
+    def step(self) -> None:
+        self.insist(self._look)
+
+    def _take_duty(self) -> None:
+        # Taken before the question: the store starts counting later, so this process gives up earlier.
+        until = self._clock.monotonic() + DUTY_LASTS
+        was_on_duty = self.is_on_duty()
+        try:
+            has_duty = self._store.take_duty()
+        except RetryableError:
+            self._duty_until = _NEVER
+            raise
+        self._duty_until = until if has_duty else _NEVER
+        if has_duty is not was_on_duty:
+            who = "this process" if has_duty else "another process"
+            self._logger.info("%s shows the shared gauges, pushes events and deletes", who)
+
+
+KEY_BYTES = 32
+REDACTION_KEY = "redaction.key"
+"""The file in a data folder that holds the key by which its placeholders are made."""
+
+
+def stored_redaction(settings: Settings, folder: Path) -> RequestRedaction | None:
+    """Return the redaction of requests before they are kept; None if they are kept as they came.
+
+    The placeholders are made with a key in `folder`: so equal values have equal placeholders as long as the data is
+    kept. Raises ConfigError if the key cannot be read or written.
+    """
+    config = settings.redaction
+    if config.store == "off":
+        return None
+    key, own, personal_data = _key(folder / REDACTION_KEY), config.own, config.store == "all"
+
+    def redact(value: Json, budget: RedactionBudget) -> Json:
+        return Redactor(personal_data, key=key, own=own, budget=budget).redact(value)
+
+    session = settings.session
+    return RequestRedaction(redact, ids=(*session.attributes, *((session.link_by,) if session.link_by else ())))
+
+
+def _key(path: Path) -> bytes:
+    """Return the key in the file. Make the file if there is none."""
+    try:
+        if not path.exists():
+            new = path.with_suffix(".new")
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(secrets.token_bytes(KEY_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+            sync(path.parent)
+        key = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"redaction.store: the key in {path} cannot be used: {error.strerror}") from error
+    if len(key) != KEY_BYTES:
+        raise ConfigError(
+            f"redaction.store: {path} is no key of {KEY_BYTES} bytes: restore it, or delete it for a new one"
+        )
+    return key

@@ -20,8 +20,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from agenteval_collector.app.collector import Collector
-from agenteval_collector.app.servers import split_address
+from agenteval_collector.app.collector import Collector, split_address
 from agenteval_collector.cli.demo_agents import play
 from agenteval_collector.cli.demo_scripts import SCRIPTS
 from agenteval_collector.cli.settings import effective

@@ -39,7 +39,7 @@ def config(
     settings = effective_in(file, data_dir)
     if settings.evaluators.model_extra or settings.judge.rubrics:
         # Only here, because it loads all evaluators, which takes longer than all else that this command does.
-        from agenteval_collector.app.evaluators import trace_evaluators  # noqa: PLC0415
+        from agenteval_collector.evaluation.evaluators.enabled import trace_evaluators  # noqa: PLC0415
 
         with failing_on(ConfigError):
             trace_evaluators(settings)

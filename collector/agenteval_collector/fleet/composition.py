@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from agenteval_collector.app import stages
-from agenteval_collector.app.emit import make_emit, make_output
 from agenteval_collector.app.pipeline import REMEMBERED_SESSIONS, Pipeline
 from agenteval_collector.app.scoring import session_naming
-from agenteval_collector.app.storage import Storage
-from agenteval_collector.app.store_watch import StoreWatch
+from agenteval_collector.app.stages import make_emit, make_output
+from agenteval_collector.app.storage import Storage, StoreWatch
 from agenteval_collector.assembly.stage import Progress
 from agenteval_collector.config.settings import ProcessRole, Settings
 from agenteval_collector.emit.feed import Feed, Participants

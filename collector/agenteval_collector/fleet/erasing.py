@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval_collector.app.erasing import next_older, next_to_delete
+from agenteval_collector.app.pipeline import next_older, next_to_delete
 from agenteval_collector.fleet.news_topic import NewsTopic
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.deletions import DeletionFilter

@@ -25,7 +25,7 @@ from agenteval_collector.ingest.grpc import otlp_handlers
 from agenteval_collector.ingest.http import Bodies, otlp_app
 from agenteval_collector.ingest.shares import Shares
 from agenteval_collector.model.callers import DEFAULT_TENANT, Caller
-from agenteval_collector.runtime.addresses import is_loopback
+from agenteval_collector.runtime.addresses import is_loopback, split_address
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.component import health_of
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
@@ -207,12 +207,6 @@ _CONNECTIONS = (
     ("grpc.max_connection_age_ms", 60 * _MINUTE),
     ("grpc.max_connection_age_grace_ms", _MINUTE),
 )
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Split `host:port` and `[v6]:port` in parts."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
 
 
 def refuse_open_doors(server: ServerConfig) -> None:

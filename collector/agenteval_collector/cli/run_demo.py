@@ -20,7 +20,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from agenteval_collector.app.collector import Collector, split_address
+from agenteval_collector.app.collector import Collector
 from agenteval_collector.cli.demo_agents import play
 from agenteval_collector.cli.demo_scripts import SCRIPTS
 from agenteval_collector.cli.settings import effective
@@ -29,6 +29,7 @@ from agenteval_collector.cli.terminal import console, fail, failing_on
 from agenteval_collector.config.settings import ServerConfig
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.model.session_filter import Order, SessionFilter
+from agenteval_collector.runtime.addresses import split_address
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.trace_documents import FindingDocument, SessionDocument, TraceDocument

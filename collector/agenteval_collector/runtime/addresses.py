@@ -18,3 +18,9 @@ def is_loopback(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True
     return is_address(host) and ipaddress.ip_address(host).is_loopback
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Split `host:port` and `[v6]:port` in parts. Raises ValueError if there is no port."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

@@ -32,6 +32,7 @@ _COMMANDS: Final = {
     "agreement": "compare scores with the labels that people gave",
     "reliability": "show figures over repeated runs of tasks, or compare two versions",
     "export": "write traces, sessions, labels or outcomes to a file",
+    "dataset": "add failing traces to a set of cases that must not fail again",
     "mcp": "let a coding agent ask the collector (Model Context Protocol)",
     "delete": "delete a session, a user's sessions, or what is old, for good",
     "backup": "copy the data of a collector, which may run",

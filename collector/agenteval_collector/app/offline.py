@@ -24,6 +24,7 @@ from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.news import News, no_events
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
+from agenteval_collector.model.runs import RunKey
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.serve.api.queries import Queries
@@ -95,10 +96,11 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
         """Return one of the traces by its id; None for any other id."""
         return self._traces.get(trace_id)
 
-    def runs(self) -> frozenset[tuple[str, str, str]]:
-        """Return task, run and condition of each run that has a trace."""
+    def runs(self) -> dict[RunKey, list[str]]:
+        """Return the ids of each run's traces."""
         with self.store.runs.snapshot() as runs:
-            return frozenset(runs.names())
+            by_run = runs.traces(list(runs.names()))
+        return {run: [trace.trace_id for trace in traces] for run, traces in by_run.items()}
 
     def _score_batch(self, batch: Sequence[AssembledTrace], progress: Callable[[int], None]) -> None:
         left = len(batch)

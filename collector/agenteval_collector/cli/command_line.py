@@ -21,6 +21,7 @@ _MODULES: Final = {
     "judge": ("judge",),
     "delete": ("delete",),
     "export": ("export",),
+    "regression_set": ("dataset",),
     "mcp": ("mcp",),
     "data": ("backup", "check", "repair"),
     "settings": ("config", "key"),

@@ -2,33 +2,46 @@
 
 A file has a JSON object on each line: `{"task_id": "refund", "run_id": "3", "condition": "baseline", "success": true,
 "confidence": 0.8, "expected_tools": ["find_order", {"name": "refund", "arguments": {"order": 7}}]}`. Only `task_id` is
-needed. A line without `run_id` holds for all runs of the task, and can only have `expected_tools`.
+needed. A line without `run_id` holds for all runs of the task, and can only have `expected_tools` or be a case.
+
+A case is a failure that must not come back: `{"task_id": "shop-4bf92f3577b3", "input": "Where is my order?", "forbid":
+["tool_failed"], "trace_id": "4bf9..."}`. `agenteval dataset add` writes such lines.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agenteval_collector.cli.recordings import read_text
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.conventions.run_attributes import read_expected
+from otel_agenteval.detectors.rules import LoopKind
+from otel_agenteval.finding import FindingKind
 from otel_agenteval.model import BASELINE, CONDITIONS, ExpectedTool, RunIdentity
+
+
+class Case(NamedTuple):
+    """A failure that must not come back: no run of the task may have a finding of the kinds in `forbid`."""
+
+    task_id: str
+    forbid: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Dataset:
-    """The content of a dataset: run reports in the order of the file, and expected tools.
+    """The content of a dataset: run reports and cases in the order of the file, and expected tools.
 
     The key of `expected` is the task, the run and its condition. The run None stands for all runs of the task.
     """
 
     reports: list[RunReport] = field(default_factory=list)
     expected: dict[tuple[str, str | None, str | None], tuple[ExpectedTool, ...]] = field(default_factory=dict)
+    cases: list[Case] = field(default_factory=list)
 
     def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
         """Return the tools that the run should call; None if the dataset does not name any."""
@@ -49,6 +62,17 @@ class _DatasetLine(BaseModel):
     success: bool | None = None
     confidence: float | None = Field(default=None, ge=0, le=1)
     expected_tools: list[Any] | None = None
+    forbid: list[str] | None = None
+    input: str | None = None
+    trace_id: str | None = None
+    problem_id: str | None = None
+
+    @field_validator("forbid")
+    @classmethod
+    def _known(cls, kinds: list[str] | None) -> list[str] | None:
+        for kind in kinds or ():
+            check_kind(kind)
+        return kinds
 
     @model_validator(mode="after")
     def _consistent(self) -> "_DatasetLine":
@@ -56,7 +80,20 @@ class _DatasetLine(BaseModel):
             raise ValueError(f"condition is {self.condition!r}, not one of {', '.join(CONDITIONS)}")
         if self.run_id is None and (self.success is not None or self.confidence is not None):
             raise ValueError("success and confidence are of a run: give run_id")
+        if self.run_id is not None and self.forbid is not None:
+            raise ValueError("forbid is of all runs of a task: leave out run_id")
         return self
+
+
+_NOT_OF_RUNS: Final = {"expected_tools", "forbid", "input", "trace_id", "problem_id"}
+"""The fields of a line that are not those of a run report."""
+
+
+def check_kind(kind: str) -> None:
+    """Check that there is such a kind of finding. Raises ValueError naming those that there are."""
+    kinds = [*FindingKind, *LoopKind]
+    if kind not in kinds:
+        raise ValueError(f"{kind[:64]!r} is no kind of finding; there are {', '.join(kinds)}")
 
 
 def read_dataset(path: Path) -> Dataset:
@@ -65,13 +102,15 @@ def read_dataset(path: Path) -> Dataset:
     for number, line in _lines(path):
         location = f"{path}, line {number}"
         if line.run_id is not None and (line.success is not None or line.confidence is not None):
-            dataset.reports.append(RunReport(**line.model_dump(exclude={"expected_tools"})))
+            dataset.reports.append(RunReport(**line.model_dump(exclude=_NOT_OF_RUNS)))
         if line.expected_tools is not None:
             tools = read_expected(line.expected_tools)
             if tools is None:
                 raise InvalidRequest(f'{location}: expected_tools is no list of names or of {{"name", "arguments"}}')
             condition = None if line.run_id is None else line.condition
             dataset.expected[line.task_id, line.run_id, condition] = tools
+        if line.forbid is not None:
+            dataset.cases.append(Case(line.task_id, tuple(line.forbid)))
     return dataset
 
 

@@ -1,7 +1,7 @@
 """Least values that the figures of a replay must reach, so that a build fails if an agent became worse."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
 from typing import NamedTuple
 
@@ -58,6 +58,34 @@ def shortfalls(document: ReplayDocument, wanted: Sequence[Least]) -> list[Shortf
         for of, value, reason in _found(document, least.name)
         if value is None or value < least.value - TOLERANCE
     ]
+
+
+class CameBack(NamedTuple):
+    """A failure that must not come back, but did. `of` is the case, or None if no trace may have it; without traces
+    the case did not run, so that nobody knows."""
+
+    kind: str
+    of: str | None
+    trace_ids: Sequence[str]
+
+
+def came_back(document: ReplayDocument, forbid: Sequence[str]) -> list[CameBack]:
+    """Return the forbidden findings of a replay: those of the kinds in `forbid` in any trace, and those of each case in
+    the traces of its runs. A case that did not run counts, because unknown is not healthy."""
+    kinds_of = {trace["trace_id"]: {finding["kind"] for finding in trace["findings"]} for trace in document["traces"]}
+    anywhere = [CameBack(kind, None, _with(kind, kinds_of, kinds_of)) for kind in forbid]
+    of_cases = [
+        CameBack(kind, case["task_id"], _with(kind, case["trace_ids"], kinds_of))
+        for case in document["cases"]
+        for kind in case["forbid"]
+        if case["trace_ids"]
+    ]
+    missing = [CameBack("", case["task_id"], ()) for case in document["cases"] if not case["trace_ids"]]
+    return [*(back for back in (*anywhere, *of_cases) if back.trace_ids), *missing]
+
+
+def _with(kind: str, trace_ids: Iterable[str], kinds_of: Mapping[str, set[str]]) -> list[str]:
+    return [trace_id for trace_id in trace_ids if kind in kinds_of.get(trace_id, ())]
 
 
 def refuse_unknown(document: ReplayDocument, wanted: Sequence[Least]) -> None:

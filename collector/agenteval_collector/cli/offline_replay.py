@@ -20,7 +20,7 @@ from agenteval_collector.model.logged_requests import LoggedRequest
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError
 from agenteval_collector.serve.api.document import document
-from agenteval_collector.serve.api.figure_documents import ReplayDocument, RunNameDocument
+from agenteval_collector.serve.api.figure_documents import CaseDocument, ReplayDocument, RunNameDocument
 from agenteval_collector.serve.api.figure_rendering import reliability_document
 from agenteval_collector.serve.api.wire import found
 
@@ -61,6 +61,7 @@ def replay(
             "sessions": [found(queries.session(session_id), f"session {session_id!r}") for session_id in session_ids],
             "reliability": [reliability_document(report) for report in collector.reliability.page().items],
             "reports_without_traces": _without_traces(truth, collector),
+            "cases": _cases(truth, collector),
         }
 
 
@@ -87,6 +88,17 @@ def _without_traces(dataset: Dataset, collector: OfflineCollector) -> list[RunNa
         document(RunNameDocument, report)
         for report in dataset.reports
         if (report.task_id, report.run_id, report.condition) not in runs
+    ]
+
+
+def _cases(dataset: Dataset, collector: OfflineCollector) -> list[CaseDocument]:
+    """Return what came back in the traces of each case."""
+    by_task: dict[str, list[str]] = {}
+    for run, trace_ids in collector.runs().items():
+        by_task.setdefault(run.task_id, []).extend(trace_ids)
+    return [
+        {"task_id": case.task_id, "trace_ids": sorted(by_task.get(case.task_id, [])), "forbid": list(case.forbid)}
+        for case in dataset.cases
     ]
 
 

@@ -17,13 +17,21 @@ def replay(
         ),
     ] = None,
     dataset: Annotated[
-        Path | None, typer.Option(help="JSON lines with the result of each run: task_id, run_id, success, confidence.")
+        Path | None,
+        typer.Option(help="JSON lines: results of runs (task_id, run_id, success), cases that must not fail again."),
     ] = None,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
             help="Exit with 1 where a figure is below VALUE or undefined: R_con, pass^4, coherence. Repeatable.",
+        ),
+    ] = None,
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FINDING",
+            help="Exit with 1 if a trace has a finding of this kind: tool_failed, repeated_call. Repeatable.",
         ),
     ] = None,
     file: ConfigFile = None,
@@ -35,4 +43,12 @@ def replay(
     # Imported here, so that `--help` is quick.
     from agenteval_collector.cli.run_replay import run  # noqa: PLC0415
 
-    run(files, file, endpoint=endpoint, dataset=dataset, fail_under=fail_under or (), as_json=as_json)
+    run(
+        files,
+        file,
+        endpoint=endpoint,
+        dataset=dataset,
+        fail_under=fail_under or (),
+        forbid=forbid or (),
+        as_json=as_json,
+    )

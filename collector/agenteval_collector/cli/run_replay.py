@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from agenteval_collector.cli.dataset import Dataset, read_dataset
-from agenteval_collector.cli.gate import Shortfall, read_least, refuse_unknown, shortfalls
+from agenteval_collector.cli.dataset import Dataset, check_kind, read_dataset
+from agenteval_collector.cli.gate import CameBack, Shortfall, came_back, read_least, refuse_unknown, shortfalls
 from agenteval_collector.cli.offline_replay import replay as evaluate
 from agenteval_collector.cli.recordings import Recorded, read_recording
 from agenteval_collector.cli.settings import effective
@@ -39,16 +39,20 @@ def run(
     endpoint: str | None,
     dataset: Path | None,
     fail_under: Sequence[str],
+    forbid: Sequence[str],
     as_json: bool,
 ) -> None:
     """Carry out `agenteval replay`."""
     with failing_on(InvalidRequest, ConfigError):
         # Read before the recordings, so that a wrong argument is told at once.
         wanted = [read_least(text) for text in fail_under]
+        for kind in forbid:
+            with failing_on(ValueError):
+                check_kind(kind)
         truth = read_dataset(dataset) if dataset is not None else None
         if endpoint is not None:
-            if wanted or truth is not None:
-                fail("--dataset and --fail-under evaluate in this process: leave out --endpoint")
+            if wanted or forbid or truth is not None:
+                fail("--dataset, --fail-under and --forbid evaluate in this process: leave out --endpoint")
             _send(files, endpoint)
             return
         document = _evaluate(files, effective(settings), truth)
@@ -57,8 +61,13 @@ def run(
     if missing := document["reports_without_traces"]:
         first = f"run {missing[0]['run_id']!r} of task {missing[0]['task_id']!r}"
         typer.echo(clean(f"{len(missing)} runs of the dataset have no trace in the recordings, as {first}"), err=True)
-    if short := shortfalls(document, wanted):
-        Console(stderr=True, markup=False, highlight=False).print(_shortfall_table(short))
+    short, back = shortfalls(document, wanted), came_back(document, forbid)
+    out = Console(stderr=True, markup=False, highlight=False)
+    if short:
+        out.print(_shortfall_table(short))
+    if back:
+        out.print(_came_back_table(back))
+    if short or back:
         raise typer.Exit(1)
 
 
@@ -97,6 +106,19 @@ def _shortfall_table(short: Sequence[Shortfall]) -> Table:
             content(score.least.name), content(score.of), f"{score.least.value:g}", content(value, "red")
         )
     return shortfall_table
+
+
+def _came_back_table(back: Sequence[CameBack]) -> Table:
+    """Return a table of the failures that must not come back, but did."""
+    rows = table("must not come back", "case", "found")
+    for failure in back:
+        if not failure.trace_ids:
+            rows.add_row("", content(failure.of or ""), content("did not run: no trace names this task", "red"))
+            continue
+        more = f" and {len(failure.trace_ids) - 1} more" if len(failure.trace_ids) > 1 else ""
+        found = f"in trace {failure.trace_ids[0]}{more}"
+        rows.add_row(content(failure.kind), content(failure.of or "any trace"), content(found, "red"))
+    return rows
 
 
 def _send(files: Sequence[Path], endpoint: str) -> None:

@@ -316,6 +316,14 @@ class RunNameDocument(TypedDict):
     condition: str
 
 
+class CaseDocument(TypedDict):
+    """A case of a dataset: the traces of its runs, and the kinds of findings that none of them may have."""
+
+    task_id: str
+    trace_ids: list[str]
+    forbid: list[str]
+
+
 class ReplayDocument(TypedDict):
     """The results of a replay; `reports_without_traces` are runs of the dataset without a trace."""
 
@@ -323,6 +331,7 @@ class ReplayDocument(TypedDict):
     sessions: list[SessionDocument]
     reliability: list[ReliabilityDocument]
     reports_without_traces: list[RunNameDocument]
+    cases: list[CaseDocument]
 
 
 class ArrivalDocument(TypedDict):

@@ -224,6 +224,7 @@ def make_assembly(
         open_spans=live_findings.open_spans,
         senders=Senders(base.store.habits.load().items(), settings.assembly.senders),
         config=settings.assembly,
+        max_trace_bytes=settings.server.max_trace_bytes,
     )
     stage = AssemblyStage(
         assembler,

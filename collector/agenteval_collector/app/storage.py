@@ -51,6 +51,7 @@ class Storage(Generic[R_co]):
         `open_log` opens the log. If the log is in Kafka, other processes use the store, too.
         """
         self.tenant = tenant
+        self._max_trace_bytes = settings.server.max_trace_bytes
         folder = self.folder = tenant_folder(settings.data_dir, tenant)
         export, url = settings.export, settings.store.url
         with ExitStack() as undone:
@@ -94,7 +95,9 @@ class Storage(Generic[R_co]):
     def trace(self, trace_id: str) -> AssembledTrace | None:
         """Assemble a scored trace again from its requests in the log; None if some are gone."""
         scored = self.store.known_traces([trace_id]).get(trace_id)
-        return None if scored is None else reassemble(trace_id, self.tenant, scored, self.requests)
+        if scored is None:
+            return None
+        return reassemble(trace_id, self.tenant, scored, self.requests, max_bytes=self._max_trace_bytes)
 
     def shutdown(self) -> None:
         self.requests.shutdown()

@@ -24,7 +24,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.closed_traces import ClosedTraces
 from agenteval_collector.assembly.completion import CompletionPolicy
-from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
+from agenteval_collector.assembly.open_trace import MAX_BYTES, LogPosition, OpenTrace, SpanLogRecord
 from agenteval_collector.assembly.ports import (
     ALONE,
     ArrivalTaker,
@@ -60,6 +60,7 @@ class Assembler:
 
     `store` knows the traces that were scored before, and `log` has their requests. `loops` takes the new spans of
     traces that go on. `open_spans` knows the spans that have begun and not ended. By default there is none of these.
+    No trace takes more than `max_trace_bytes`.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Assembler:
         log: KeptRequests = ALONE,
         loops: ArrivalTaker = ALONE,
         open_spans: ReportedSpans = ALONE,
+        max_trace_bytes: int = MAX_BYTES,
     ) -> None:
         self._clock = clock
         self._telemetry = telemetry
@@ -82,6 +84,7 @@ class Assembler:
         self._open_spans = open_spans
         self.senders = senders
         self._config = config
+        self._max_trace_bytes = max_trace_bytes
         self._completion = CompletionPolicy(self.senders, config)
         # In the order in which they were opened. A dict is slow at its front when many entries have left there.
         self._open: OrderedDict[bytes, OpenTrace] = OrderedDict()
@@ -342,7 +345,14 @@ class Assembler:
         trace = self._closed.get(trace_id)
         if trace is not None or trace_id in forgotten:
             return trace
-        trace = OpenTrace(trace_id, tenant, self.senders, now=self._clock.monotonic(), position=position)
+        trace = OpenTrace(
+            trace_id,
+            tenant,
+            self.senders,
+            now=self._clock.monotonic(),
+            position=position,
+            max_bytes=self._max_trace_bytes,
+        )
         scored = known.get(trace_id.hex())
         if scored is None:
             self._open[trace_id] = trace

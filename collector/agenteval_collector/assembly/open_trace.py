@@ -1,11 +1,14 @@
 """Collect the spans and log records of a trace while they arrive, and tell whether that is all."""
 
-from typing import NamedTuple
+import hashlib
+from typing import Final, NamedTuple
 
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.awaiting import Awaiting
 from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.shrinking import LEAST, largest_kept, shrunk, value_sizes
 from agenteval_collector.assembly.span_counts import SpanCounts
 from agenteval_collector.model.logged_requests import (
     COUNTS_BYTES,
@@ -19,6 +22,12 @@ from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
 # With its length before it, as in a serialized key. A search from the end is fastest if the first byte is rare.
 _MARKER = bytes([len(AGENTEVAL_SPAN_COUNT)]) + AGENTEVAL_SPAN_COUNT.encode()
+
+
+MAX_BYTES: Final = 16 * 1024 * 1024
+"""The most bytes of memory of a trace, unless `server.max_trace_bytes` says otherwise."""
+_ROOM: Final = 0.25
+"""Share of the most bytes that is made free when a trace is too large, so that the next spans find room."""
 
 
 class LogPosition(NamedTuple):
@@ -42,16 +51,28 @@ class OpenTrace:
     `revision` is the one that the next completion makes; `changed` says whether there is anything new for it. `scored`
     is the newest committed revision, 0 before the first. `unscored_from` is the position of the first request with
     anything that no committed revision has. `received_at` is when the newest item was received (ns), 0 before the
-    first. `size` is the memory that the trace takes, in bytes. `came_whole`: its first items were all of it, and
-    nothing has come since.
+    first. `came_whole`: its first items were all of it, and nothing has come since.
+
+    `size` is the memory that the trace takes, in bytes: `max_bytes` and one item at most. Of a larger trace the largest
+    values are cut. It is `full` if nothing is left to cut; what comes then is `dropped`, and counted.
     """
 
     __slots__ = (
-        "_counts", "_new_from", "_unended", "awaiting", "came_whole", "changed", "logs", "offsets", "opened_at",
-        "received_at", "revision", "scored", "size", "spans", "tenant", "touched_at", "trace_id", "unscored_from",
+        "_counts", "_cut_logs", "_max_bytes", "_new_from", "_unended", "awaiting", "came_whole", "changed", "dropped",
+        "full", "logs", "offsets", "opened_at", "received_at", "revision", "scored", "size", "spans", "tenant",
+        "touched_at", "trace_id", "unscored_from",
     )  # fmt: skip
 
-    def __init__(self, trace_id: bytes, tenant: str, senders: Senders, *, now: float, position: LogPosition) -> None:
+    def __init__(
+        self,
+        trace_id: bytes,
+        tenant: str,
+        senders: Senders,
+        *,
+        now: float,
+        position: LogPosition,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
         self.trace_id = trace_id
         self.tenant = tenant
         self.opened_at = now
@@ -67,22 +88,33 @@ class OpenTrace:
         self.changed = False
         self.came_whole = False
         self.awaiting = Awaiting(tenant, senders)
+        self.full = False
+        self.dropped = 0
+        self._max_bytes = max_bytes
         self._new_from = position
         # Most traces have neither, and many are open at once.
         self._unended: set[bytes] | None = None
+        self._cut_logs: set[bytes] | None = None
         self._counts: SpanCounts | None = None
 
     def knows(self, item: Span | SpanLogRecord, raw: bytes) -> bool:
         """Return whether the item is here already, as exporters may send it twice."""
         if isinstance(item, SpanLogRecord):
-            return raw in self.logs
-        return item.span_id in self.spans and not self._ends(item.span_id, item)
+            return self.full or self._knows_log(raw)
+        return self.full or (item.span_id in self.spans and not self._ends(item.span_id, item))
 
     def add(self, item: Span | SpanLogRecord, raw: bytes, origin: Origin, position: LogPosition) -> bool:
-        """Take a span or a log record; `raw` is its bytes. Returns False if it is known already."""
+        """Take a span or a log record; `raw` is its bytes. Returns False if it is known already, or is dropped."""
+        if self.full and len(raw) + self.size > self._max_bytes:
+            self.dropped += 1
+            return False
         if isinstance(item, SpanLogRecord):
-            return self._add_log(item, raw, origin, position)
-        return self._add_span(item, raw, origin, position)
+            added = self._add_log(item, raw, origin, position)
+        else:
+            added = self._add_span(item, raw, origin, position)
+        if self.size > self._max_bytes:
+            self._shrink()
+        return added
 
     def reopen(self, now: float) -> None:
         """Go on after a completion: items that come from now on make the next revision."""
@@ -147,6 +179,33 @@ class OpenTrace:
                 self.awaiting.expect_logs(Span.FromString(raw), raw, origin)
         self.awaiting.learn()
 
+    def _shrink(self) -> None:
+        """Cut the largest values until a part of the most bytes is free. If that is too little, take nothing more."""
+        goal = round((1 - _ROOM) * self._max_bytes)
+        spans = (size for raw, _ in self.spans.values() for size in value_sizes(raw, Span.FromString))
+        logs = (size for raw in self.logs for size in value_sizes(raw, LogRecord.FromString))
+        most = largest_kept([*spans, *logs], self.size - goal)
+        for span_id, (raw, origin) in self.spans.items():
+            if len(raw) > most and (cut := shrunk(raw, Span.FromString, most)) is not raw:
+                self.spans[span_id] = cut, origin
+                self.size += len(cut) - len(raw)
+        for raw, origin in list(self.logs.items()):
+            if len(raw) > most and (cut := shrunk(raw, LogRecord.FromString, most)) is not raw:
+                self._cut_log(raw, cut, origin)
+        self.full = most == LEAST and self.size > goal
+
+    def _cut_log(self, raw: bytes, cut: bytes, origin: Origin) -> None:
+        """Keep a log record cut. Its digest is kept, too, as senders may send it again."""
+        if self._cut_logs is None:
+            self._cut_logs = set()
+        self._cut_logs.add(_digest(raw))
+        del self.logs[raw]
+        self.logs[cut] = origin
+        self.size += len(cut) - len(raw)
+
+    def _knows_log(self, raw: bytes) -> bool:
+        return raw in self.logs or (self._cut_logs is not None and _digest(raw) in self._cut_logs)
+
     def _begun(self, span_id: bytes) -> None:
         if self._unended is None:
             self._unended = set()
@@ -183,7 +242,7 @@ class OpenTrace:
         return True
 
     def _add_log(self, record: SpanLogRecord, raw: bytes, origin: Origin, position: LogPosition) -> bool:
-        if raw in self.logs:
+        if self._knows_log(raw):
             return False
         self.logs[raw] = origin
         self.size += LOG_BYTES + len(raw)
@@ -222,6 +281,10 @@ class OpenTrace:
             self._counts = SpanCounts()
             self.size += COUNTS_BYTES
         return self._counts
+
+
+def _digest(raw: bytes) -> bytes:
+    return hashlib.blake2b(raw, digest_size=16).digest()
 
 
 def _marker(span: Span) -> tuple[str | None, int | None]:

@@ -6,7 +6,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
-from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
+from agenteval_collector.assembly.open_trace import MAX_BYTES, LogPosition, OpenTrace, SpanLogRecord
 from agenteval_collector.assembly.ports import KeptRequests, ScoredRevision
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled_trace import AssembledTrace, Closing, Death
@@ -20,11 +20,13 @@ _GEN_AI = b"gen_ai."
 _ANSWERS = (b"gen_ai.choice", b"gen_ai.client.inference.operation.details")
 
 
-def reassemble(trace_id: str, tenant: str, scored: ScoredRevision, log: KeptRequests) -> AssembledTrace | None:
+def reassemble(
+    trace_id: str, tenant: str, scored: ScoredRevision, log: KeptRequests, *, max_bytes: int = MAX_BYTES
+) -> AssembledTrace | None:
     """Return a scored revision as it was; None if the log has lost some of it."""
     _, offsets = scored
     position = LogPosition(min(offsets, default=0), 0)
-    trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, position=position)
+    trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, position=position, max_bytes=max_bytes)
     return assembled(trace, complete=True) if refill(trace, scored, log) else None
 
 
@@ -53,7 +55,7 @@ def assembled(
         spans=list(trace.spans.values()),
         logs=list(trace.logs.items()),
         offsets=list(trace.offsets),
-        missing=trace.missing,
+        missing=trace.missing + trace.dropped,
         complete=complete,
         death=death,
         closing=closing,

@@ -67,7 +67,7 @@ def replay(
 
 def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -> dict[str, AssembledTrace]:
     """Return the newest revision of every trace after all requests, by trace id."""
-    assembler = Assembler(clock, NoTelemetry(), Senders(), NO_WAIT)
+    assembler = Assembler(clock, NoTelemetry(), Senders(), NO_WAIT, max_trace_bytes=settings.server.max_trace_bytes)
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     newest: dict[str, AssembledTrace] = {}
     for offset, recorded in enumerate(requests, 1):

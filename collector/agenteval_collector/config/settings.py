@@ -146,6 +146,8 @@ class ServerConfig(Section):
     """Largest request in bytes after decompression. Larger requests are refused."""
     max_span_bytes: Bytes = Field(default=4 * MIB, gt=0)
     """Largest span or log record in bytes. Of larger ones the largest values are cut."""
+    max_trace_bytes: Bytes = Field(default=16 * MIB, ge=MIB)
+    """Largest trace in bytes of memory, with its spans as they came. Of larger ones the largest values are cut."""
     max_series: int = Field(default=20_000, ge=1_000)
     """Series of counters and histograms of a tenant. Idle ones make room for new ones; beyond that, new tools, then
     versions, then agents count as `_other`."""

@@ -1,11 +1,11 @@
 """Cut what is too large to be kept: its largest texts, so that the rest of a span is not lost with them."""
 
-from collections.abc import Iterator
 from typing import Final
 
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.model.otlp_values import values_of
 
 KEPT: Final = 16 * 1024
 """Bytes that are kept of every value that is cut, at least."""
@@ -20,7 +20,7 @@ def cut(item: Span | LogRecord, limit: int) -> int:
     Of a text its beginning stays. A list or an object goes. The values that were cut are counted as dropped attributes,
     as an SDK counts those that it does not record: so readers know that the item is not whole.
     """
-    values = sorted(_values(item), key=lambda value: value.ByteSize(), reverse=True)
+    values = sorted(values_of(item), key=lambda value: value.ByteSize(), reverse=True)
     over = item.ByteSize() - limit
     number = 0
     for value in values:
@@ -38,12 +38,3 @@ def cut(item: Span | LogRecord, limit: int) -> int:
         return 0
     item.dropped_attributes_count += number
     return number
-
-
-def _values(item: Span | LogRecord) -> Iterator[AnyValue]:
-    yield from (attribute.value for attribute in item.attributes)
-    if isinstance(item, Span):
-        yield from (attribute.value for event in item.events for attribute in event.attributes)
-        yield from (attribute.value for link in item.links for attribute in link.attributes)
-    else:
-        yield item.body

@@ -96,8 +96,8 @@ _ON_WAITING = (
 )
 _CUT = Note(
     "Part of it was cut on the way, so scores rest on less than was said.",
-    "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT in the agent; if a span was refused "
-    "for its size (the agent logs it), raise server.max_span_bytes.",
+    "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT in the agent; if a span or the whole "
+    "trace is too large, raise server.max_span_bytes or server.max_trace_bytes.",
 )
 _NO_CONTENT = Note(
     "It has neither an input nor an output that can be read.",

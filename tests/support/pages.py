@@ -5,6 +5,7 @@ from typing import Any
 
 from agenteval_collector.ingest.shares import Shares
 from agenteval_collector.runtime.clock import Clock, SystemClock
+from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.serve.api.threads import WebThreads
 from agenteval_collector.serve.doors.audit import Audit
 from agenteval_collector.serve.doors.keys import KeyRing
@@ -25,13 +26,14 @@ def app_of(
     clock: Clock | None = None,
     grpc_endpoint: str = "http://127.0.0.1:4317",
     query_timeout: float = 60.0,
+    memory: MemoryGuard | None = None,
 ) -> Starlette:
     """The API and the pages over `queries` and `reports`: healthy, without metrics, reports in memory, unless said
     otherwise.
 
     Its threads are in `app.state.threads`, its routes in `app.state.routes`.
     """
-    ring, threads = ring or KeyRing(), WebThreads(query_timeout)
+    ring, threads = ring or KeyRing(), WebThreads(memory or MemoryGuard(1 << 40, SystemClock()), query_timeout)
     of_tenant = app.tenant_app(
         queries,
         MemoryReports() if reports is None else reports,

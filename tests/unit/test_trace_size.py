@@ -7,7 +7,7 @@ import pytest
 from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
 from agenteval_collector.assembly.restoring import assembled
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.assembly.shrinking import LEAST, largest_kept
+from agenteval_collector.model.largest_kept import LEAST, largest_kept
 from agenteval_collector.model.logged_requests import SPAN_BYTES, Origin
 from hypothesis import given
 from hypothesis import strategies as st

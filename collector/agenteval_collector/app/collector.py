@@ -143,7 +143,7 @@ class Collector:
 
     def _web_app(self, grpc_endpoint: str) -> ASGIApp:
         """Make the application of the web port. Its page tells users where the gRPC port is."""
-        threads = WebThreads()
+        threads = WebThreads(self._memory)
 
         def of_tenant(pipeline: Pipeline) -> ASGIApp:
             return tenant_app(

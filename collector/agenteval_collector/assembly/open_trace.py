@@ -8,8 +8,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.awaiting import Awaiting
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.assembly.shrinking import LEAST, largest_kept, shrunk, value_sizes
+from agenteval_collector.assembly.shrinking import shrunk, value_sizes
 from agenteval_collector.assembly.span_counts import SpanCounts
+from agenteval_collector.model.largest_kept import LEAST, largest_kept
 from agenteval_collector.model.logged_requests import (
     COUNTS_BYTES,
     LOG_BYTES,

@@ -1,32 +1,16 @@
 """Cut the largest values of a trace, so that a trace that is too large keeps all that is small."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector.model.largest_kept import LEAST
 from agenteval_collector.model.otlp_values import values_of
 
-LEAST: Final = 256
-"""Bytes that every value keeps: ids, names, numbers and the beginning of a text."""
-
 Item = TypeVar("Item", Span, LogRecord)
-
-
-def largest_kept(sizes: Iterable[int], over: int) -> int:
-    """Return the size in bytes to which values of these sizes are cut, so that `over` bytes go. Return `LEAST` if that
-    is too little."""
-    sizes = sorted(sizes, reverse=True)
-    gone = 0
-    for number, size in enumerate(sizes, 1):
-        below = max(LEAST, sizes[number] if number < len(sizes) else LEAST)
-        # The `number` largest are as large as this one by now; they are cut together to the size of the next.
-        if gone + number * (size - below) >= over:
-            return max(LEAST, size - -(-(over - gone) // number))
-        gone += number * (size - below)
-    return LEAST
 
 
 def shrunk(raw: bytes, parse: Callable[[bytes], Item], most: int) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.trace_view import TraceView
@@ -73,6 +73,10 @@ class Snapshot:
             for row in self.connection.execute(_VIEWS, ids(trace_ids))
         }
 
+    def view_sizes(self, trace_ids: Collection[str]) -> dict[str, int]:
+        """Return the characters of what is kept of each of the traces that are known."""
+        return {row.trace_id: row.size for row in self.connection.execute(_VIEW_SIZES, ids(trace_ids))}
+
     def newest_traces(self, limit: int) -> list[tuple[int, TraceView]]:
         """Return the traces that came last, the newest first. Each comes with the time (ns) at which it was scored."""
         facts = (trace_views.c.view, traces.c.revised, traces.c.scored_at)
@@ -138,6 +142,9 @@ _EVALUATIONS = (
     select(outcomes)
     .where(own(outcomes), outcomes.c.subject == bindparam("subject"), among(outcomes.c.subject_id, "ids"))
     .order_by(outcomes.c.name, outcomes.c.method, outcomes.c.version)
+)
+_VIEW_SIZES = select(trace_views.c.trace_id, func.length(trace_views.c.view).label("size")).where(
+    own(trace_views), among(trace_views.c.trace_id, "ids")
 )
 _VIEWS = (
     select(traces.c.trace_id, traces.c.session_id, traces.c.revised, traces.c.effort, trace_views.c.view)

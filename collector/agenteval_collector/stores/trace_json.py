@@ -1,16 +1,20 @@
 """The view of a trace as the JSON in its row, and back."""
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from agenteval_collector.model.assembled_trace import ClosedBy, Closing
 from agenteval_collector.model.commit import ScoredTrace
+from agenteval_collector.model.largest_kept import largest_kept
 from agenteval_collector.model.running_traces import UnendedSpan
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.rows import to_json
 from otel_agenteval.finding import Seen, Visibility
 from otel_agenteval.model import CallOutcome, ToolCall, UnknownSpans
 
+MOST_CHARACTERS: Final = 1024 * 1024
+"""The most characters of the texts of a view, about. Of longer ones the longest texts are cut."""
 _CALL = ("name", "arguments", "result", "error", "span_id", "call_id", "agent", "outcome", "told_by")
 _NOT_CONTENT = frozenset(("name", "agent", "outcome", "told_by"))
 """The fields of a call that stay when its content is forgotten."""
@@ -47,6 +51,36 @@ def view_json(view: TraceView) -> str:
     return to_json({**plain, "turns": _said(view), "results_alone": alone})
 
 
+def _fitted(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Cut the longest texts of the turns, until all take about `MOST_CHARACTERS`. The spans have them whole."""
+    lengths = list(_lengths(said))
+    over = sum(lengths) - MOST_CHARACTERS
+    if over <= 0:
+        return said
+    fitted: list[dict[str, Any]] = _cut(said, largest_kept(lengths, over))
+    return fitted
+
+
+def _lengths(value: Any) -> Iterator[int]:
+    """Yield the lengths of the texts in a document."""
+    if isinstance(value, str):
+        yield len(value)
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _lengths(item)
+
+
+def _cut(value: Any, most: int) -> Any:
+    match value:
+        case str() if len(value) > most:
+            return f"{value[:most]}… ({len(value) - most:,} more characters: see the span)"
+        case dict():
+            return {name: _cut(item, most) for name, item in value.items()}
+        case list() | tuple():
+            return [_cut(item, most) for item in value]
+    return value
+
+
 def says_the_same(text: str, view: TraceView) -> bool:
     """Return whether `text` was made from a view with the same turns as `view`."""
     stored = json.loads(text)
@@ -55,15 +89,17 @@ def says_the_same(text: str, view: TraceView) -> bool:
 
 
 def _said(view: TraceView) -> list[dict[str, Any]]:
-    return [
-        {
-            "input": turn.input,
-            "output": turn.output,
-            "error": turn.error,
-            "tool_calls": [[getattr(call, name) for name in _CALL] for call in turn.tool_calls],
-        }
-        for turn in view.turns
-    ]
+    return _fitted(
+        [
+            {
+                "input": turn.input,
+                "output": turn.output,
+                "error": turn.error,
+                "tool_calls": [[getattr(call, name) for name in _CALL] for call in turn.tool_calls],
+            }
+            for turn in view.turns
+        ]
+    )
 
 
 def revision_json(view: TraceView) -> str:

@@ -51,6 +51,11 @@ class ReadEndpoint(Endpoint):
     parameters: Sequence[str] = ()
     required: Sequence[str] = ()
 
+    @property
+    def reads_spans(self) -> bool:
+        """True if the trace is assembled again from the log for it."""
+        return "/spans" in self.path or self.path.endswith("/otlp")
+
 
 @dataclass(frozen=True, slots=True)
 class WriteEndpoint(Endpoint):

@@ -3,7 +3,7 @@
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import version
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Final
 
 from agenteval_collector.figures.attention import Ranking, SessionFacts, ranked
@@ -46,6 +46,10 @@ ATTENTION: Final = ("none", "info", "warning", "error")
 
 CAUSES_TRIED: Final = 5
 """The first flagged traces of a session in which its first decisive step is looked for."""
+
+
+MOST_LISTED: Final = 8 * 1024 * 1024
+"""The most characters of what was said and done in the traces of one page of a listing."""
 
 
 class Queries:
@@ -119,9 +123,17 @@ class Queries:
     def listed_traces(
         self, wanted: TraceFilter, *, limit: int = 50, cursor: str | None = None
     ) -> Page[trace_documents.TraceDocument]:
-        """Return the wanted stored traces, the newest first. Raises InvalidRequest for a cursor of another listing."""
+        """Return the wanted stored traces, the newest first. Raises InvalidRequest for a cursor of another listing.
+
+        A page has fewer than `limit` traces if they would have more than `MOST_LISTED` characters.
+        """
         with self._stored.snapshot() as snapshot:
             page = snapshot.trace_ids(wanted, cursor, limit)
+            size_of = snapshot.view_sizes(page.items)
+            sizes = accumulate(size_of.get(item, 0) for item in page.items)
+            fitting = max(1, sum(size <= MOST_LISTED for size in sizes))
+            if fitting < len(page.items):
+                page = snapshot.trace_ids(wanted, cursor, fitting)
         documents = self.traces(page.items)
         # A trace may be deleted between both looks.
         return Page(items=[documents[item] for item in page.items if item in documents], next_cursor=page.next_cursor)

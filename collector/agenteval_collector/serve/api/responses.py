@@ -2,13 +2,19 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from agenteval_collector.runtime import errors
+from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.serve.api.wire import encode
+
+Headers: TypeAlias = Mapping[str, str]
+JSON: Final = "application/json"
 
 SECURITY_HEADERS: Mapping[str, str] = {
     # A page without a script of ours runs none; small drawings are SVG attributes, so styles come from our files only.
@@ -22,9 +28,22 @@ SECURITY_HEADERS: Mapping[str, str] = {
 }
 
 
-def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+class HeldResponse(Response):
+    """An answer whose bytes count in `memory` until it is sent. Raises Overloaded, and is not sent, if there is no
+    room for them."""
+
+    def __init__(self, memory: MemoryGuard, body: str | bytes, media_type: str, headers: Headers | None = None) -> None:
+        super().__init__(body, headers=headers, media_type=media_type)
+        self._memory = memory
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._memory.room(len(self.body)):
+            await super().__call__(scope, receive, send)
+
+
+def json_response(body: bytes, status: int = 200, headers: Headers | None = None) -> Response:
     """Return the answer with a JSON document that is already encoded."""
-    return Response(body, status, headers, media_type="application/json")
+    return Response(body, status, headers, media_type=JSON)
 
 
 def error_response(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:

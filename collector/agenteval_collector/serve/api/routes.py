@@ -15,8 +15,8 @@ from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, 
 from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
-from agenteval_collector.serve.api.responses import json_response
-from agenteval_collector.serve.api.threads import BoundedThreads
+from agenteval_collector.serve.api.responses import JSON, HeldResponse, json_response
+from agenteval_collector.serve.api.threads import BoundedThreads, WebThreads
 from agenteval_collector.serve.api.wire import TOKEN_HEADER, TOKEN_PATH, encode
 from agenteval_collector.serve.api.write_guard import WriteGuard, parsed, read_body
 from otel_agenteval.internal.text import storable
@@ -38,22 +38,24 @@ class _AnyText(Convertor[str]):
 register_url_convertor("anytext", _AnyText())
 
 
-def api_routes(queries: Queries, reads: BoundedThreads) -> list[Route]:
-    """Return a route for each endpoint that reads, and one for the API's description. Endpoints run in the threads
-    `reads`."""
+def api_routes(queries: Queries, threads: WebThreads) -> list[Route]:
+    """Return a route for each endpoint that reads, and one for the API's description. Endpoints run in `threads`."""
 
     async def described(request: Request) -> Response:
         _check_names(request, ())
         return json_response(encode(description()))
 
-    return [*(_route(endpoint, queries, reads) for endpoint in ENDPOINTS), Route(DESCRIPTION_PATH, described)]
+    return [*(_route(endpoint, queries, threads) for endpoint in ENDPOINTS), Route(DESCRIPTION_PATH, described)]
 
 
-def _route(endpoint: ReadEndpoint, queries: Queries, reads: BoundedThreads) -> Route:
+def _route(endpoint: ReadEndpoint, queries: Queries, threads: WebThreads) -> Route:
+    pool = threads.spans if endpoint.reads_spans else threads.reads
+
     async def answer(request: Request) -> Response:
         _check_names(request, endpoint.parameters)
         parameters = {**request.query_params, **request.path_params}
-        return json_response(await reads.run(lambda: encode(endpoint.call(queries, parameters))))
+        body = await pool.run(lambda: encode(endpoint.call(queries, parameters)))
+        return HeldResponse(threads.memory, body, JSON)
 
     path = endpoint.path.replace("{session_id}", "{session_id:anytext}").replace("{agent}", "{agent:anytext}")
     return Route(path, answer)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from agenteval_collector.ingest.shares import SHARER, Shares
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
+from agenteval_collector.runtime.memory import MemoryGuard
 
 T = TypeVar("T")
 ANSWER_WITHIN = 5.0
@@ -53,15 +54,21 @@ class BoundedThreads:
 
 
 class WebThreads:
-    """All threads of the web port. A call that takes longer than `timeout` seconds is answered with 503."""
+    """All threads of the web port. A call that takes longer than `timeout` seconds is answered with 503.
 
-    def __init__(self, timeout: float = ANSWER_WITHIN) -> None:
+    Answers take `memory` until they are sent.
+    """
+
+    def __init__(self, memory: MemoryGuard, timeout: float = ANSWER_WITHIN) -> None:
+        self.memory = memory
         self.reads = BoundedThreads("api-read", threads=4, waiting=64, timeout=timeout)
+        # Assembling a trace again takes several times its size, so one is assembled at a time.
+        self.spans = BoundedThreads("api-spans", threads=1, waiting=16, timeout=timeout)
         # A thread of its own: a scrape must not fail because people look at pages.
         self.scrapes = BoundedThreads("api-scrape", threads=1, waiting=3, timeout=timeout)
         self.writes = BoundedThreads("api-write", threads=1, waiting=16, timeout=timeout)
 
     def close(self) -> None:
         """Refuse further calls."""
-        for pool in (self.reads, self.scrapes, self.writes):
+        for pool in (self.reads, self.spans, self.scrapes, self.writes):
             pool.close()

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -20,7 +20,13 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
-from agenteval_collector.serve.api.responses import SECURITY_HEADERS, Refusals, error_response, json_response
+from agenteval_collector.serve.api.responses import (
+    SECURITY_HEADERS,
+    HeldResponse,
+    Refusals,
+    error_response,
+    json_response,
+)
 from agenteval_collector.serve.api.routes import api_routes, write_routes
 from agenteval_collector.serve.api.security import AccessControl, LoopbackHost, SecurityHeaders
 from agenteval_collector.serve.api.threads import BoundedThreads, WebThreads
@@ -111,9 +117,9 @@ def tenant_app(
     refusals = Refusals(site.error)
     app = Starlette(
         routes=[
-            *api_routes(queries, threads.reads),
+            *api_routes(queries, threads),
             *write_routes(queries, reports, guard, threads.writes),
-            *(_page_route(path, partial(make, site), headers, threads.reads) for path, make, headers in PAGES),
+            *(_page_route(path, partial(make, site), headers, threads) for path, make, headers in PAGES),
             *(_form_route(path, keep, guard, threads.writes) for path, keep in forms.items()),
             *asset_routes(),
             _metrics_route(metrics, threads.scrapes),
@@ -155,12 +161,13 @@ def _metrics_route(metrics: Callable[[Mapping[str, str], Caller], tuple[bytes, s
     return Route("/metrics", scrape, middleware=[Middleware(GZipMiddleware)])
 
 
-def _page_route(
-    path: str, make: Callable[[Parameters], str], headers: Mapping[str, str], reads: BoundedThreads
-) -> Route:
+def _page_route(path: str, make: Callable[[Parameters], str], headers: Mapping[str, str], threads: WebThreads) -> Route:
+    # The page of a trace shows its spans.
+    pool = threads.spans if path.startswith("/traces/") else threads.reads
+
     async def answer(request: Request) -> Response:
         parameters = {**request.query_params, **request.path_params}
-        return HTMLResponse(await reads.run(partial(make, parameters)), headers=headers)
+        return HeldResponse(threads.memory, await pool.run(partial(make, parameters)), "text/html", headers)
 
     return Route(path, answer)
 

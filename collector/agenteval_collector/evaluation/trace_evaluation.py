@@ -96,7 +96,7 @@ class TraceEvaluation:
             if self.own_sessions.hands_on(assembled, placed.session_id if placed else trace.session_id or ""):
                 return
         # Called for the first revision too, because the call also remembers the reading.
-        is_same = unreadable is None and self.readings.same(assembled, trace, before)
+        is_same = unreadable is None and self.readings.same(assembled, trace, before, self.reader.read_apart)
         position = trace.started_at, trace.trace_id
         if before is not None and is_same:
             is_first = not changes.around(before.session_id, position).before(position)

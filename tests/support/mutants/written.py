@@ -31,8 +31,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a revision that says the same keeps outcomes that the judge has not given",
-        "before is not None and not before.pending and (before.revision",
-        "before is not None and (before.revision",
+        "if before is None or before.pending:",
+        "if before is None:",
         "tests/integration/test_judged_outcomes.py::test_what_a_newer_revision_does_not_ask_any_more_is_gone_with_the_old_one",
     ),
     Mutant(

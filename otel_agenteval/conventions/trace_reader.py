@@ -69,7 +69,7 @@ def read_trace(
         nodes_of_turns = turn_nodes(roots, colleagues)
     turns = tuple(read_turn(root, colleagues, is_last=root is nodes_of_turns[-1]) for root in nodes_of_turns)
     # Only after the turns: messages are read if somebody asks for them, and not before.
-    unread = _unread(spans, facts) + Counter(time=repairs)
+    unread = _unread(spans, facts, repairs)
     started_at = ordered[0].started_at
     trace = Trace(
         trace_id=trace_id,
@@ -93,13 +93,16 @@ def read_trace(
     return trace
 
 
-def _unread(spans: Iterable[SpanRecord], facts: Iterable[SpanFacts]) -> Counter[str]:
-    """Count what could not be read: spans without an id, and values that were meant to be messages."""
-    unread = Counter(
-        span_id=sum(span.span_id is None for span in spans),
-        message=sum(content.unread for fact in facts for content in (fact.input, fact.output) if content),
-    )
-    return +unread  # Drops the counts of zero.
+def _unread(spans: Iterable[SpanRecord], facts: Iterable[SpanFacts], repairs: int = 0) -> Counter[str]:
+    """Count what could not be read: spans without an id, values that were meant to be messages, and times."""
+    counts = {
+        "span_id": sum([span.span_id is None for span in spans]),
+        "message": sum([content.unread for fact in facts for content in (fact.input, fact.output) if content]),
+        "time": repairs,
+    }
+    unread: Counter[str] = Counter()
+    unread.update({what: count for what, count in counts.items() if count})
+    return unread
 
 
 def _names(

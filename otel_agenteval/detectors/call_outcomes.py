@@ -709,8 +709,13 @@ def _returns_content(tool: str, arguments: Json) -> bool:
 
 def _is_about_errors(tool: str, arguments: Json) -> bool:
     """Return whether a call asks for something about errors."""
+    if _is_named_after_errors(tool):
+        return True
     error_word = _forms().error_word
     texts = arguments.values() if isinstance(arguments, dict) else (arguments,)
-    return error_word.search(" ".join(tool_name(tool).words)) is not None or any(
-        isinstance(text, str) and error_word.search(text[:MOST]) is not None for text in list(texts)[:20]
-    )
+    return any(isinstance(text, str) and error_word.search(text[:MOST]) is not None for text in list(texts)[:20])
+
+
+@lru_cache(maxsize=512)
+def _is_named_after_errors(tool: str) -> bool:
+    return _forms().error_word.search(" ".join(tool_name(tool).words)) is not None

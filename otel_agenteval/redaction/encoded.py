@@ -15,7 +15,7 @@ from otel_agenteval.model import Json
 
 def _escapes(token: str) -> str | None:
     """Undo escapes of URLs, JSON and HTML together. None if there are none."""
-    if _ESCAPE.search(token) is None:
+    if ESCAPE.search(token) is None:
         return None
     plain = _UNICODE.sub(lambda match: chr(int(match[1], 16)), token)
     plain = unquote(plain, errors="replace")
@@ -69,10 +69,10 @@ _STANDARD: Final = str.maketrans("-_", "+/")
 _SPACES: Final = re.compile(r"\s")
 _UNICODE: Final = re.compile(r"(?<!\\)\\++u(00[2-7][0-9A-Fa-f])")
 # Each alternative begins with a fixed character. One that began with a repetition would be tried at every letter.
-_ESCAPE: Final = re.compile(r"%[2-7][0-9A-Fa-f]|\\u00[2-7][0-9A-Fa-f]|&(?:#[0-9x][0-9A-Fa-f]*|commat|colon|equals);")
+ESCAPE: Final = re.compile(r"%[2-7][0-9A-Fa-f]|\\u00[2-7][0-9A-Fa-f]|&(?:#[0-9x][0-9A-Fa-f]*|commat|colon|equals);")
 _ENCODINGS: Final = (
     # Matches begin only where a token begins, so that a long token is looked at once.
-    _Encoding(_ESCAPE, re.compile(r"(?<![^\s\"'<>?,=])[^\s\"'<>?,=]++"), _escapes),
+    _Encoding(ESCAPE, re.compile(r"(?<![^\s\"'<>?,=])[^\s\"'<>?,=]++"), _escapes),
     _Encoding(
         re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16}"),
         re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}"),
@@ -90,13 +90,13 @@ _ENCODINGS: Final = (
 )
 
 
-_LONG: Final = re.compile(r"[A-Za-z0-9+/_-]{16}")
+LONG: Final = re.compile(r"[A-Za-z0-9+/_-]{16}")
 """What every token has but those of the first encoding. Few texts have it."""
 
 
 def decodings(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the place of every token in `text` that encodes another text, and that other text. Takes linear time."""
-    for encoding in _ENCODINGS if _LONG.search(text) is not None else _ENCODINGS[:1]:
+    for encoding in _ENCODINGS if LONG.search(text) is not None else _ENCODINGS[:1]:
         if encoding.sign.search(text) is None:
             continue
         for match in encoding.token.finditer(text):

@@ -1,13 +1,14 @@
 """The search of a text for all values to replace: by their form, by their name, behind an encoding, by own patterns."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 from otel_agenteval.redaction.encoded import decodings
 from otel_agenteval.redaction.kinds import EVERY, PLACEHOLDER, DataKind, Match, Rule
 from otel_agenteval.redaction.personal_forms import PERSONAL_RULES
+from otel_agenteval.redaction.prefilter import Prefilter
 from otel_agenteval.redaction.secret_forms import RULES
 
 
@@ -69,16 +70,22 @@ class Finder:
         self._kinds = frozenset(kinds)
         self._own = own
         self._wanted = _rules_of(self._kinds)
+        self._prefilter = _prefilter_of(self._kinds)
 
     def find(self, text: str, layers: int = MAX_LAYERS) -> list[Match]:
         """Return the matches in `text` by place. They do not overlap: where kinds compete, the more specific one
         wins."""
         if _HARMLESS.fullmatch(text) and self._own is None:
             return []
+        wanted, may_be_encoded = self._wanted, True
+        if self._prefilter is not None:
+            wanted, may_be_encoded = self._prefilter.look(text)
+            if not wanted and not may_be_encoded and self._own is None:
+                return []
         own = list(self._own.find(text)) if self._own is not None else []
-        encoded = [] if layers == 0 else list(self._encoded(text, layers))
+        encoded = list(self._encoded(text, layers)) if layers and may_be_encoded else []
         lowered = text.lower()
-        if not own and not encoded and not any(_candidates(self._wanted, text, lowered)):
+        if not own and not encoded and not any(_candidates(wanted, text, lowered)):
             return []
         # All kinds are looked for from here on, wanted or not: a more specific one may claim the place of a wanted one.
         covered = bytearray(len(text))
@@ -105,8 +112,13 @@ def find(text: str, kinds: Collection[DataKind] = EVERY) -> list[Match]:
 
 
 @cache
-def _rules_of(kinds: frozenset[DataKind]) -> tuple[Rule, ...]:
+def _rules_of(kinds: frozenset[DataKind]) -> Sequence[Rule]:
     return tuple(rule for rule in _RULES if rule.kind in kinds)
+
+
+@cache
+def _prefilter_of(kinds: frozenset[DataKind]) -> Prefilter | None:
+    return Prefilter.of(_rules_of(kinds))
 
 
 def _candidates(rules: Iterable[Rule], text: str, lowered: str) -> Iterator[Match]:

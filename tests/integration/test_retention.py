@@ -8,7 +8,7 @@ import pytest
 from agenteval_collector.config.sources import ConfigError, load
 from agenteval_collector.ingest.request_file import RequestFile
 from agenteval_collector.model.labels import Label
-from agenteval_collector.stores.erasing import FORGOTTEN
+from agenteval_collector.stores.unasked import FORGOTTEN
 
 from tests.integration.test_deletion import WORD, files_with, spans
 from tests.support.clock import ManualClock

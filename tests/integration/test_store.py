@@ -310,6 +310,36 @@ def test_nothing_stands_in_for_the_judge(store: Store, of_judge: list[Any], show
     assert session["trend"]["regressed"] == regressed
 
 
+def statuses(store: Store) -> dict[str, str]:
+    trace = queries(store).trace(hex_id(1))
+    assert trace is not None
+    return {each["name"]: each["status"] for each in trace["outcomes"]}
+
+
+def test_what_no_judge_was_asked_is_shown_counted_once_and_replaced_by_what_it_says_later(store: Store) -> None:
+    judged: dict[str, Any] = {"method": Method.LLM, "threshold": 0.5}
+    first, later = commit_of(1), Commit(traces=[record(1, revision=2)])
+    for commit, revision in ((first, 1), (later, 2)):
+        commit.evaluations += [
+            score(1, name="task_completion", revision=revision, outcome=NO_JUDGE, **judged),
+            score(1, name="tool_correctness", revision=revision, outcome=NO_TOOLS, **judged),
+        ]
+    counted = [
+        [each.evaluation.name for each in store.commit(commit).evaluations if each.first] for commit in (first, later)
+    ]
+    assert counted[0][-2:] == ["task_completion", "tool_correctness"]
+    assert counted[1] == []
+    assert {"task_completion": "no_judge", "tool_correctness": "not_applicable"}.items() <= statuses(store).items()
+    assert [[each.name for each in found] for found in store.judged.left_out([hex_id(1)], [], 10)] == [
+        ["task_completion"]
+    ]
+    outcome = Score(value=0.9, reason="as it says")
+    news = store.commit(Commit(evaluations=[score(1, name="task_completion", revision=2, outcome=outcome, **judged)]))
+    assert [each.first for each in news.evaluations] == [False]
+    assert {"task_completion": "scored", "tool_correctness": "not_applicable"}.items() <= statuses(store).items()
+    assert store.judged.left_out([hex_id(1)], [], 10) == []
+
+
 def test_pages_are_newest_first_and_stable_while_sessions_come(store: Store) -> None:
     def add(*numbers: int) -> None:
         for number in numbers:

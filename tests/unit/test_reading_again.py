@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from agenteval_collector.assembly.open_trace import SpanLogRecord
 from agenteval_collector.assembly.restoring import items_of
-from agenteval_collector.evaluation.reading import Decoded, DecodedTraces, TraceReader
+from agenteval_collector.evaluation.reading import Decoded, DecodedTraces, LastReadings, TraceReader
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.logged_requests import LoggedRequest, Origin, Signal
+from agenteval_collector.model.sessions import StoredPlace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -22,7 +23,7 @@ from otel_agenteval.conventions.dialect import SpanFacts
 from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
-from tests.support.otlp import log, span
+from tests.support.otlp import START, log, span, turn
 from tests.support.recordings import logs_of, name_of, read_requests, recorded_logs, recorded_spans, recordings
 from tests.support.scoring import assembled
 
@@ -176,3 +177,44 @@ def test_small_traces_are_not_kept() -> None:
     kept = DecodedTraces(1 << 20, min_items=2)
     TraceReader(kept=kept).read(assembled(span(1, 1)))
     assert kept.size == 0
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "expected"),
+    [
+        pytest.param(
+            [turn(1, "hi", "hello", at=START)],
+            [turn(1, "hi", "hello", at=START), span(1, 9, parent=1)],
+            True,
+            id="a span more",
+        ),
+        pytest.param(
+            [turn(1, "hi", "hello", at=START)],
+            [turn(1, "hi", "goodbye", at=START)],
+            False,
+            id="a span that is another now",
+        ),
+        pytest.param(
+            [turn(1, "hi", "hello", at=START)],
+            [turn(1, "hi", "hello", at=START), span(1, 9, parent=1, gen_ai__operation__name="execute_tool")],
+            False,
+            id="a span that says something",
+        ),
+    ],
+)
+def test_a_small_trace_is_read_again_to_tell_what_its_first_revision_said(
+    earlier: list[Span], later: list[Span], expected: bool
+) -> None:
+    first, second = assembled(*earlier), replace(assembled(*later), revision=2)
+    readings, reader = LastReadings(), TraceReader()
+    read: list[AssembledTrace] = []
+
+    def read_apart(part: AssembledTrace) -> Any:
+        read.append(part)
+        return reader.read_apart(part)
+
+    assert not readings.same(first, reader.read(first), None, read_apart)
+    assert read == [], "most traces have one revision"
+    before = StoredPlace(session_id="s", place=(0, first.trace_id), revision=1)
+    assert readings.same(second, reader.read(second), before, read_apart) is expected
+    assert [len(part.spans) for part in read] in ([len(first.spans)], [])

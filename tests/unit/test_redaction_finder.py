@@ -1,6 +1,7 @@
 """What counts as a secret or as personal data, and what looks like it and is none."""
 
 import re
+import sys
 import time
 from collections.abc import Iterator
 
@@ -10,6 +11,9 @@ from hypothesis import strategies as st
 
 from otel_agenteval.model import Json
 from otel_agenteval.redaction import DataKind, Match, find
+from otel_agenteval.redaction.kinds import PERSONAL, rule
+from otel_agenteval.redaction.personal_forms import PERSONAL_RULES
+from otel_agenteval.redaction.prefilter import Prefilter
 from tests.support.vectors import published
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
@@ -216,3 +220,27 @@ def test_of_a_hundred_conversations_the_addresses_are_found_and_nothing_else() -
 )
 def test_numbers_that_are_no_ids_stay(text: str) -> None:
     assert find(text) == []
+
+
+def test_a_prefilter_reads_capitals_as_a_search_in_lower_case_does() -> None:
+    prefilter = Prefilter.of(PERSONAL_RULES)
+    assert prefilter is not None, "each rule for personal data has a sign"
+    letters = {letter for each in PERSONAL_RULES for sign in each.signs for letter in sign if letter != " "}
+    automaton = Prefilter.of([rule(DataKind.EMAIL, " ".join(sorted(letters)), "x")])
+    assert automaton is not None
+    missed = [
+        chr(code)
+        for code in range(sys.maxunicode + 1)
+        if not letters.isdisjoint(chr(code).lower()) and not automaton.look(chr(code))[0]
+    ]
+    assert missed == []
+
+
+@pytest.mark.parametrize("text", ["\ud800 bob@example.com", "\u0130 bob@example.com"])
+def test_what_the_prefilter_cannot_read_is_searched(text: str) -> None:
+    assert [match.kind for match in find(text, PERSONAL)] == [DataKind.EMAIL]
+
+
+@pytest.mark.parametrize("sign", [None, r"\w{3}", "(?=a)b"])
+def test_there_is_no_prefilter_for_a_rule_without_a_sign_that_re2_reads_alike(sign: str | None) -> None:
+    assert Prefilter.of([*PERSONAL_RULES, rule(DataKind.EMAIL, "", "x", sign=sign)]) is None

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import pytest
 from agenteval_collector.evaluation.evaluators.ports import comparable
-from agenteval_collector.evaluation.findings.repeated_answer import repeated_answer
+from agenteval_collector.evaluation.findings.repeated_answer import may_restate, repeated_answer
 from agenteval_collector.model.trace_view import TurnView
-from agenteval_collector.model.turn_summary import TurnSummary, said_in
+from agenteval_collector.model.turn_summary import MAX_KEPT, TurnSummary, said_in
 
 from otel_agenteval.model import ToolCall, Turn
+from otel_agenteval.outcome import Failure, Outcome, Score, Status, Unscored
 from tests.support.evaluating import embedder
 
 ASK = "To change your reservation I need your user ID. Please tell me your user ID."
@@ -150,6 +151,26 @@ def test_turn_says_the_same_as_it_is_stored() -> None:
     call = ToolCall(name="get_order", arguments='{"id": 7}', result="order 7")
     stored = TurnView(input="Change my flight.", output=ASK, tool_calls=[call])
     answer = comparable(ASK, embedder().embed)
-    read, said = said_in(stored, answer), Exchange("Change my flight.", ASK, (look(7),)).said()
-    assert (read.asked, read.words, read.brought) == (said.asked, said.words, said.brought)
+    read, said = said_in(stored, answer).digests, Exchange("Change my flight.", ASK, (look(7),)).said().digests
+    assert read == said
     assert len(said.brought) == 2, "the call, and the number in it"
+
+
+def test_texts_of_a_turn_are_kept_until_it_is_compared_unless_they_are_long() -> None:
+    short, long = Exchange("Change my flight.", ASK).said(), Exchange("x" * MAX_KEPT, ASK).said()
+    assert (short._texts is None, long._texts is None) == (False, True)
+    assert short.digests.told == long.digests.told
+    assert short._texts is None
+
+
+@pytest.mark.parametrize(
+    ("compared", "expected"),
+    [
+        (Score(value=0.5, reason=""), False),
+        (Score(value=0.49, reason=""), True),
+        (Unscored(status=Status.NOT_APPLICABLE, reason=""), False),
+        (Failure(error_type="ValueError", reason=""), True),
+    ],
+)
+def test_only_an_answer_that_is_like_another_may_restate_it(compared: Outcome, expected: bool) -> None:
+    assert may_restate(compared) is expected

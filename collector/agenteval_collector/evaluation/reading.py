@@ -1,7 +1,7 @@
 """Reading of assembled traces: serialized spans and log records become a `Trace` that can be stored and shown.
 
-The decoded telemetry of large traces is kept, so that a later revision decodes and reads only what is new. A digest of
-each reading is kept as well: the outcomes of a revision that says nothing new need not be made again.
+The decoded telemetry of large traces is kept, so that a later revision decodes and reads only what is new. What each
+reading said is remembered as well: the outcomes of a revision that says nothing new need not be made again.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy, Death
+from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy, Closing, Death
 from agenteval_collector.model.logged_requests import Origin, resource_of
 from agenteval_collector.model.sessions import StoredPlace
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
@@ -78,6 +78,10 @@ class TraceReader:
         trace = self._read(assembled)
         expected = self.truth(trace.run) if self.truth is not None and trace.expected_tools is None else None
         return trace if expected is None else replace(trace, expected_tools=expected)
+
+    def read_apart(self, assembled: AssembledTrace) -> Trace:
+        """Read a trace, take nothing from other readings and leave nothing for them."""
+        return replace(self, kept=None, input_cache=None).read(assembled)
 
     def _read(self, assembled: AssembledTrace) -> Trace:
         decoded = Decoded() if self.kept is None else self.kept.take(assembled.trace_id)
@@ -245,26 +249,87 @@ def _log(item: Serialized) -> LogRecord:
 
 
 class LastReadings:
-    """Remembers digests of the traces that were read last: the last two readings of each. Not thread-safe."""
+    """Remembers the traces that were read last: the last two readings of each. Not thread-safe.
+
+    A reading of a large trace is remembered as a digest of what was read. Most traces have one revision, so of a small
+    one only its extent is remembered. It is read again if another revision comes.
+    """
 
     def __init__(self) -> None:
-        self._read: LruMap[str, Sequence[tuple[int, int]]] = LruMap(CAPACITY)
+        self._read: LruMap[str, Sequence[tuple[int, _Extent | int]]] = LruMap(CAPACITY)
 
-    def same(self, assembled: AssembledTrace, trace: Trace, before: StoredPlace | None) -> bool:
+    def same(
+        self,
+        assembled: AssembledTrace,
+        trace: Trace,
+        before: StoredPlace | None,
+        read: Callable[[AssembledTrace], Trace],
+    ) -> bool:
         """Return whether `trace`, read from a newer revision, is known to say the same as the stored revision `before`.
 
         Return False if `before` waits for the judge, because the judge has to answer for the newest revision. The
-        reading is remembered in any case.
+        reading is remembered in any case. `read` reads a trace and remembers nothing.
         """
-        digest = _digest(assembled, trace)
+        is_small = len(assembled.spans) + len(assembled.logs) < MIN_ITEMS
+        reading = _Extent.of(assembled) if before is None and is_small else _digest(assembled, trace)
         # The same revision comes again if it could not be stored at first.
-        earlier = [view for view in self._read.get(assembled.trace_id) or () if view[0] != assembled.revision]
-        self._read.put(assembled.trace_id, (*earlier[-1:], (assembled.revision, digest)))
-        return before is not None and not before.pending and (before.revision, digest) in earlier
+        earlier = [known for known in self._read.get(assembled.trace_id) or () if known[0] != assembled.revision]
+        self._read.put(assembled.trace_id, (*earlier[-1:], (assembled.revision, reading)))
+        if before is None or before.pending:
+            return False
+        known = dict(earlier).get(before.revision)
+        return reading == (known.digest(assembled, read) if isinstance(known, _Extent) else known)
 
     def forget(self, trace_id: str) -> None:
         """Forget the reading of a trace."""
         self._read.pop(trace_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """The part of a trace that was read: its first spans and log records, and what else the reading rested on."""
+
+    spans: int
+    logs: int
+    content: int
+    missing: int
+    received_at: int
+    death: Death | None
+    closing: Closing | None
+
+    @classmethod
+    def of(cls, assembled: AssembledTrace) -> "_Extent":
+        """Return the extent of all that is there now."""
+        return cls(
+            spans=len(assembled.spans),
+            logs=len(assembled.logs),
+            content=_content(assembled.spans, assembled.logs),
+            missing=assembled.missing,
+            received_at=assembled.received_at,
+            death=assembled.death,
+            closing=assembled.closing,
+        )
+
+    def digest(self, later: AssembledTrace, read: Callable[[AssembledTrace], Trace]) -> int | None:
+        """Return the digest of what was read. Return None if a `later` revision does not begin with it."""
+        spans, logs = later.spans[: self.spans], later.logs[: self.logs]
+        if _content(spans, logs) != self.content:
+            return None
+        part = replace(
+            later,
+            spans=spans,
+            logs=logs,
+            missing=self.missing,
+            received_at=self.received_at,
+            death=self.death,
+            closing=self.closing,
+        )
+        return _digest(part, read(part))
+
+
+def _content(spans: Sequence[Serialized], logs: Sequence[Serialized]) -> int:
+    # The hash of bytes is computed once, and was needed to decode them.
+    return hash((*(raw for raw, _ in spans), *(raw for raw, _ in logs)))
 
 
 def _digest(assembled: AssembledTrace, trace: Trace) -> int:

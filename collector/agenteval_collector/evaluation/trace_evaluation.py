@@ -96,7 +96,7 @@ class TraceEvaluation:
             if self.own_sessions.hands_on(assembled, placed.session_id if placed else trace.session_id or ""):
                 return
         # Called for the first revision too, because the call also remembers the reading.
-        is_same = unreadable is None and self.readings.same(assembled, trace, before)
+        is_same = unreadable is None and self.readings.same(assembled, trace, before, self.reader.read_apart)
         position = trace.started_at, trace.trace_id
         if before is not None and is_same:
             is_first = not changes.around(before.session_id, position).before(position)
@@ -334,12 +334,11 @@ class TraceEvaluation:
             if known is None or not any(answers):
                 continue
             # The outcome may be from the time when the trace was in another session.
-            known = replace(known, session_id=near.session_id)
-            changes.commit.findings += self.observation.in_answers(known, previous, member.said)
             outcome = repetition(answers, [turn.answer for turn in previous])
+            rescored = replace(known, session_id=near.session_id, outcome=outcome, evaluated_at=self.clock.now())
+            changes.commit.findings += self.observation.in_answers(rescored, previous, member.said)
             if outcome == known.outcome:
                 continue
-            rescored = replace(known, outcome=outcome, evaluated_at=self.clock.now())
             changes.commit.evaluations.append(rescored)
             changes.rescore(near, member, rescored)
         return bool(behind)

@@ -2,7 +2,8 @@
 
 import json
 import re
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from agenteval_collector.model.trace_view import TurnView
 from otel_agenteval.detectors.fingerprints import is_speech
@@ -20,6 +21,8 @@ LONG: Final = 3
 """Letters of a word that may say something, and more."""
 MAX_CALLS: Final = 100
 """Calls compared of a turn, the first ones."""
+MAX_KEPT: Final = 8_000
+"""Characters of a turn that are kept until its digests are asked for. Those of a longer turn are made at once."""
 
 # Made once: `json.dumps` makes one for each text.
 _json: Final = json.JSONEncoder(sort_keys=True).encode
@@ -32,17 +35,16 @@ _NAMED: Final = re.compile(r"\w+(?:[./_@]\w+)*")
 
 
 @checked_dataclass(frozen=True, slots=True)
-class TurnSummary:
-    """A turn's question, answer and calls, as digests that are valid within this process only.
+class TurnDigests:
+    """Digests of a turn's question, answer and calls, valid within this process only.
 
-    `answer` is None if there was none. `asked` (the question) and `words` (the answer) are equal for equal words,
-    `asked` whatever times and dates are in it; None if nothing was recorded, and for an answer that is a mere label.
-    `brought` holds the successful calls, and the numbers and ids in them and in the answer. `is_brief`: the answer is
-    shorter than `BRIEF`. `may_ask_for_news`: the question is short and has no number, and the answer asks nothing back.
-    `told` holds the longer words of the answer, `taken_up` those of them that stand in the question.
+    `asked` (the question) and `words` (the answer) are equal for equal words, `asked` whatever times and dates are in
+    it; None if nothing was recorded, and for an answer that is a mere label. `brought` holds the successful calls, and
+    the numbers and ids in them and in the answer. `is_brief`: the answer is shorter than `BRIEF`. `may_ask_for_news`:
+    the question is short and has no number, and the answer asks nothing back. `told` holds the longer words of the
+    answer, `taken_up` those of them that stand in the question.
     """
 
-    answer: LoopText | None
     asked: int | None = None
     words: int | None = None
     brought: frozenset[int] = frozenset()
@@ -52,17 +54,65 @@ class TurnSummary:
     taken_up: frozenset[int] = frozenset()
 
 
+class TurnSummary:
+    """A turn for comparison with later turns. Its `answer` is None if there was none.
+
+    The digests of a turn take ten times the memory of its texts, and are asked for where answers are alike, which is
+    rare. So short texts are kept until then.
+    """
+
+    __slots__ = ("_digests", "_texts", "answer")
+
+    def __init__(self, answer: LoopText | None, texts: "TurnTexts | None" = None) -> None:
+        """Take the answer, ready for comparison, and the texts of the turn; none of a turn that says nothing."""
+        self.answer = answer
+        self._texts = texts
+        self._digests: TurnDigests | None = None
+        if texts is not None and sum(map(len, texts.all)) > MAX_KEPT:
+            self.digests  # noqa: B018 - makes them, and forgets the texts
+
+    @property
+    def digests(self) -> TurnDigests:
+        """The digests of the turn, made where they are first asked for."""
+        if self._digests is None:
+            self._digests = TurnDigests() if self._texts is None else _digests_of(self._texts)
+            self._texts = None
+        return self._digests
+
+
+class TurnTexts(NamedTuple):
+    """What is compared of a turn: question, answer, and each successful call as name, arguments and result."""
+
+    question: str | None
+    output: str | None
+    calls: Sequence[tuple[str, str, str]]
+
+    @property
+    def all(self) -> Iterator[str]:
+        """All texts."""
+        yield self.question or ""
+        yield self.output or ""
+        for call in self.calls:
+            yield from call
+
+
 def said_in(turn: Turn | TurnView, answer: LoopText | None) -> TurnSummary:
     """Summarise a turn. `answer` is its output, ready for comparison."""
-    question, output = turn.input, turn.output
+    calls = [
+        (call.name, _text(call.arguments), _text(call.result))
+        for call in turn.tool_calls[:MAX_CALLS]
+        if call.error is None
+    ]
+    return TurnSummary(answer, TurnTexts(turn.input, turn.output, calls))
+
+
+def _digests_of(texts: TurnTexts) -> TurnDigests:
+    question, output, calls = texts
     brought = _numbers(output)
     words = _long_words(output)
-    for call in turn.tool_calls[:MAX_CALLS]:
-        if call.error is None:
-            text = _text(call.arguments)
-            brought |= {hash((call.name, text)), *_numbers(text), *_numbers(_text(call.result))}
-    return TurnSummary(
-        answer=answer,
+    for name, arguments, result in calls:
+        brought |= {hash((name, arguments)), *_numbers(arguments), *_numbers(result)}
+    return TurnDigests(
         asked=_words(_TIMES.sub(" ", question[:MAX_READ])) if question else None,
         words=_words(output) if output and is_speech(output) else None,
         brought=frozenset(brought),

@@ -68,9 +68,11 @@ class UsageTotals:
     def _with(self, other: "UsageTotals", sign: int) -> "UsageTotals":
         """Add or subtract what is known of `other`. What neither knows stays unknown."""
         sums: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name), sign) for name in _PARTS}
+        unknown = max(0, self.unknown_calls + sign * other.unknown_calls)
+        if not self.other and not other.other:
+            return UsageTotals(**sums, unknown_calls=unknown)
         mixed = Counter(self.other)
         mixed.update({kind: sign * tokens for kind, tokens in other.other.items()})
-        unknown = max(0, self.unknown_calls + sign * other.unknown_calls)
         return UsageTotals(**sums, other=dict(+mixed), unknown_calls=unknown)
 
 
@@ -105,7 +107,9 @@ def usage_of(calls: Sequence[ModelCall], cost_of: Callable[[ModelCall], Cost | N
         cache_write=_total(usage.cache_write_tokens for usage in used),
         output=_total(usage.output_tokens for usage in used),
         reasoning=_total(usage.reasoning_tokens for usage in used),
-        other=dict(sum((Counter(usage.other) for usage in used if usage.other), Counter())),
+        other=dict(sum((Counter(usage.other) for usage in used), Counter()))
+        if any(call.other for call in used)
+        else {},
         billed_usd=_money(cost.usd for cost in known_costs if cost.source == "billed"),
         priced_usd=_money(cost.usd for cost in known_costs if cost.source == "priced"),
         unknown_calls=sum(cost is None or cost.is_lower_bound for cost in costs),

@@ -4,7 +4,7 @@ to.
 It also decides which outcomes the instruments count: each once, whatever its revisions.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from sqlalchemy import ColumnElement, bindparam, delete, literal_column, select, update
@@ -25,6 +25,7 @@ from agenteval_collector.stores.rows import counts_at_once, evaluation_of, outco
 from agenteval_collector.stores.runs import write_run_traces
 from agenteval_collector.stores.schema import matching, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.trace_json import revision_json, view_row
+from agenteval_collector.stores.unasked import column_of, parted, read_unasked
 from otel_agenteval.outcome import Evaluation, Method, Status, SubjectKind
 
 
@@ -52,7 +53,8 @@ def write_commit(connection: TenantConnection, commit: Commit, outbox: OutboxSto
     # These two look at the rows as they are before the commit changes them.
     counted_keys = counted_before(connection, evaluations)
     sums = AgentSums(connection, changed_by(commit))
-    _write_traces(connection, commit, evaluations)
+    with_rows, unasked = parted(evaluations, commit.traces)
+    _write_traces(connection, commit, with_rows, unasked, counted_keys)
     finding_news = write_findings(
         connection, commit.traces, compared=commit.findings, revised_turns=commit.revised_turns
     )
@@ -83,14 +85,22 @@ def _evaluations(commit: Commit) -> list[Evaluation]:
     return [*commit.evaluations, *(evaluation for of in commit.sessions.values() for evaluation in of.evaluations)]
 
 
-def _write_traces(connection: TenantConnection, commit: Commit, evaluations: Iterable[Evaluation]) -> None:
+def _write_traces(
+    connection: TenantConnection,
+    commit: Commit,
+    evaluations: Iterable[Evaluation],
+    unasked: Mapping[tuple[str, int], Sequence[Evaluation]],
+    counted_keys: Collection[tuple[str, ...]],
+) -> None:
     # First: the same commit may have a later revision of one of these, which has to win.
     for same in commit.same:
         _write_same(connection, same)
     connection.upsert(traces, map(trace_row, commit.traces))
-    connection.upsert(trace_views, map(view_row, commit.traces))
+    views = ((trace, unasked.get((trace.trace_id, trace.revision), ())) for trace in commit.traces)
+    connection.upsert(trace_views, (view_row(trace, column_of(evaluations)) for trace, evaluations in views))
     write_run_traces(connection, commit.traces)
-    connection.upsert(outcomes, map(outcome_row, evaluations))
+    rows = (outcome_row(row, was_counted=_identity(row) in counted_keys) for row in evaluations)
+    connection.upsert(outcomes, rows)
     for trace in commit.traces:
         _forget_older_outcomes(connection, trace)
 
@@ -164,8 +174,9 @@ def counted_before(connection: TenantConnection, evaluations: Sequence[Evaluatio
     """Return the identities of those of `evaluations` that instruments have counted already."""
     if not evaluations:
         return set()
-    rows = connection.execute(_COUNTED, ids({evaluation.subject_id for evaluation in evaluations}))
-    return {tuple(row) for row in rows}
+    subjects = ids({evaluation.subject_id for evaluation in evaluations})
+    unasked = read_unasked(connection, [among(traces.c.trace_id, "ids")], (), subjects)
+    return {tuple(row) for row in connection.execute(_COUNTED, subjects)} | {*map(_identity, unasked)}
 
 
 def with_counts(evaluations: Sequence[Evaluation], counted_keys: set[tuple[str, ...]]) -> list[CommittedEvaluation]:

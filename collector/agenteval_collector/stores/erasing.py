@@ -35,11 +35,10 @@ from agenteval_collector.stores.schema import (
     traces,
 )
 from agenteval_collector.stores.trace_json import without_content
+from agenteval_collector.stores.unasked import FORGOTTEN
 from otel_agenteval.outcome import SubjectKind
 
 _REBUILD: Final = sa.text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('rebuild')")
-FORGOTTEN: Final = "no longer kept (retention.content)"
-"""The reason of an outcome or a finding whose own reason was forgotten."""
 _NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
 """Keys of metadata whose values are names, and not words of the conversation. The shape of an error is the name of its
 problem."""
@@ -119,7 +118,7 @@ def forget_content(connection: TenantConnection, before: int, limit: int) -> int
     connection.check_held(old)
     params = ids(old)
     for row in connection.execute(_VIEWS, params).all():
-        connection.upsert(trace_views, [{"trace_id": row.trace_id, "view": without_content(row.view)}])
+        connection.upsert(trace_views, [{**row._mapping, "view": without_content(row.view)}])
     connection.execute(_UNSAID, params)
     session_ids = set(connection.execute(_OVER, params).scalars())
     connection.check_held(session_ids)

@@ -2,7 +2,7 @@
 score."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, func, literal_column, or_, select
@@ -13,6 +13,7 @@ from agenteval_collector.stores.access import TenantConnection, TenantDatabase, 
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import evaluation_of, session_state
 from agenteval_collector.stores.schema import JUDGED_FAILED, matching, outcomes, own, sessions, traces
+from agenteval_collector.stores.unasked import read_unasked
 from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Status, SubjectKind
 
 _Conditions: TypeAlias = Sequence[ColumnElement[bool] | TextClause]
@@ -41,7 +42,12 @@ class JudgedStore:
         """Return the outcomes of these traces and sessions that the judge has not scored, but still could."""
         left_out = [outcomes.c.status.in_(_LEFT_OUT)]
         in_sessions = [sessions.c.session_id.in_(session_ids), *left_out]
-        return self._with_goals([traces.c.trace_id.in_(trace_ids)], left_out, in_sessions, limit)
+        with self._database.reading() as connection:
+            unasked = _unasked(connection, trace_ids, limit)
+        found = self._with_goals([traces.c.trace_id.in_(trace_ids)], left_out, in_sessions, limit)
+        for evaluations in found:
+            evaluations.extend(unasked.pop(evaluations[0].subject_id, ()))
+        return [*unasked.values(), *found][:limit]
 
     def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
         """Return the outcomes that failed, or had no budget, since that time (ns): those of the newest traces, then
@@ -59,6 +65,17 @@ class JudgedStore:
             query = select(outcomes).join(sessions, _NEWEST_GOAL).where(own(outcomes), *of_goal)
             query = query.order_by(outcomes.c.evaluated_at.desc()).limit(limit - len(evaluations))
             return [*evaluations, *([evaluation_of(row)] for row in connection.execute(query).mappings())]
+
+
+def _unasked(connection: TenantConnection, trace_ids: Sequence[str], limit: int) -> dict[str, list[Evaluation]]:
+    """Return the outcomes without a judge of at most `limit` of these traces, by trace."""
+    of_traces = outcomes.c.subject_id.in_(trace_ids)
+    rows = [*map(evaluation_of, connection.execute(select(outcomes).where(*_OF_JUDGE, of_traces)).mappings())]
+    by_trace: dict[str, list[Evaluation]] = {}
+    for evaluation in read_unasked(connection, [traces.c.trace_id.in_(trace_ids)], rows, {}):
+        if evaluation.outcome.status is Status.NO_JUDGE:
+            by_trace.setdefault(evaluation.subject_id, []).append(evaluation)
+    return dict(islice(by_trace.items(), limit))
 
 
 def read_pending(

@@ -24,6 +24,7 @@ from agenteval_collector.stores.schema import (
     traces,
 )
 from agenteval_collector.stores.trace_json import finished_turns, says_the_same
+from agenteval_collector.stores.unasked import read_unasked
 from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Status, SubjectKind
 
@@ -128,7 +129,7 @@ def read_session(connection: TenantConnection, session_id: str) -> StoredSession
         return None
     newest = [*reversed(connection.execute(_NEWEST, {"id": session_id}).all())]
     trace_ids = [trace.trace_id for trace in newest]
-    signals = _signals(connection, outcomes.c.subject_id.in_(trace_ids))
+    signals = _signals(connection, outcomes.c.subject_id.in_(trace_ids), traces.c.trace_id.in_(trace_ids))
     return StoredSession(
         state=session_state(row._mapping),
         newest=_with(newest, signals, _turns(connection, trace_ids)),
@@ -139,7 +140,8 @@ def read_session(connection: TenantConnection, session_id: str) -> StoredSession
 def read_session_traces(connection: TenantConnection, session_id: str) -> list[Member]:
     """Return all traces of a session without their answers, in the order of their starts."""
     members = connection.execute(_ALL, {"id": session_id}).all()
-    return _with(members, _signals(connection, outcomes.c.session_id == session_id), {})
+    signals = _signals(connection, outcomes.c.session_id == session_id, traces.c.session_id == session_id)
+    return _with(members, signals, {})
 
 
 def read_neighbours(
@@ -170,18 +172,22 @@ def forget_sums(connection: TenantConnection, session_ids: Collection[str]) -> N
 def read_traces(connection: TenantConnection, trace_ids: Sequence[str]) -> list[Member]:
     """Return traces with their answers, in the order of their starts."""
     members = connection.execute(_MEMBERS.where(traces.c.trace_id.in_(trace_ids)).order_by(*_PLACE)).all()
-    return _with(members, _signals(connection, outcomes.c.subject_id.in_(trace_ids)), _turns(connection, trace_ids))
+    signals = _signals(connection, outcomes.c.subject_id.in_(trace_ids), traces.c.trace_id.in_(trace_ids))
+    return _with(members, signals, _turns(connection, trace_ids))
 
 
-def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
-    """Return, by trace and name, the newest outcomes that may be signals of session scores."""
+def _signals(
+    connection: TenantConnection, where: ColumnElement[bool], of_trace: ColumnElement[bool]
+) -> dict[str, dict[str, Evaluation]]:
+    """Return, by trace and name, the newest outcomes that may be signals of session scores. Outcomes with rows are
+    looked for by `where`, the others by `of_trace`."""
     by_subject: dict[str, dict[str, Evaluation]] = {}
     query = select(outcomes).where(
         own(outcomes), outcomes.c.subject == SubjectKind.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
     )
     # In order of time, so that the newest outcome of a name stays.
-    for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings().all():
-        evaluation = evaluation_of(row)
+    rows = [evaluation_of(row) for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings()]
+    for evaluation in (*rows, *read_unasked(connection, [of_trace], rows, {}, SIGNAL_NAMES)):
         by_subject.setdefault(evaluation.subject_id, {})[evaluation.name] = evaluation
     return by_subject
 

@@ -115,7 +115,8 @@ def trace_row(trace: ScoredTrace) -> dict[str, Any]:
     }
 
 
-def outcome_row(evaluation: Evaluation) -> dict[str, Any]:
+def outcome_row(evaluation: Evaluation, *, was_counted: bool = False) -> dict[str, Any]:
+    """Return the row of an outcome. `was_counted`: instruments have counted it while it had no row."""
     outcome = evaluation.outcome
     return _EVALUATION.columns_of(evaluation) | {
         # Plain texts: the driver looks for an adapter for anything else.
@@ -128,7 +129,7 @@ def outcome_row(evaluation: Evaluation) -> dict[str, Any]:
         "error_type": outcome.error_type if isinstance(outcome, Failure) else None,
         "coverage": outcome.coverage,
         "metadata": to_json(outcome.metadata) if outcome.metadata else "{}",
-        "counted": counts_at_once(evaluation),
+        "counted": was_counted or counts_at_once(evaluation),
     }
 
 

@@ -13,7 +13,8 @@ from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import FieldMap, evaluation_of, has, to_json
-from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions
+from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions, traces
+from agenteval_collector.stores.unasked import read_unasked
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation, SubjectKind
 
@@ -188,8 +189,11 @@ class RunQueries:
             among(outcomes.c.subject_id, "ids"),
             outcomes.c.name.in_(names),
         )
-        rows = self._connection.execute(query.order_by(outcomes.c.evaluated_at), ids(trace_ids)).mappings()
-        return [evaluation_of(row) for row in rows]
+        values = ids(trace_ids)
+        rows = self._connection.execute(query.order_by(outcomes.c.evaluated_at), values).mappings()
+        evaluations = [evaluation_of(row) for row in rows]
+        of_trace = [among(traces.c.trace_id, "ids")]
+        return [*read_unasked(self._connection, of_trace, evaluations, values, names), *evaluations]
 
 
 def _is_of(table: FromClause, version: AgentVersion) -> list[ColumnElement[bool]]:

@@ -150,6 +150,8 @@ trace_views = _table(
     "trace_views",
     "trace_id",
     *_required(String, "trace_id"),
+    # Before the view, which may be long: the database reads a row up to the last column that is asked for.
+    sa.Column("unasked", Text, comment="JSON: the outcomes of judged evaluators that nobody is asked about"),
     sa.Column("view", Text, nullable=False, comment="JSON: the trace without outcomes and findings"),
 )
 

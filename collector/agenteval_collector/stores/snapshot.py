@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from operator import attrgetter
 
 from sqlalchemy import bindparam, func, select
 
@@ -25,6 +26,7 @@ from agenteval_collector.stores.rows import effort_from, evaluation_of, finding_
 from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.session_endings import read_ends
 from agenteval_collector.stores.trace_json import view_from
+from agenteval_collector.stores.unasked import read_unasked
 from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, SubjectKind
 
@@ -92,8 +94,12 @@ class Snapshot:
     def evaluations(self, subject: SubjectKind, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]:
         by_subject: dict[str, list[Evaluation]] = {subject_id: [] for subject_id in subject_ids}
         values = {"subject": subject, **ids(subject_ids)}
-        for row in self.connection.execute(_EVALUATIONS, values).mappings():
-            by_subject[row["subject_id"]].append(evaluation_of(row))
+        rows = [evaluation_of(row) for row in self.connection.execute(_EVALUATIONS, values).mappings()]
+        if subject is SubjectKind.TRACE:
+            of_trace = [among(traces.c.trace_id, "ids")]
+            rows += read_unasked(self.connection, of_trace, rows, values)
+        for evaluation in sorted(rows, key=attrgetter("name", "method", "version")):
+            by_subject[evaluation.subject_id].append(evaluation)
         return by_subject
 
     def scores(self, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:

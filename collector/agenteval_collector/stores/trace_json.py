@@ -39,9 +39,9 @@ _REVISED = ("revision", "complete", "span_count", "status_reason", "closing", "s
 """The fields in which revisions that say the same may differ."""
 
 
-def view_row(trace: ScoredTrace) -> dict[str, Any]:
-    """Make the row with what was said and done in a trace."""
-    return {"trace_id": trace.trace_id, "view": view_json(trace.view)}
+def view_row(trace: ScoredTrace, unasked: str | None = None) -> dict[str, Any]:
+    """Make the row with what was said and done in a trace, and the column by `unasked.column_of`."""
+    return {"trace_id": trace.trace_id, "unasked": unasked, "view": view_json(trace.view)}
 
 
 def view_json(view: TraceView) -> str:

@@ -31,9 +31,33 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a revision that says the same keeps outcomes that the judge has not given",
-        "before is not None and not before.pending and (before.revision",
-        "before is not None and (before.revision",
+        "if before is None or before.pending:",
+        "if before is None:",
         "tests/integration/test_judged_outcomes.py::test_what_a_newer_revision_does_not_ask_any_more_is_gone_with_the_old_one",
+    ),
+    Mutant(
+        "an outcome that no judge was asked about counts again with each revision",
+        " | {*map(_identity, unasked)}",
+        "",
+        "tests/integration/test_store.py::test_what_no_judge_was_asked_is_shown_counted_once_and_replaced_by_what_it_says_later",
+    ),
+    Mutant(
+        "an outcome that no judge was asked about is shown beside what the judge says later",
+        "or (trace.trace_id, name) in in_rows:",
+        "or False:",
+        "tests/integration/test_store.py::test_what_no_judge_was_asked_is_shown_counted_once_and_replaced_by_what_it_says_later",
+    ),
+    Mutant(
+        "a letter that RE2 reads otherwise hides personal data",
+        "if _DOTTED in text:",
+        "if not text:",
+        "tests/unit/test_redaction_finder.py::test_a_prefilter_reads_capitals_as_a_search_in_lower_case_does",
+    ),
+    Mutant(
+        "a revision is compared with a part that has changed since",
+        "if _content(spans, logs) != self.content:",
+        "if False:",
+        "tests/unit/test_reading_again.py::test_a_small_trace_is_read_again_to_tell_what_its_first_revision_said",
     ),
     Mutant(
         "a judgement counts for a newer revision",

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW as WINDOW
 from otel_agenteval.metrics.loops import loop_score
+from otel_agenteval.outcome import Failure, Outcome, Score
 
 THRESHOLD: Final = 0.5
 """The `loop_detection` score below which an answer restates another one."""
@@ -37,25 +38,30 @@ def repeated_answer(previous: Sequence[TurnSummary], turns: Sequence[TurnSummary
         repetition = _restates(all_turns, at)
         if repetition is None or _restates(all_turns, at - 1) is None:
             continue
-        before = all_turns[max(0, at - WINDOW) : at]
-        is_new = all_turns[at].brought - frozenset().union(*(answer.brought for answer in before))
-        is_new |= all_turns[at].taken_up - frozenset().union(*(answer.told for answer in before))
-        is_verbatim = (
-            at >= 2
-            and all_turns[at].words is not None
-            and all_turns[at].words == all_turns[at - 1].words == all_turns[at - 2].words
-        )
+        turn = all_turns[at].digests
+        before = [earlier.digests for earlier in all_turns[max(0, at - WINDOW) : at]]
+        is_new = turn.brought - frozenset().union(*(earlier.brought for earlier in before))
+        is_new |= turn.taken_up - frozenset().union(*(earlier.told for earlier in before))
+        is_verbatim = at >= 2 and turn.words is not None and turn.words == before[-1].words == before[-2].words
         if is_new and not is_verbatim:
             continue
         doubt = "each came with something new" if is_new else None
-        if any(answer.asked is None for answer in all_turns[at - 1 : at + 1]):
+        if before[-1].asked is None or turn.asked is None:
             doubt = "what it was asked is not recorded"
-        if all(answer.may_ask_for_news for answer in all_turns[at - 1 : at + 1]):
+        if before[-1].may_ask_for_news and turn.may_ask_for_news:
             doubt = "the user may have asked for news, and there was none"
-        if all_turns[at].is_brief:
+        if turn.is_brief:
             doubt = "so brief an answer may be right each time"
         return Restatement(at - len(previous), *repetition, doubt)
     return None
+
+
+def may_restate(compared: Outcome) -> bool:
+    """Return whether a trace with this outcome of loop_detection may have a repeated answer.
+
+    The outcome is the lowest score of its answers in the same window.
+    """
+    return isinstance(compared, Failure) or (isinstance(compared, Score) and compared.value < THRESHOLD)
 
 
 def _restates(turns: Sequence[TurnSummary], at: int) -> tuple[float, int] | None:
@@ -63,12 +69,15 @@ def _restates(turns: Sequence[TurnSummary], at: int) -> tuple[float, int] | None
 
     Return None if it restates none. An answer may be the same if the user has asked the same before.
     """
-    turn, first = turns[at], max(0, at - WINDOW)
-    if at < 1 or (turn.asked is not None and any(turn.asked == earlier.asked for earlier in turns[first:at])):
+    if at < 1:
         return None
+    turn, first = turns[at], max(0, at - WINDOW)
     best = None
     for earlier in range(first, at):
         result = loop_score(turn.answer, [turns[earlier].answer])
         if result.evaluated and result.score is not None and result.score < (best[0] if best else THRESHOLD):
             best = result.score, at - earlier
-    return best
+    # Last, because it takes the digests.
+    if best is None or (asked := turn.digests.asked) is None:
+        return best
+    return None if any(asked == earlier.digests.asked for earlier in turns[first:at]) else best

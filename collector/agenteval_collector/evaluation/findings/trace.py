@@ -6,7 +6,7 @@ without findings.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from agenteval_collector.evaluation.findings import text_calls, tool_calls, turn_failures
@@ -42,7 +42,9 @@ def findings_in(trace: Trace, *, session_id: str, is_first: bool, found_at: int)
     findings = [
         _finding(trace, kind, observation, session_id, found_at)
         for kind, observer in OBSERVED
-        for observation in _bounded(observer(observed))
+        # Most observers find nothing.
+        if (first := next(observations := observer(observed), None)) is not None
+        for observation in _bounded(chain([first], observations))
     ]
     return sorted(findings, key=lambda finding: finding.turn or 0)
 

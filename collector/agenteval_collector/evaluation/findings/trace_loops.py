@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import (
     Span,
 )
 
-from agenteval_collector.evaluation.findings.repeated_answer import THRESHOLD, repeated_answer
+from agenteval_collector.evaluation.findings.repeated_answer import THRESHOLD, may_restate, repeated_answer
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.logged_requests import Origin, resource_of
 from agenteval_collector.model.reported_findings import findings_on
@@ -77,7 +77,9 @@ class TraceLoops:
         `turns` are the trace's turns. `previous` are the turns before it in its session. `compared` is the trace's
         outcome of loop_detection.
         """
-        repetition = repeated_answer(previous, turns) if self._repeated_answer is not Mode.OFF else None
+        if self._repeated_answer is Mode.OFF or not may_restate(compared.outcome):
+            return []
+        repetition = repeated_answer(previous, turns)
         if repetition is None:
             return []
         earlier = "the answer before" if repetition.back == 1 else f"the answer {repetition.back} turns before"

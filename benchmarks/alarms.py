@@ -10,7 +10,7 @@ from seven evaluators and every kind of finding: where nothing got worse, and wh
 
 import numpy as np
 from agenteval_collector.config.findings import KINDS
-from agenteval_collector.figures.regressions import MOST_SESSIONS, OF_EVALUATORS
+from agenteval_collector.figures.regressions import MOST_SESSIONS, OF_KINDS, OF_OTHERS, OF_PRIMARY
 from scipy.special import ndtri
 
 from benchmarks.harness import arguments, report
@@ -22,7 +22,7 @@ ALARM = 1 / LEVEL
 BEFORE = 1000
 TASKS, RUNS = 20, 5
 EVALUATORS = 7
-SHARES = [OF_EVALUATORS / EVALUATORS] * EVALUATORS + [(1 - OF_EVALUATORS) / len(KINDS)] * len(KINDS)
+SHARES = [OF_PRIMARY, *[OF_OTHERS / (EVALUATORS - 1)] * (EVALUATORS - 1), *[OF_KINDS / len(KINDS)] * len(KINDS)]
 ALIKE = 0.7
 """The correlation of the latent values behind a session's evaluators and findings, where these are correlated."""
 
@@ -46,7 +46,9 @@ def main() -> None:
         level = "one level" if shares is SHARES else "a level each"
         results[f"version, {level}, correlation {alike}: alarms"] = float(np.mean(alarms))
     found = [first_alarm_of_version(random, drop=0.1) or MOST_SESSIONS for _ in trials]
-    results["version, one level, one evaluator 0.9 -> 0.8: sessions until an alarm, median"] = float(np.median(found))
+    results["version, one level, primary evaluator 0.9 -> 0.8: sessions until an alarm, median"] = float(
+        np.median(found)
+    )
     report(f"Alarms over {given.trials} trials each", results, as_json=given.json)
 
 
@@ -84,8 +86,8 @@ def first_alarm_of_version(
 ) -> int | None:
     """Return the session after which any evidence says that a version is worse; None if none does.
 
-    It looks at `MOST_SESSIONS` sessions at most. `drop` is how much the rate of one evaluator falls from 0.9. `shares`
-    are the parts of the level that the evaluators have, and then the kinds of findings.
+    It looks at `MOST_SESSIONS` sessions at most. `drop` is how much the rate of the primary evaluator falls from 0.9.
+    `shares` are the parts of the level that the evaluators have, and then the kinds of findings.
     """
     rates = np.concatenate([[0.9], random.uniform(0.7, 0.98, EVALUATORS - 1), random.uniform(0.9, 1.0, len(KINDS))])
     before = _sessions(random, rates, BEFORE, alike)

@@ -6,14 +6,20 @@ from pathlib import Path
 import pytest
 from agenteval_collector.config.findings import KINDS
 from agenteval_collector.emit.output import TelemetryOutput
-from agenteval_collector.figures.regressions import OF_EVALUATORS, VERSIONS_COMPARED_EVERY, Regressions
+from agenteval_collector.figures.regressions import (
+    OF_KINDS,
+    OF_OTHERS,
+    OF_PRIMARY,
+    VERSIONS_COMPARED_EVERY,
+    Regressions,
+)
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.regressions import Regression
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus
 
 from otel_agenteval.metrics.regression import LEVEL, regression_evidence
-from otel_agenteval.outcome import JudgedPart, Method, Score
+from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score
 from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.evaluations import evaluation
@@ -53,10 +59,12 @@ class Sessions:
         over: bool = True,
         part: JudgedPart = JudgedPart.RANDOM,
         model: str = "judge-1",
+        names: tuple[str, ...] = ("task_completion",),
     ) -> None:
         resource = Resource()
         resource.attributes.add(key="service.version").value.string_value = version
-        added, evaluations = [], []
+        added = []
+        evaluations: list[Evaluation] = []
         for score in scores:
             self._number += 1
             name = f"s-{self._number}"
@@ -66,17 +74,18 @@ class Sessions:
             if raises:
                 root.status.CopyFrom(SpanStatus(code=SpanStatus.STATUS_CODE_ERROR, message="boom"))
             added.append(assembled(root, resource=resource.SerializeToString()))
-            evaluations.append(
+            evaluations.extend(
                 evaluation(
-                    name="task_completion", method=Method.LLM, model=model, part=part, agent=AGENT, session_id=name,
+                    name=evaluator, method=Method.LLM, model=model, part=part, agent=AGENT, session_id=name,
                     subject_id=trace_id(self._number).hex(), service_version=version,
                     outcome=Score(value=score, reason=""),
                 )
+                for evaluator in names
             )  # fmt: skip
         self._scoring.put(*added)
         self._scoring.store.commit(Commit(evaluations=evaluations))
         if over:
-            self._scoring.store.finalize([each.session_id for each in evaluations])
+            self._scoring.store.finalize(sorted({each.session_id for each in evaluations}))
 
     def look(self) -> list[Regression]:
         self._scoring.clock.advance(VERSIONS_COMPARED_EVERY)
@@ -98,7 +107,7 @@ def test_a_version_that_is_worse_than_the_one_before_it_shows_with_its_evidence(
     assert sessions.look() == []
     sessions.add("2", [0.0] * 10)
     [found] = sessions.look()
-    assert found == shown("2", regression_evidence(40, 36, 10, 0, OF_EVALUATORS))
+    assert found == shown("2", regression_evidence(40, 36, 10, 0, OF_PRIMARY))
     assert found.evidence > ENOUGH
 
 
@@ -109,7 +118,7 @@ def test_only_sessions_that_are_over_were_drawn_at_random_and_began_in_time_coun
     sessions.add("2", [0.0] * 5, over=False)
     # These belong to the time after, when both versions ran.
     sessions.add("1", [0.0] * 5)
-    assert sessions.look() == [shown("2", regression_evidence(20, 20, 5, 5, OF_EVALUATORS))]
+    assert sessions.look() == [shown("2", regression_evidence(20, 20, 5, 5, OF_PRIMARY))]
 
 
 def test_a_rate_that_another_judge_gives_is_no_regression(sessions: Sessions) -> None:
@@ -122,17 +131,36 @@ def test_findings_count_by_kind_once_a_session(sessions: Sessions) -> None:
     sessions.add("1", [1.0] * 60)
     sessions.add("2", [1.0] * 8, raises=True)
     found = {each.kind: each for each in sessions.look()}
-    evidence = regression_evidence(60, 60, 8, 0, (1 - OF_EVALUATORS) / len(KINDS))
+    evidence = regression_evidence(60, 60, 8, 0, OF_KINDS / len(KINDS))
     assert found["turn_failed"] == shown("2", evidence, None, "turn_failed")
     assert found["turn_failed"].evidence > ENOUGH
     assert found[None].evidence < ENOUGH
 
 
-def test_evaluators_that_judged_before_share_their_half_of_the_level(sessions: Sessions) -> None:
+def test_judges_of_the_primary_evaluator_share_its_half_of_the_level(sessions: Sessions) -> None:
     sessions.add("1", [1.0] * 30)
     sessions.add("1", [1.0] * 30, model="judge-2")
     sessions.add("2", [0.0] * 8)
-    assert sessions.look() == [shown("2", regression_evidence(30, 30, 8, 0, OF_EVALUATORS / 2))]
+    assert sessions.look() == [shown("2", regression_evidence(30, 30, 8, 0, OF_PRIMARY / 2))]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param(
+            ("goal_success", "groundedness", "task_completion"), [OF_PRIMARY, OF_OTHERS / 2, OF_OTHERS / 2], id="goal"
+        ),
+        pytest.param(("groundedness", "task_completion"), [OF_OTHERS, OF_PRIMARY], id="task"),
+        pytest.param(("groundedness",), [OF_PRIMARY + OF_OTHERS], id="neither"),
+    ],
+)
+def test_the_primary_evaluator_has_half_of_the_level(
+    sessions: Sessions, names: tuple[str, ...], expected: list[float]
+) -> None:
+    sessions.add("1", [1.0] * 30, names=names)
+    sessions.add("2", [0.0] * 8, names=names)
+    evidence = [(name, regression_evidence(30, 30, 8, 0, share)) for name, share in zip(names, expected, strict=True)]
+    assert sessions.look() == [shown("2", value, name) for name, value in evidence]
 
 
 def test_the_newest_three_versions_are_each_compared_with_the_one_before(sessions: Sessions) -> None:
@@ -147,7 +175,7 @@ def test_sessions_are_looked_at_again_now_and_then(sessions: Sessions) -> None:
     first = sessions.look()
     sessions.add("2", [0.0] * 9)
     assert sessions.regressions.figures() == first
-    assert sessions.look() == [shown("2", regression_evidence(20, 20, 10, 1, OF_EVALUATORS))]
+    assert sessions.look() == [shown("2", regression_evidence(20, 20, 10, 1, OF_PRIMARY))]
 
 
 def test_the_gauge_names_the_evaluator_or_the_kind_the_agent_and_its_version(sessions: Sessions) -> None:

@@ -3,11 +3,11 @@
 The input is the sessions that are over, of the newest versions of each agent. The output is evidence for each evaluator
 of the judge and for each kind of finding. It holds at any time it is looked at
 (`otel_agenteval.metrics.regression_evidence`). All tests of one version together have the level of a single test: the
-evaluators share one half of it, and the kinds of findings the other half.
+primary evaluator has one half of it, and the other evaluators and the kinds of findings share the other half.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from threading import Lock
 from typing import Final
@@ -29,11 +29,17 @@ VERSIONS_COMPARED_EVERY: Final = 30.0
 """Seconds between two looks at all versions."""
 LOOK_BUDGET: Final = 1.0
 """Seconds that one call may spend on a look. The next call goes on with the versions that are left."""
-OF_EVALUATORS: Final = 0.5
-"""The share of a version's level that its evaluators have.
+OF_PRIMARY: Final = 0.5
+"""The share of a version's level that its primary evaluator has."""
+OF_OTHERS: Final = 0.25
+"""The share of a version's level that its other evaluators have, in equal parts."""
+OF_KINDS: Final = 0.25
+"""The share of a version's level that the kinds of findings have.
 
-Each kind of finding has an equal part of the rest, whether it is seen or not: nobody knows beforehand which are seen.
+Each kind has an equal part, whether it is seen or not: nobody knows beforehand which are seen.
 """
+PRIMARY: Final = ("goal_success", "task_completion")
+"""The primary evaluator is the first of these that judged the version before."""
 
 
 class Regressions:
@@ -82,17 +88,27 @@ def _pairs(versions: Iterable[SeenVersion]) -> list[tuple[SeenVersion, SeenVersi
 
 def _compared(version: SeenVersion, before: VersionTrials, after: VersionTrials) -> Iterator[Regression]:
     """Yield the evidence that a version is worse, for each evaluator and for each kind of finding."""
+    # The level is split among all evaluators of the version before, as these are known before the version begins.
+    # Evaluators that judge no more count, too.
+    shares = _shares_of_level(before.shares)
     for evaluator in _in_both(before.shares, after.shares):
-        # The level is split among all evaluators of the version before, as these are known before the version begins.
-        # Evaluators that judge no more count, too.
-        share = OF_EVALUATORS / len(before.shares)
+        share = shares[evaluator]
         evidence = regression_evidence(*_counts(before.shares[evaluator]), *_counts(after.shares[evaluator]), share)
         yield Regression(agent=version.agent, version=version.version, evaluator=evaluator.name, evidence=evidence)
     for kind in sorted({*before.found, *after.found}) if before.sessions and after.sessions else ():
         n, m = before.sessions, after.sessions
-        share = (1 - OF_EVALUATORS) / len(KINDS)
+        share = OF_KINDS / len(KINDS)
         evidence = regression_evidence(n, n - before.found.get(kind, 0), m, m - after.found.get(kind, 0), share)
         yield Regression(agent=version.agent, version=version.version, kind=kind, evidence=evidence)
+
+
+def _shares_of_level(evaluators: Collection[JudgedBy]) -> dict[JudgedBy, float]:
+    """Return each evaluator's share of the level. Where no primary evaluator judged, the others have its share, too."""
+    primary = next((name for name in PRIMARY if any(each.name == name for each in evaluators)), None)
+    main = [each for each in evaluators if each.name == primary]
+    others = [each for each in evaluators if each.name != primary]
+    of_others = OF_OTHERS if main else OF_PRIMARY + OF_OTHERS
+    return {each: OF_PRIMARY / len(main) for each in main} | {each: of_others / len(others) for each in others}
 
 
 def _in_both(

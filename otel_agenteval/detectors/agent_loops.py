@@ -18,6 +18,7 @@ from otel_agenteval.detectors.likeness import (
     likeness_whatever_asked,
     moves_on,
     without_echoes,
+    without_random_ids,
     written_json,
 )
 from otel_agenteval.detectors.repeated_steps import (
@@ -239,10 +240,12 @@ class AgentRunDetectors:
         arguments."""
         if call.result is None or call.result.is_empty or call.tool.thinks:
             for streak in (self._exact, self._near):
-                streak.mused, streak.passed = True, call.key
+                streak.mused = True
+                streak.pass_over(call.key)
         elif call.result.may_confirm and call.is_like_newest and not call.is_content:
             for streak in (self._exact, self._near):
-                streak.acted, streak.passed = True, call.key
+                streak.acted = True
+                streak.pass_over(call.key)
         else:
             self._progress(call.key)
 
@@ -258,7 +261,11 @@ class AgentRunDetectors:
         else:
             kind, rule = (LoopKind.IDENTICAL_CALL, rules.identical_call) if is_one else (LoopKind.CYCLE, rules.cycle)
         # Failures of one tool are a storm.
-        if streak.rounds < rule.repeats + more or (is_one and call.has_failed) or streak.told is Mode.ALARM:
+        if (
+            streak.rounds < rule.repeats + more + streak.came_back
+            or (is_one and call.has_failed)
+            or streak.told is Mode.ALARM
+        ):
             return None
         doubt = self._doubt(streak, call, doing)
         if doubt is not None and (streak.told or (doubt == _WAITED and streak.rounds < MANY_WAITS * rule.repeats)):
@@ -322,7 +329,7 @@ class AgentRunDetectors:
         # A failure that only the result tells of is the same if the whole result is.
         is_read = call.result is not None and (step.is_error_read or is_verdict)
         words = call.result.without_ids() if call.result is not None and is_read else step.error or ""
-        exact = call.result.without_times() if call.result is not None else words
+        exact = without_random_ids(call.result.without_times()) if call.result is not None else words
         kind = without_echoes(words, call.arguments)
         error = Error(kind if is_read else error_fingerprint(kind), exact)
         storm = self._failing_tools.add(call.key, error, step, self._pauses, self._calls, is_verdict=is_verdict)
@@ -364,7 +371,8 @@ class AgentRunDetectors:
         """Return the loop of failures, if there are enough of them and it is not told. One that waited in between is
         told again after `MAX_POLLS`."""
         row = storm.row
-        doubt = _WAITED if row.waited(self._pauses) and row.count < MAX_POLLS else None
+        waited = row.waited(self._pauses) or (storm.is_alone and row.backs_off)
+        doubt = _WAITED if waited and row.count < MAX_POLLS else None
         enough = rule.repeats if doubt is None else MANY_WAITS * rule.repeats
         if storm.looked and row.count < self._rules.no_progress.repeats:
             doubt = doubt or "something was looked up in between"

@@ -114,6 +114,10 @@ _ID: Final = re.compile(
     r"|\b(?=[A-Za-z_-]{0,40}\d)(?=[\d_-]{0,40}[A-Za-z])[A-Za-z0-9_-]{8,128}\b|\b[A-Z]{1,6}-\d{2,12}\b"
 )
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
+_RANDOM_ID: Final = re.compile(
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{12,64}\b"
+)
+_QUOTED: Final = re.compile(r"""["'`‘“«]([^"'`’”»]{2,80})["'`’”»]""")
 # A number between 0 and 1, as of a likeness.
 _SCORE: Final = re.compile(r"\b0?\.\d{3,20}\b")
 _WORD: Final = re.compile(r"\w+")
@@ -236,8 +240,11 @@ def likeness_whatever_asked(result: Result, earlier: Result) -> Likeness:
         return Likeness.SAME
     mine, other = (_SCORE.sub("", one.without_times()) for one in (result, earlier))
     ids = set(_ID.findall(mine)) ^ set(_ID.findall(other))
-    masked = _ID.sub(_HIDDEN, mine)
-    is_near = masked == _ID.sub(_HIDDEN, other) and len(ids) <= 2 * FEW_IDS and len(_said(masked)) > MIN_CONTENT
+    masked, other_masked = _ID.sub(_HIDDEN, mine), _ID.sub(_HIDDEN, other)
+    if len(ids) > 2 * FEW_IDS or len(_said(masked)) <= MIN_CONTENT:
+        return Likeness.OTHER
+    # Hits are the same in another order.
+    is_near = masked == other_masked or sorted(_WORD.findall(masked)) == sorted(_WORD.findall(other_masked))
     return Likeness.NEAR if is_near else Likeness.OTHER
 
 
@@ -276,7 +283,17 @@ def without_echoes(text: str, arguments: str) -> str:
     names = [name for value in values for name in value.split() if len(name) > 1 and not name.isalpha()]
     for echo in sorted((*values, *names), key=len, reverse=True):
         text = text.replace(echo, _HIDDEN)
-    return text
+
+    def hidden(quoted: re.Match[str]) -> str:
+        return _HIDDEN if any(quoted[1] in value for value in values) else quoted[0]
+
+    # A part of an argument, such as one column of a statement, stands in quotes.
+    return _QUOTED.sub(hidden, text)
+
+
+def without_random_ids(text: str) -> str:
+    """Return a text without ids that are new in every response."""
+    return _RANDOM_ID.sub(_HIDDEN, text)
 
 
 def call_key(text: str) -> int:

@@ -169,7 +169,7 @@ class AgentRunDetectors:
         self._pauses += is_pause or _waits(call)
         loops = (self._done_again(call), self._failed(call), self._came_to_the_same(call))
         if call.result is not None:
-            self._recent.append((self._calls, call.result))
+            self._recent.append((self._calls, step.name, call.result))
         self._newest[step.name] = call.result
         if len(self._newest) > MAX_RECENT:
             del self._newest[next(iter(self._newest))]
@@ -180,7 +180,7 @@ class AgentRunDetectors:
         self._exact, self._near = Streak(), Streak()
         self._attempts = Attempts(MANY)
         self._failing_tools = Failures()
-        self._recent: deque[tuple[int, Result]] = deque(maxlen=MAX_RECENT)
+        self._recent: deque[tuple[int, str, Result]] = deque(maxlen=MAX_RECENT)
         self._newest: dict[str, Result | None] = {}
 
     def _hear(self, step: Step) -> None:
@@ -302,6 +302,8 @@ class AgentRunDetectors:
         is_one = len(streak.times) == 1
         if streak.acted and is_one and streak.rounds < 2 * self._rules.no_progress.repeats:
             return "something else was done in between"
+        if streak.came_back and streak.rounds < 2 * self._rules.no_progress.repeats:
+            return "what is done and undone may have been asked for"
         if is_one and not call.has_failed and not call.tool.reads and not call.tool.searches and _is_step(call):
             return "such a step may rightly be made several times"
         if (
@@ -428,13 +430,19 @@ class AgentRunDetectors:
         if call.tool.judges and not call.is_content:
             return None, "same"
         before = self._attempts.row.of
-        if isinstance(before, tuple) and before[:2] == ("same", step.name) and call.is_like_newest:
+        goes_on = isinstance(before, tuple) and before[:2] == ("same", step.name)
+        if goes_on and (call.is_like_newest or (call.tool.searches and self._was_all_told(call))):
             return before, "same"
         return ("same", step.name, self._calls), "same"
 
+    def _was_all_told(self, call: _Call) -> bool:
+        """Return whether earlier results of the tool have all words of this one, in whatever choice and order."""
+        earlier = [result for _, tool, result in self._recent if tool == call.step.name]
+        return call.result is not None and call.is_content and call.result.was_all_told(earlier)
+
     def _are_given(self, changing: list[list[str]], began_at: int) -> bool:
         """Return whether the arguments stand in the user's words, or in a result from before the attempts."""
-        texts = [*self._user_words, *(result.text for number, result in self._recent if number < began_at)]
+        texts = [*self._user_words, *(result.text for number, _, result in self._recent if number < began_at)]
         text = "\n".join(texts).casefold()
         from_user = [any(len(value) > 1 and value.casefold() in text for value in values) for values in changing]
         return bool(from_user) and sum(from_user) >= len(from_user) - 1

@@ -7,7 +7,7 @@ characters are looked at, and every pattern takes time in proportion to them.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -133,7 +133,7 @@ _FEW_TOKENS: Final = 8
 class Result:
     """What came of a call, kept to be compared. It is masked only when something is compared with it."""
 
-    __slots__ = ("_call", "_glance", "_ids", "_times", "arguments", "finds_nothing", "hash", "text")
+    __slots__ = ("_call", "_glance", "_ids", "_times", "_words", "arguments", "finds_nothing", "hash", "text")
 
     def __init__(self, result: Json, arguments: str = "", outcome: CallOutcome = CallOutcome.UNKNOWN) -> None:
         """Keep `result`, and what came of the call. Fields may repeat a value of the call's `arguments`."""
@@ -146,6 +146,7 @@ class Result:
         self._call: str | None = None
         self._times: str | None = None
         self._ids: str | None = None
+        self._words: set[str] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -187,6 +188,19 @@ class Result:
         if self._glance is None:
             self._glance = set(self.text[:_GLANCE].replace(",", " ").split())
         return self._glance
+
+    def words(self) -> set[str]:
+        """Return the words of `without_times`, but no scores."""
+        if self._words is None:
+            self._words = set(_WORD.findall(_SCORE.sub("", self.without_times())))
+        return self._words
+
+    def was_all_told(self, earlier: Sequence["Result"]) -> bool:
+        """Return whether earlier results have all words of this one."""
+        # The plain words first, because they are far cheaper.
+        if len(self.glance().difference(*(result.glance() for result in earlier))) > _FEW_TOKENS:
+            return False
+        return not self.words().difference(*(result.words() for result in earlier))
 
     def numbers(self) -> list[float]:
         """Return the numbers that stand in `without_ids`."""

@@ -438,7 +438,7 @@ class AgentRunDetectors:
     def _was_all_told(self, call: _Call) -> bool:
         """Return whether earlier results of the tool have all words of this one, in whatever choice and order."""
         earlier = [result for _, tool, result in self._recent if tool == call.step.name]
-        return call.result is not None and call.is_content and call.result.was_all_told(earlier)
+        return bool(earlier) and call.result is not None and call.result.was_all_told(earlier) and call.is_content
 
     def _are_given(self, changing: list[list[str]], began_at: int) -> bool:
         """Return whether the arguments stand in the user's words, or in a result from before the attempts."""

@@ -198,6 +198,8 @@ class Result:
     def was_all_told(self, earlier: Sequence["Result"]) -> bool:
         """Return whether earlier results have all words of this one."""
         # The plain words first, because they are far cheaper.
+        if 3 * len(self.glance() & earlier[-1].glance()) < len(self.glance()):
+            return False
         if len(self.glance().difference(*(result.glance() for result in earlier))) > _FEW_TOKENS:
             return False
         return not self.words().difference(*(result.words() for result in earlier))
@@ -298,11 +300,11 @@ def without_echoes(text: str, arguments: str) -> str:
     for echo in sorted((*values, *names), key=len, reverse=True):
         text = text.replace(echo, _HIDDEN)
 
-    def hidden(quoted: re.Match[str]) -> str:
-        return _HIDDEN if any(quoted[1] in value for value in values) else quoted[0]
-
     # A part of an argument, such as one column of a statement, stands in quotes.
-    return _QUOTED.sub(hidden, text)
+    quoted = _QUOTED.findall(text)
+    for echo in set(quoted).intersection(_WORD.findall(" ".join(values))) if quoted else ():
+        text = text.replace(echo, _HIDDEN)
+    return text
 
 
 def without_random_ids(text: str) -> str:

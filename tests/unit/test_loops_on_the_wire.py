@@ -48,6 +48,12 @@ MORE_AND_MISSED = {
 REPORTED_AND_MISSED = {
     "monologue: repeated 'I will submit' in near-equal words",
     "delegated to the researcher in other words, the same answer",
+    # Of those put aside, after which no rule was written:
+    "browser: click by new index, snapshot unchanged",
+    "plan is rewritten with other step words",
+    "SQL count asked under ever other alias",
+    "memory searched before each reply, always one unrelated note",
+    "chinese: 参数错误 with trace id",
 }
 
 
@@ -90,9 +96,7 @@ def test_most_loops_of_other_kinds_alarm_and_nothing_else_does(
 
 
 @pytest.mark.parametrize("dialect", [GenAI(), OpenInference()], ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize(
-    "behaviour", [each for each in REPORTED if not each["held_back"]], ids=lambda behaviour: behaviour["does"]
-)
+@pytest.mark.parametrize("behaviour", REPORTED, ids=lambda behaviour: behaviour["does"])
 def test_most_reported_loops_are_found_and_nothing_else_alarms(
     dialect: GenAI | OpenInference, behaviour: dict[str, Any]
 ) -> None:

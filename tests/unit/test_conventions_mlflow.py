@@ -175,3 +175,23 @@ def test_the_name_of_a_tool_is_that_of_its_object_where_the_span_is_named_after_
     named = replace(tool, attributes={**tool.attributes, "name": '"get_weather"'})
     [call] = read(named).tool_calls
     assert (call.name, call.arguments, call.result) == ("get_weather", {"city": "Rome"}, "5")
+
+
+def test_gemini_s_requests_and_responses_are_read() -> None:
+    asked = {"parts": [{"text": "Rome?", "function_call": None}], "role": "user"}
+    call = {
+        "parts": [{"text": None, "function_call": {"id": None, "name": "f", "args": {"city": "Rome"}}}],
+        "role": "model",
+    }
+    told = {"parts": [{"text": None, "function_response": {"name": "f", "response": {"result": "5"}}}], "role": "user"}
+    answer = {"parts": [{"text": "Five.", "function_call": None}], "role": "model"}
+    config = {"system_instruction": "Be brief."}
+    trace = read(
+        span("a", "CHAIN", "chat"),
+        span("b", "LLM", parent="a", at=1, spanInputs={"contents": [asked], "config": config},
+             spanOutputs={"candidates": [{"content": call}]}),
+        span("c", "LLM", parent="a", at=9, spanInputs={"contents": [asked, call, told], "config": config},
+             spanOutputs={"candidates": [{"content": answer}]}),
+    )  # fmt: skip
+    assert (trace.input, trace.output) == ("Rome?", "Five.")
+    assert [(each.name, each.arguments) for each in trace.tool_calls] == [("f", {"city": "Rome"})]

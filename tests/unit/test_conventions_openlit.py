@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.spans import STATUS_ERROR, SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
 from tests.support.spans import answer, asks, chat, user
 
@@ -84,3 +84,14 @@ def test_the_joined_chunks_of_a_streamed_graph_are_no_answer() -> None:
     )
     trace = read_trace("t", [graph, chat("m", [user("Hi")], [answer("Hello")], parent="g", at=1)])
     assert (trace.input, trace.output) == ("Hi", "Hello")
+
+
+def test_what_a_graph_was_given_is_the_question_if_its_model_failed() -> None:
+    given = {"messages": [{"role": "user", "content": "Rome?"}]}
+    run = SpanRecord(
+        span_id="a",
+        status=STATUS_ERROR,
+        attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.workflow.input": json.dumps(given)},
+    )
+    trace = read_trace("t", [run])
+    assert (trace.input, trace.output) == ("Rome?", None)

@@ -10,6 +10,7 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts
+from otel_agenteval.conventions.framework_values import answered, asked
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, ToolRequest
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -19,6 +20,8 @@ _REASONING = "gen_ai.content.reasoning"
 _TOKEN_USAGE = "gen_ai.client.token.usage"
 _FUNCTION_ARGUMENTS = "function.args"
 _TOOL_ARGUMENTS = "gen_ai.tool.args"
+# What a graph or an agent of LangChain was given and returned.
+_GIVEN, _RETURNED = "gen_ai.workflow.input", "gen_ai.workflow.output"
 _BETWEEN = ", "
 
 
@@ -28,11 +31,13 @@ class OpenLIT(Dialect):
     name = "openlit"
     rank = 70
     content_switch = "pass capture_message_content=True to openlit.init()"
-    marks = frozenset((_TOKEN_USAGE, _REASONING, _FUNCTION_ARGUMENTS))
+    marks = frozenset((_TOKEN_USAGE, _REASONING, _FUNCTION_ARGUMENTS, _GIVEN))
     keys = AttributeKeys(users=("gen_ai.request.user",))
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         facts = SpanFacts(reasoning=known_text(span.attributes.get(_REASONING)))
+        if _GIVEN in span.attributes:
+            facts.input, facts.output = asked(span.attributes[_GIVEN]), answered(span.attributes.get(_RETURNED))
         if requests := _requests(span.attributes):
             facts.output = Content(lambda: [ChatMessage(role=ASSISTANT, requests=requests)])
         return facts

@@ -1,5 +1,5 @@
 """Read whole requests to model APIs and their responses: OpenAI's chat completions and Responses, Anthropic's messages,
-and APIs like them."""
+Gemini's, and APIs like them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -203,8 +203,8 @@ def decoded(recorded: Json) -> Json:
 def _sent(body: Json) -> list[Item]:
     if not isinstance(body, dict):
         return _said(body, USER)
-    system = body.get("system", body.get("instructions"))
-    messages = next((body[key] for key in ("messages", "input", "prompt") if key in body), None)
+    system = body.get("system", body.get("instructions", object_in(body.get("config")).get("system_instruction")))
+    messages = next((body[key] for key in ("messages", "input", "prompt", "contents") if key in body), None)
     if messages is None and read_message(body):
         messages = body
     return [*_said(system, SYSTEM), *_said(messages, USER)]
@@ -214,6 +214,8 @@ def _reply(body: Json) -> list[Item]:
     if isinstance(body, dict):
         if isinstance(choices := body.get("choices"), list):
             return [choice.get("message") for choice in objects_in(choices[:1])]
+        if isinstance(candidates := body.get("candidates"), list):  # Gemini.
+            return [candidate.get("content") for candidate in objects_in(candidates[:1])]
         if isinstance(batches := body.get("generations"), list):
             return [item.get("message", item) for item in objects_in(_first_batch(batches)[:1])]
         # The Responses API, Haystack, Genkit.

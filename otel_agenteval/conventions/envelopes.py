@@ -20,12 +20,15 @@ _ALONE: Final = frozenset(("input", "tool_input", "toolInput", "kwargs"))
 _BESIDE_ARGUMENTS: Final = frozenset(
     (
         *("options", "config", "context", "metadata", "state", "runtime", "callbacks", "run_manager", "signal"),
+        "sanitize_inputs_outputs",
         *("name", "tool", "tool_name", "toolName", "type", "id", "tool_call_id", "toolCallId", "call_id", "callId"),
     )
 )
 """Names of what a framework hands on beside the arguments."""
 
 _RESULT: Final = ("result", "output", "content", "value", "data")
+_VALUE: Final = '{"_value": '
+"""An object that stands for a text, as smolagents has them, begins so."""
 _BESIDE_RESULT: Final = frozenset(("status", "error", "is_error", "isError", "success"))
 _METHODS: Final = (".__call__", ".acall", ".ainvoke", ".arun", ".aforward")
 """Endings of the name of a Python method that runs a tool, which are never part of a tool's name."""
@@ -39,8 +42,11 @@ def take_off(facts: SpanFacts) -> None:
         for method in _METHODS:
             facts.tool = facts.tool.removesuffix(method) or facts.tool
     facts.arguments = arguments_in(facts.arguments)
-    if isinstance(facts.result, str) and _FIELDS.match(facts.result):
-        _read_fields(facts, facts.result)
+    if isinstance(facts.result, str):
+        if facts.result.startswith(_VALUE):
+            facts.result = object_in(decode_structure(facts.result)).get("_value", facts.result)
+        elif _FIELDS.match(facts.result):
+            _read_fields(facts, facts.result)
 
 
 def arguments_in(recorded: Json) -> Json:

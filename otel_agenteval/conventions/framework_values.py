@@ -100,13 +100,22 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
         if is_cut(value):
             return None
         value = decode_value(value)
-    if isinstance(value, dict):
-        if {"args", "kwargs"} <= value.keys():
-            return _of_call(value, role, names)
-        named = next((value[name] for name in names if name in value), None)
-        if message := langchain_message(value):
-            return Content(lambda: [message])
-        value = value.get("messages", value.get("replies", _of_component(value) if named is None else named))
+    return _in_object(value, role, names) if isinstance(value, dict) else _in_value(value, role)
+
+
+def _in_object(fields: dict[str, Json], role: str, names: tuple[str, ...]) -> Content | None:
+    if {"args", "kwargs"} <= fields.keys():
+        return _of_call(fields, role, names)
+    named = next((fields[name] for name in names if name in fields), None)
+    if message := langchain_message(fields):
+        return Content(lambda: [message])
+    value = fields.get("messages", fields.get("replies", _of_component(fields) if named is None else named))
+    if isinstance(value, dict):  # LlamaIndex's end of a run has an object with the reply, and that a message.
+        return Content(lambda: [value]) if "role" in value else _in_object(value, role, names)
+    return _in_value(value, role)
+
+
+def _in_value(value: Json, role: str) -> Content | None:
     if isinstance(value, list):
         items = read_reprs(value) or value
         # Other texts are several. Nobody said them.
@@ -120,8 +129,10 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
 
 def _of_component(results: dict[str, Json]) -> Json:
     """Return the message of a model's response, or those of a pipeline's only component, found under its name."""
-    if isinstance(reply := results.get("message"), dict):  # Genkit's response.
-        return [reply]
+    # Genkit's response, Google ADK's event and input, the end of a run of AutoGen's.
+    for name in ("message", "content", "new_message", "chat_message"):
+        if isinstance(said := results.get(name), dict):
+            return [said]
     values = list(results.values())
     only = values[0] if len(values) == 1 and isinstance(values[0], dict) else {}
     return only.get("messages", only.get("replies"))

@@ -1,8 +1,8 @@
 """Messages between user, model and tools, in the terms of the GenAI conventions. Every dialect reads content into them.
 
 The forms that are read: the GenAI message JSON (`role`, `parts`), that of the chat APIs (`content`, `tool_calls`),
-items of the Responses API, LangChain's serialisations of either, Haystack's objects, the parts of Vercel's AI SDK, and
-the typeless parts of Bedrock's and Gemini's APIs.
+items of the Responses API, LangChain's serialisations of either, Haystack's objects, the parts of Vercel's AI SDK, the
+typeless parts of Bedrock's and Gemini's APIs, and the objects of Pydantic AI and AutoGen.
 """
 
 import re
@@ -17,6 +17,7 @@ from otel_agenteval.conventions.decoding import (
     first_text,
     known_text,
     object_in,
+    objects_in,
     texts_of,
 )
 from otel_agenteval.internal.checked import checked_dataclass
@@ -32,7 +33,18 @@ _CALL_IDS = ("call_id", "id", "toolUseId", "toolCallId", "tool_call_id", "ref")
 _RESULT = ("response", "content", "output", "result")
 _ITEM_OF_CALL = "fc_call_"
 _BLOCK_TYPE = "block_type"
-_TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, _BLOCK_TYPE, "thought"))
+_PART_KIND = "part_kind"
+# The kinds of the parts of Pydantic AI's own messages.
+_PART_KINDS = {
+    "user-prompt": "text",
+    "text": "text",
+    "thinking": "thinking",
+    "tool-call": "tool_call",
+    "tool-return": "tool_result",
+    "retry-prompt": "tool_result",
+}
+_RETRY = "retry-prompt"
+_TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, _BLOCK_TYPE, _PART_KIND, "thought"))
 _KINDS = _TYPELESS | {"type", "text", "content"}
 _ROLES = {
     "human": USER,
@@ -41,6 +53,15 @@ _ROLES = {
     "model": ASSISTANT,
     "function": TOOL,
     "developer": SYSTEM,
+}
+# Pydantic AI's messages have a kind in place of a role.
+_MESSAGE_KINDS = {"request": USER, "response": ASSISTANT}
+# AutoGen's messages have a type, and a source that is the user or the name of an agent.
+_AUTOGEN = {
+    "TextMessage": ASSISTANT,
+    "ToolCallSummaryMessage": ASSISTANT,
+    "ToolCallRequestEvent": ASSISTANT,
+    "ToolCallExecutionEvent": TOOL,
 }
 # Items of the Responses API that are calls, results and thoughts, and so have no role.
 _ITEMS = {"function_call": ASSISTANT, "function_call_output": TOOL, "reasoning": ASSISTANT}
@@ -107,9 +128,13 @@ def read_message(value: Json) -> ChatMessage | None:
     if not isinstance(value, dict):
         return None
     fields = _unwrapped(value)
-    role = fields.get("role") or fields.get("type")
+    role = (
+        fields.get("role") or fields.get("type") or ("parts" in fields and _MESSAGE_KINDS.get(str(fields.get("kind"))))
+    )
     if not isinstance(role, str):
         return None
+    if role in _AUTOGEN and "source" in fields:
+        return _read_autogen(role, fields)
     if role in _ITEMS:
         message = ChatMessage(role=_ITEMS[role])
         _read_part(message, fields)
@@ -121,10 +146,8 @@ def read_message(value: Json) -> ChatMessage | None:
             message.is_empty = message.is_empty or items == []
     if "blocks" in fields:
         _read_parts(message, fields["blocks"])
-    requests = fields.get("tool_calls")
-    for request in requests if isinstance(requests, list) else ():
-        if isinstance(request, dict):
-            _read_request(message, request)
+    for request in objects_in(fields.get("tool_calls")):
+        _read_request(message, request)
     if message.role == TOOL and not message.responses:
         _read_result(message, fields)
     if text := known_text(fields.get("reasoning_content")):
@@ -133,6 +156,21 @@ def read_message(value: Json) -> ChatMessage | None:
         message.texts.append(text)
     # Beside the text, in replies of OpenAI's and alike.
     message.has_more = message.has_more or bool(fields.get("audio") or fields.get("images"))
+    return message
+
+
+def _read_autogen(kind: str, fields: Mapping[str, Json]) -> ChatMessage:
+    """Read AutoGen's object of a message. Its requests and results are told apart by the message's type alone."""
+    message = ChatMessage(role=USER if fields["source"] == USER else _AUTOGEN[kind])
+    content = fields.get("content")
+    if isinstance(content, str):
+        _read_parts(message, content)
+    for item in content if isinstance(content, list) else ():
+        if isinstance(item, dict) and "call_id" in item:
+            failed = item.get("is_error") is True
+            _add_response(message, item.get("content"), known_text(item["call_id"]), failed)
+        elif isinstance(item, dict):
+            _read_request(message, item)
     return message
 
 
@@ -238,6 +276,12 @@ def _read_typeless(message: ChatMessage, item: Mapping[str, Json]) -> None:
     """Add a part of Bedrock's or Gemini's API: its fields say what it is. LlamaIndex calls the type otherwise."""
     if _BLOCK_TYPE in item:
         _read_part(message, {**item, "type": item[_BLOCK_TYPE]})
+        return
+    if _PART_KIND in item:
+        kind = str(item[_PART_KIND])
+        of_call = kind != _RETRY or item.get("tool_name")  # Else the model is asked to answer in another form.
+        called = {"name": item.get("tool_name"), "is_error": kind == _RETRY}
+        _read_part(message, {**item, **called, "type": _PART_KINDS.get(kind, kind) if of_call else "text"})
         return
     if text := known_text(item.get("text")):
         (message.reasoning if item.get("thought") is True else message.texts).append(text)

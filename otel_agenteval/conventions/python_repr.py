@@ -75,3 +75,12 @@ def _unescaped(escape: re.Match[str]) -> str:
     point = int(code[1:], 16)
     # Half of a surrogate pair cannot be written as UTF-8.
     return chr(point) if point < 0x110000 and not 0xD800 <= point < 0xE000 else "\ufffd"
+
+
+# An object with its address, and the fields of one that has nothing in most of them.
+_OBJECT: Final = re.compile(r"\s*(?:<[^\n]{1,400} at 0x[0-9a-fA-F]+>\s*$|[a-z_]+=None [a-z_]+=)")
+
+
+def is_object(text: str) -> bool:
+    """Return whether a text is what Python writes for an object: a generator, a part of a message. Nobody said it."""
+    return _OBJECT.match(text) is not None

@@ -1,5 +1,6 @@
 """Read the error of a span, or of a tool's result."""
 
+import json
 import re
 
 from otel_agenteval import semconv
@@ -108,7 +109,12 @@ def tells_of(span: SpanRecord, text: str) -> bool:
     status = span.status_message if span.status == STATUS_ERROR else ""
     # SDKs write the status of an exception as its type and its message, clients put a code before it.
     ends = status.endswith((f": {text}", f" - {text}"))
-    return status == text or ends or any(_message(event) == text for event in span.events)
+    if status == text or ends:
+        return True
+    messages = [message for event in span.events if (message := _message(event))]
+    # Clients write the whole response of the server, which has the text as one of its values.
+    quoted = (f": {text!r}", f": {json.dumps(text)}")
+    return any(message == text or any(form in message for form in quoted) for message in messages)
 
 
 def begins_like(span: SpanRecord, text: str) -> bool:

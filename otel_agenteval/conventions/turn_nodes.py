@@ -148,12 +148,14 @@ def _is_agent_run(node: Node) -> bool:
     if node.role is SpanRole.WORKFLOW:
         return True
     facts = node.facts
-    if facts.role is not SpanRole.CHAIN or facts.input is None or facts.output is None:
+    # A root that failed has no answer.
+    has_ended = facts.output is not None or (node.parent is None and node.span.status == STATUS_ERROR)
+    if facts.role is not SpanRole.CHAIN or facts.input is None or not has_ended:
         return False
     # A step that takes and returns text is a helper of the program, unless it is a root, or a model works in it.
     if node.parent is not None and not any(other.role in (SpanRole.MODEL, SpanRole.AGENT) for other in node.below()):
         return False
-    return facts.input.user_text() is not None and bool(facts.output.answer())
+    return facts.input.user_text() is not None and (facts.output is None or bool(facts.output.answer()))
 
 
 def _is_group(node: Node) -> bool:

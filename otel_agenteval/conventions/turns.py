@@ -10,6 +10,7 @@ from otel_agenteval.conventions.dialect import SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, spoken_by
 from otel_agenteval.conventions.model_questions import question_of, sent_of
 from otel_agenteval.conventions.money import billed_usd, provider_of
+from otel_agenteval.conventions.python_repr import is_object
 from otel_agenteval.conventions.span_errors import begins_like, error_type, is_cancelled, span_error, tells_of
 from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.tool_calls import handovers, tool_calls
@@ -116,7 +117,8 @@ def _is_attempt_beside(model: Node, other: Node) -> bool:
 
 
 def _answer(run: Node) -> str | None:
-    return run.facts.output.answer() if run.facts.output else None
+    answer = run.facts.output.answer() if run.facts.output else None
+    return None if answer and is_object(answer) else answer
 
 
 def _is_error(turn: TurnNodes, run: Node, text: str) -> bool:
@@ -153,6 +155,8 @@ def _reply(model: Node) -> str | None:
         return None
     reply = spoken_by(facts.replies[-1]) if facts.replies and not facts.output.cut else None
     text = _text(facts)
+    if text and is_object(text):
+        return None
     return unwrapped_answer(text) if text else reply
 
 

@@ -18,6 +18,7 @@ from otel_agenteval.detectors.likeness import (
     likeness_whatever_asked,
     moves_on,
     without_echoes,
+    without_random_ids,
     written_json,
 )
 from otel_agenteval.detectors.repeated_steps import (
@@ -168,7 +169,7 @@ class AgentRunDetectors:
         self._pauses += is_pause or _waits(call)
         loops = (self._done_again(call), self._failed(call), self._came_to_the_same(call))
         if call.result is not None:
-            self._recent.append((self._calls, call.result))
+            self._recent.append((self._calls, step.name, call.result))
         self._newest[step.name] = call.result
         if len(self._newest) > MAX_RECENT:
             del self._newest[next(iter(self._newest))]
@@ -179,7 +180,7 @@ class AgentRunDetectors:
         self._exact, self._near = Streak(), Streak()
         self._attempts = Attempts(MANY)
         self._failing_tools = Failures()
-        self._recent: deque[tuple[int, Result]] = deque(maxlen=MAX_RECENT)
+        self._recent: deque[tuple[int, str, Result]] = deque(maxlen=MAX_RECENT)
         self._newest: dict[str, Result | None] = {}
 
     def _hear(self, step: Step) -> None:
@@ -239,10 +240,12 @@ class AgentRunDetectors:
         arguments."""
         if call.result is None or call.result.is_empty or call.tool.thinks:
             for streak in (self._exact, self._near):
-                streak.mused, streak.passed = True, call.key
+                streak.mused = True
+                streak.pass_over(call.key)
         elif call.result.may_confirm and call.is_like_newest and not call.is_content:
             for streak in (self._exact, self._near):
-                streak.acted, streak.passed = True, call.key
+                streak.acted = True
+                streak.pass_over(call.key)
         else:
             self._progress(call.key)
 
@@ -258,7 +261,11 @@ class AgentRunDetectors:
         else:
             kind, rule = (LoopKind.IDENTICAL_CALL, rules.identical_call) if is_one else (LoopKind.CYCLE, rules.cycle)
         # Failures of one tool are a storm.
-        if streak.rounds < rule.repeats + more or (is_one and call.has_failed) or streak.told is Mode.ALARM:
+        if (
+            streak.rounds < rule.repeats + more + streak.came_back
+            or (is_one and call.has_failed)
+            or streak.told is Mode.ALARM
+        ):
             return None
         doubt = self._doubt(streak, call, doing)
         if doubt is not None and (streak.told or (doubt == _WAITED and streak.rounds < MANY_WAITS * rule.repeats)):
@@ -295,6 +302,8 @@ class AgentRunDetectors:
         is_one = len(streak.times) == 1
         if streak.acted and is_one and streak.rounds < 2 * self._rules.no_progress.repeats:
             return "something else was done in between"
+        if streak.came_back and streak.rounds < 2 * self._rules.no_progress.repeats:
+            return "what is done and undone may have been asked for"
         if is_one and not call.has_failed and not call.tool.reads and not call.tool.searches and _is_step(call):
             return "such a step may rightly be made several times"
         if (
@@ -322,7 +331,7 @@ class AgentRunDetectors:
         # A failure that only the result tells of is the same if the whole result is.
         is_read = call.result is not None and (step.is_error_read or is_verdict)
         words = call.result.without_ids() if call.result is not None and is_read else step.error or ""
-        exact = call.result.without_times() if call.result is not None else words
+        exact = without_random_ids(call.result.without_times()) if call.result is not None else words
         kind = without_echoes(words, call.arguments)
         error = Error(kind if is_read else error_fingerprint(kind), exact)
         storm = self._failing_tools.add(call.key, error, step, self._pauses, self._calls, is_verdict=is_verdict)
@@ -364,7 +373,8 @@ class AgentRunDetectors:
         """Return the loop of failures, if there are enough of them and it is not told. One that waited in between is
         told again after `MAX_POLLS`."""
         row = storm.row
-        doubt = _WAITED if row.waited(self._pauses) and row.count < MAX_POLLS else None
+        waited = row.waited(self._pauses) or (storm.is_alone and row.backs_off)
+        doubt = _WAITED if waited and row.count < MAX_POLLS else None
         enough = rule.repeats if doubt is None else MANY_WAITS * rule.repeats
         if storm.looked and row.count < self._rules.no_progress.repeats:
             doubt = doubt or "something was looked up in between"
@@ -420,13 +430,19 @@ class AgentRunDetectors:
         if call.tool.judges and not call.is_content:
             return None, "same"
         before = self._attempts.row.of
-        if isinstance(before, tuple) and before[:2] == ("same", step.name) and call.is_like_newest:
+        goes_on = isinstance(before, tuple) and before[:2] == ("same", step.name)
+        if goes_on and (call.is_like_newest or (call.tool.searches and self._was_all_told(call))):
             return before, "same"
         return ("same", step.name, self._calls), "same"
 
+    def _was_all_told(self, call: _Call) -> bool:
+        """Return whether earlier results of the tool have all words of this one, in whatever choice and order."""
+        earlier = [result for _, tool, result in self._recent if tool == call.step.name]
+        return bool(earlier) and call.result is not None and call.result.was_all_told(earlier) and call.is_content
+
     def _are_given(self, changing: list[list[str]], began_at: int) -> bool:
         """Return whether the arguments stand in the user's words, or in a result from before the attempts."""
-        texts = [*self._user_words, *(result.text for number, result in self._recent if number < began_at)]
+        texts = [*self._user_words, *(result.text for number, _, result in self._recent if number < began_at)]
         text = "\n".join(texts).casefold()
         from_user = [any(len(value) > 1 and value.casefold() in text for value in values) for values in changing]
         return bool(from_user) and sum(from_user) >= len(from_user) - 1

@@ -7,7 +7,7 @@ characters are looked at, and every pattern takes time in proportion to them.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -114,6 +114,10 @@ _ID: Final = re.compile(
     r"|\b(?=[A-Za-z_-]{0,40}\d)(?=[\d_-]{0,40}[A-Za-z])[A-Za-z0-9_-]{8,128}\b|\b[A-Z]{1,6}-\d{2,12}\b"
 )
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
+_RANDOM_ID: Final = re.compile(
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{12,64}\b"
+)
+_QUOTED: Final = re.compile(r"""["'`‘“«]([^"'`’”»]{2,80})["'`’”»]""")
 # A number between 0 and 1, as of a likeness.
 _SCORE: Final = re.compile(r"\b0?\.\d{3,20}\b")
 _WORD: Final = re.compile(r"\w+")
@@ -129,7 +133,7 @@ _FEW_TOKENS: Final = 8
 class Result:
     """What came of a call, kept to be compared. It is masked only when something is compared with it."""
 
-    __slots__ = ("_call", "_glance", "_ids", "_times", "arguments", "finds_nothing", "hash", "text")
+    __slots__ = ("_call", "_glance", "_ids", "_times", "_words", "arguments", "finds_nothing", "hash", "text")
 
     def __init__(self, result: Json, arguments: str = "", outcome: CallOutcome = CallOutcome.UNKNOWN) -> None:
         """Keep `result`, and what came of the call. Fields may repeat a value of the call's `arguments`."""
@@ -142,6 +146,7 @@ class Result:
         self._call: str | None = None
         self._times: str | None = None
         self._ids: str | None = None
+        self._words: set[str] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -183,6 +188,21 @@ class Result:
         if self._glance is None:
             self._glance = set(self.text[:_GLANCE].replace(",", " ").split())
         return self._glance
+
+    def words(self) -> set[str]:
+        """Return the words of `without_times`, but no scores."""
+        if self._words is None:
+            self._words = set(_WORD.findall(_SCORE.sub("", self.without_times())))
+        return self._words
+
+    def was_all_told(self, earlier: Sequence["Result"]) -> bool:
+        """Return whether earlier results have all words of this one."""
+        # The plain words first, because they are far cheaper.
+        if 3 * len(self.glance() & earlier[-1].glance()) < len(self.glance()):
+            return False
+        if len(self.glance().difference(*(result.glance() for result in earlier))) > _FEW_TOKENS:
+            return False
+        return not self.words().difference(*(result.words() for result in earlier))
 
     def numbers(self) -> list[float]:
         """Return the numbers that stand in `without_ids`."""
@@ -236,8 +256,11 @@ def likeness_whatever_asked(result: Result, earlier: Result) -> Likeness:
         return Likeness.SAME
     mine, other = (_SCORE.sub("", one.without_times()) for one in (result, earlier))
     ids = set(_ID.findall(mine)) ^ set(_ID.findall(other))
-    masked = _ID.sub(_HIDDEN, mine)
-    is_near = masked == _ID.sub(_HIDDEN, other) and len(ids) <= 2 * FEW_IDS and len(_said(masked)) > MIN_CONTENT
+    masked, other_masked = _ID.sub(_HIDDEN, mine), _ID.sub(_HIDDEN, other)
+    if len(ids) > 2 * FEW_IDS or len(_said(masked)) <= MIN_CONTENT:
+        return Likeness.OTHER
+    # Hits are the same in another order.
+    is_near = masked == other_masked or sorted(_WORD.findall(masked)) == sorted(_WORD.findall(other_masked))
     return Likeness.NEAR if is_near else Likeness.OTHER
 
 
@@ -276,7 +299,17 @@ def without_echoes(text: str, arguments: str) -> str:
     names = [name for value in values for name in value.split() if len(name) > 1 and not name.isalpha()]
     for echo in sorted((*values, *names), key=len, reverse=True):
         text = text.replace(echo, _HIDDEN)
+
+    # A part of an argument, such as one column of a statement, stands in quotes.
+    quoted = _QUOTED.findall(text)
+    for echo in set(quoted).intersection(_WORD.findall(" ".join(values))) if quoted else ():
+        text = text.replace(echo, _HIDDEN)
     return text
+
+
+def without_random_ids(text: str) -> str:
+    """Return a text without ids that are new in every response."""
+    return _RANDOM_ID.sub(_HIDDEN, text)
 
 
 def call_key(text: str) -> int:

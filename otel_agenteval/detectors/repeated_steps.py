@@ -27,6 +27,11 @@ MAX_EVIDENCE: Final = 10
 _MAX_RESULTS: Final = 6
 """Results of the same call that are kept, to see whether a number in them moves on."""
 
+BACKOFF: Final = 5_000_000_000
+"""Nanoseconds between two steps from which they may be a backoff. A model takes less to ask again at once."""
+BACKOFF_GROWTH: Final = 1.5
+"""How many times longer than the one before each pause of a backoff is."""
+
 T = TypeVar("T")
 
 
@@ -42,21 +47,32 @@ class Row(Generic[T]):
     """The number of pauses of the agent before the row began."""
     _ended_at: int | None = None
     _asked_by: str | None = None
+    _gap: int = 0
+    _grows: bool = True
 
     def begin(self, of: T, step: Step, pauses: int = 0) -> None:
         """Begin anew with a step."""
         self.of, self.pauses = of, pauses
         self.count, self.span_ids = 1, [step.span_id]
         self._ended_at, self._asked_by = step.ended_at, step.asked_by
+        self._gap, self._grows = 0, True
 
     def go_on(self, step: Step) -> bool:
         """Count a step. Return False if the previous one was not over when `step` was asked for or began."""
         if not step.follows(self._ended_at, self._asked_by):
             return False
+        if self._grows and self._ended_at is not None and step.started_at is not None:
+            gap = step.started_at - self._ended_at
+            self._grows, self._gap = gap >= BACKOFF_GROWTH * self._gap, gap
         self.count += 1
         self.span_ids = [*self.span_ids, step.span_id][-MAX_EVIDENCE:]
         self._ended_at, self._asked_by = step.ended_at, step.asked_by
         return True
+
+    @property
+    def backs_off(self) -> bool:
+        """True if each repetition began after a far longer time than the one before, as in a backoff."""
+        return self._grows and self.count > 2 and self._gap >= BACKOFF
 
     def waited(self, pauses: int) -> bool:
         """Return whether the agent paused before every repetition. `pauses` is the number of its pauses so far."""
@@ -90,8 +106,10 @@ class Streak:
     pauses: int = 0
     acted: bool = False
     mused: bool = False
-    passed: Hashable = None
-    """The newest call that was passed over."""
+    passed: set[Hashable] = field(default_factory=set)
+    """Calls that were passed over, and not made again since."""
+    came_back: bool = False
+    """True if all calls that may have had an effect were made again: they belong to the repetition."""
     told: Mode | None = None
     """What was told of it."""
     times: dict[Hashable, int] = field(default_factory=dict)
@@ -100,21 +118,41 @@ class Streak:
 
     def begin(self, newest: Hashable, pauses: int = 0) -> None:
         """Begin anew, because a call brought something."""
-        self.newest, self.pauses, self.passed, self.told = newest, pauses, None, None
-        self.acted = self.mused = False
+        self.newest, self.pauses, self.told = newest, pauses, None
+        self.acted = self.mused = self.came_back = False
+        if self.passed:
+            self.passed = set()
         if self.times:
             self.times, self.names = {}, {}
 
     def add(self, key: Hashable, name: str, span_id: str) -> None:
         """Count a call that brought nothing new."""
-        if key == self.passed and not self.times:
-            self.begin(key, self.pauses)
+        if self.passed:
+            self._come_back(key)
         if len(self.times) >= MAX_PERIOD and key not in self.times:
             self.begin(key)
             return
         self.times[key] = self.times.get(key, 0) + 1
         self.names.pop(key, None)
         self.names[key] = name, span_id
+
+    def pass_over(self, key: Hashable) -> None:
+        """Note a call that was never made before, but brings nothing by itself."""
+        # With more of them than a cycle has, one stays, so that they are not taken for parts of it.
+        if len(self.passed) <= MAX_PERIOD:
+            self.passed.add(key)
+        self.came_back = False
+
+    def _come_back(self, key: Hashable) -> None:
+        if not self.times and self.passed == {key}:
+            self.begin(key, self.pauses)
+        elif key in self.passed:
+            self.passed.discard(key)
+            # The first time counts, as everywhere.
+            self.times[key] = 1
+            if not self.passed:
+                self.came_back = self.acted
+                self.acted = self.mused = False
 
     @property
     def rounds(self) -> int:
@@ -186,6 +224,8 @@ class Storm:
     between: bool = False
     looked: bool = False
     """True if something was looked up in between."""
+    is_alone: bool = True
+    """True if no other tool was called in between."""
     told: Mode | None = None
     """What was told of it."""
 
@@ -234,6 +274,7 @@ class Failures:
                 is_alike = error.exact == storm.error.exact
             if is_alike:
                 storm.looked = storm.looked or self._look_at > storm.at
+                storm.is_alone = storm.is_alone and self._step - storm.at == 1
                 storm.between = storm.between or between
                 storm.key, storm.error, storm.at = key, error, self._step
                 return storm if storm.row.go_on(step) else None

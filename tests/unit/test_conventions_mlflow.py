@@ -1,6 +1,7 @@
 """MLflow Tracing: every attribute is JSON, arguments stand by name."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -117,3 +118,80 @@ def test_a_langchain_tool_result_is_unwrapped_and_names_its_call() -> None:
     message = {"type": "tool", "content": "ok", "tool_call_id": "c1"}
     [call] = read(span("t", "TOOL", "f", spanInputs={"x": 1}, spanOutputs=message)).tool_calls
     assert (call.arguments, call.result, call.call_id) == ({"x": 1}, "ok", "c1")
+
+
+_ASKED = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Rome?"}]}
+_CALLED = {
+    "kind": "response",
+    "parts": [{"part_kind": "tool-call", "tool_name": "forecast", "args": '{"city": "Rome"}', "tool_call_id": "c-1"}],
+}
+_REFUSED = {
+    "kind": "request",
+    "parts": [
+        {"part_kind": "retry-prompt", "tool_name": "forecast", "tool_call_id": "c-1", "content": "Unknown tool name"}
+    ],
+}
+_ANSWERED = {"kind": "response", "parts": [{"part_kind": "text", "content": "None for Rome."}]}
+
+
+def test_pydantic_ai_s_messages_have_kinds_in_place_of_roles() -> None:
+    trace = read(
+        span("a", "AGENT", "Agent.run", spanInputs={"user_prompt": "Rome?"}, spanOutputs="{'_all_messages': []}"),
+        span("b", "LLM", parent="a", at=1, spanInputs={"messages": [_ASKED]}, spanOutputs=_CALLED),
+        span("c", "LLM", parent="a", at=2, spanInputs={"messages": [_ASKED, _CALLED, _REFUSED]}, spanOutputs=_ANSWERED),
+    )
+    assert (trace.input, trace.output) == ("Rome?", "None for Rome.")
+    [call] = trace.tool_calls
+    assert (call.name, call.arguments, call.error) == ("forecast", {"city": "Rome"}, "Unknown tool name")
+
+
+def test_the_answer_of_autogen_s_agent_is_its_last_message() -> None:
+    said = {"source": "user", "type": "TextMessage", "content": "Rome?"}
+    answer = {"source": "bot", "type": "TextMessage", "content": "Sunny."}
+    for returned in ({"messages": [said, answer], "stop_reason": None}, {"chat_message": answer, "inner_messages": []}):
+        trace = read(span("a", "AGENT", spanInputs={"task": "Rome?"}, spanOutputs=returned))
+        assert (trace.input, trace.output) == ("Rome?", "Sunny.")
+
+
+def test_an_answer_stands_inside_the_end_of_llama_index_s_run() -> None:
+    reply = {"role": "assistant", "blocks": [{"block_type": "text", "text": "Sunny."}]}
+    assert read(span("a", "AGENT", spanOutputs={"result": {"response": reply}})).output == "Sunny."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<async_generator object chat.<locals>.wrap.<locals>.gen at 0x7fbc20af23e0>",
+        "<coroutine object Flow._execute_method at 0x7f15e6e9a820>",
+        "media_resolution=None code_execution_result=None text=''",
+    ],
+)
+def test_an_object_is_no_answer(text: str) -> None:
+    assert read(span("a", "AGENT", spanInputs={"task": "Rome?"}, spanOutputs=text)).output is None
+
+
+def test_the_name_of_a_tool_is_that_of_its_object_where_the_span_is_named_after_a_method() -> None:
+    tool = span("a", "TOOL", "FunctionTool.acall", spanInputs={"kwargs": {"city": "Rome"}}, spanOutputs={"_value": "5"})
+    named = replace(tool, attributes={**tool.attributes, "name": '"get_weather"'})
+    [call] = read(named).tool_calls
+    assert (call.name, call.arguments, call.result) == ("get_weather", {"city": "Rome"}, "5")
+
+
+def test_gemini_s_requests_and_responses_are_read() -> None:
+    asked = {"parts": [{"text": "Rome?", "function_call": None}], "role": "user"}
+    call = {
+        "parts": [{"text": None, "function_call": {"id": None, "name": "f", "args": {"city": "Rome"}}}],
+        "role": "model",
+    }
+    told = {"parts": [{"text": None, "function_response": {"name": "f", "response": {"result": "5"}}}], "role": "user"}
+    answer = {"parts": [{"text": "Five.", "function_call": None}], "role": "model"}
+    config = {"system_instruction": "Be brief."}
+    trace = read(
+        span("a", "CHAIN", "chat"),
+        span("b", "LLM", parent="a", at=1, spanInputs={"contents": [asked], "config": config},
+             spanOutputs={"candidates": [{"content": call}]}),
+        span("c", "LLM", parent="a", at=9, spanInputs={"contents": [asked, call, told], "config": config},
+             spanOutputs={"candidates": [{"content": answer}]}),
+    )  # fmt: skip
+    assert (trace.input, trace.output) == ("Rome?", "Five.")
+    assert [(each.name, each.arguments) for each in trace.tool_calls] == [("f", {"city": "Rome"})]

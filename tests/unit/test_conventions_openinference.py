@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.conventions.decoding import unflatten
-from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.spans import STATUS_ERROR, EventRecord, SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace
 from tests.support.spans import failed
@@ -299,3 +299,53 @@ def test_what_happens_to_a_run_of_beeai_is_no_run() -> None:
         recorded("e", "t", "error", 3, event, scope),
     ).turns
     assert [(call.name, call.arguments) for call in found.tool_calls] == [("book", {"a": 1})]
+
+
+_ASKED_ADK = json.dumps({"user_id": "u", "new_message": {"parts": [{"text": "Rome?"}], "role": "user"}})
+
+
+def test_google_adk_s_events_have_the_question_and_the_answer() -> None:
+    event = {"content": {"parts": [{"text": "Sunny."}], "role": "model"}, "author": "bot", "actions": {}}
+    recorded = {"openinference.span.kind": "CHAIN", "input.value": _ASKED_ADK, "output.value": json.dumps(event)}
+    trace = read_trace("t", [SpanRecord(span_id="a", name="invocation [app]", attributes=recorded)])
+    assert (trace.input, trace.output) == ("Rome?", "Sunny.")
+
+
+def test_a_root_that_failed_has_its_question() -> None:
+    root = SpanRecord(
+        span_id="a",
+        name="invocation [app]",
+        status=STATUS_ERROR,
+        ended_at=9,
+        attributes={"openinference.span.kind": "CHAIN", "input.value": _ASKED_ADK},
+    )
+    call = SpanRecord(
+        span_id="b",
+        parent_id="a",
+        status=STATUS_ERROR,
+        started_at=1,
+        attributes={"openinference.span.kind": "LLM", "llm.model_name": "gemini"},
+    )
+    trace = read_trace("t", [root, call])
+    assert (trace.input, trace.output) == ("Rome?", None)
+
+
+@pytest.mark.parametrize("body", ["{'error': {'message': 'refused'}}", '{"error": {"message": "refused"}}'])
+def test_the_words_of_the_server_s_refusal_are_no_answer(body: str) -> None:
+    exception = EventRecord(name="exception", attributes={"exception.message": f"Error code: 400 - {body}"})
+    spans = [
+        SpanRecord(
+            span_id="a",
+            ended_at=9,
+            attributes={"openinference.span.kind": "AGENT", "input.value": "Hi", "output.value": "refused"},
+        ),
+        SpanRecord(
+            span_id="b",
+            parent_id="a",
+            started_at=1,
+            status=STATUS_ERROR,
+            events=(exception,),
+            attributes={"openinference.span.kind": "LLM"},
+        ),
+    ]
+    assert read_trace("t", spans).output is None

@@ -1,5 +1,6 @@
 """OpenLIT: what it adds to the GenAI conventions, and what is not to be taken for more than it is."""
 
+import json
 from typing import Any
 
 import pytest
@@ -68,3 +69,18 @@ def test_requests_are_read_where_messages_were_not_recorded(
     )  # fmt: skip
     calls = read_trace("t", [record]).tool_calls
     assert [(call.name, call.arguments, call.call_id) for call in calls] == expected
+
+
+def test_the_joined_chunks_of_a_streamed_graph_are_no_answer() -> None:
+    graph = SpanRecord(
+        span_id="g",
+        name="invoke_workflow bot stream",
+        ended_at=9,
+        attributes={
+            "gen_ai.operation.name": "invoke_workflow",
+            "gen_ai.graph.total_chunks": 24,
+            "gen_ai.output.messages": json.dumps([answer("HiHiHello")]),
+        },
+    )
+    trace = read_trace("t", [graph, chat("m", [user("Hi")], [answer("Hello")], parent="g", at=1)])
+    assert (trace.input, trace.output) == ("Hi", "Hello")

@@ -12,6 +12,7 @@ from tests.support.wire import PLEASE, GenAI, OpenInference, Stage
 
 SPOKEN = [json.loads(line) for line in (BEHAVIOURS / "as_spans.jsonl").read_text("utf-8").splitlines()]
 SPOKEN_LATER = [json.loads(line) for line in (BEHAVIOURS / "more_as_spans.jsonl").read_text("utf-8").splitlines()]
+REPORTED = [json.loads(line) for line in (BEHAVIOURS / "from_reports.jsonl").read_text("utf-8").splitlines()]
 FORMS = (*TUNED, *HELD_BACK, *MORE)
 MISSED = [
     "graph query same cursor",  # A number that falls with each call may be progress.
@@ -41,6 +42,18 @@ MORE_AND_MISSED = {
     "calendar shows the same free slots between mails that are drafted",
     "s3 listing of an empty prefix, tried with and without a slash",
     "reviewer and writer with the same comment each time",
+}
+
+
+REPORTED_AND_MISSED = {
+    "monologue: repeated 'I will submit' in near-equal words",
+    "delegated to the researcher in other words, the same answer",
+    # Of those put aside, after which no rule was written:
+    "browser: click by new index, snapshot unchanged",
+    "plan is rewritten with other step words",
+    "SQL count asked under ever other alias",
+    "memory searched before each reply, always one unrelated note",
+    "chinese: 参数错误 with trace id",
 }
 
 
@@ -80,6 +93,21 @@ def test_most_loops_of_other_kinds_alarm_and_nothing_else_does(
         assert any(is_alarm for _, is_alarm in found) is is_expected
     else:
         assert not found
+
+
+@pytest.mark.parametrize("dialect", [GenAI(), OpenInference()], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("behaviour", REPORTED, ids=lambda behaviour: behaviour["does"])
+def test_most_reported_loops_are_found_and_nothing_else_alarms(
+    dialect: GenAI | OpenInference, behaviour: dict[str, Any]
+) -> None:
+    stage = Stage(dialect)
+    stage.converse(behaviour["steps"], behaviour.get("asked", PLEASE))
+    found = told(stage.told_in_the_agent())
+    assert found == told(stage.told_when_complete())
+    if behaviour["loops"]:
+        assert bool(found) is (behaviour["does"] not in REPORTED_AND_MISSED)
+    else:
+        assert not any(is_alarm for _, is_alarm in found)
 
 
 @pytest.mark.parametrize("dialect", [GenAI(), OpenInference()], ids=lambda dialect: dialect.name)

@@ -52,7 +52,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class McpTool:
     """A tool. Parameters whose names stand in `path` are put there; the others are its query, or the body of a write.
 
     `read` makes the answer of a tool that needs more than one address.
@@ -119,7 +119,7 @@ _PROBLEM_ID = Parameter(about="A problem's id: 16 hexadecimal digits.", required
 _AUTHOR = Parameter(about="Who says so: a person, or the name of the program.")
 
 READ_TOOLS: Final = (
-    Tool(
+    McpTool(
         name="problems",
         about="List what goes wrong again and again: each failure once, with how often, since when, in which versions.",
         path="/api/v1/problems",
@@ -131,13 +131,13 @@ READ_TOOLS: Final = (
             **_PAGED,
         },
     ),
-    Tool(
+    McpTool(
         name="problem",
         about="Show one problem, with its newest traces as examples.",
         path="/api/v1/problems/{problem_id}",
         parameters={"problem_id": _PROBLEM_ID},
     ),
-    Tool(
+    McpTool(
         name="traces",
         about="List the traces of a problem, of a label or of an agent, with their outcomes and findings.",
         path="/api/v1/traces",
@@ -153,7 +153,7 @@ READ_TOOLS: Final = (
             **_PAGED,
         },
     ),
-    Tool(
+    McpTool(
         name="sessions",
         about="List sessions (conversations) with their worst findings and scores.",
         path="/api/v1/sessions",
@@ -168,13 +168,13 @@ READ_TOOLS: Final = (
             **_PAGED,
         },
     ),
-    Tool(
+    McpTool(
         name="session",
         about="Show a session: its findings, scores and traces.",
         path="/api/v1/sessions/{session_id}",
         parameters={"session_id": Parameter(about="A session's id.", required=True)},
     ),
-    Tool(
+    McpTool(
         name="why",
         about="Explain a trace or a session: where it went wrong first, what was found, each score, what is missing.",
         path="",
@@ -184,25 +184,25 @@ READ_TOOLS: Final = (
         },
         read=_explain,
     ),
-    Tool(
+    McpTool(
         name="trace",
         about="Show a trace: question, answer, tool calls with arguments, results and outcomes, findings, scores.",
         path="/api/v1/traces/{trace_id}",
         parameters={"trace_id": _TRACE_ID},
     ),
-    Tool(
+    McpTool(
         name="export_trace",
         about="Export a trace as it was recorded, as OTLP/JSON: a regression test for `agenteval replay FILE`.",
         path="/api/v1/traces/{trace_id}/otlp",
         parameters={"trace_id": _TRACE_ID},
     ),
-    Tool(
+    McpTool(
         name="agents",
         about="List the agents: how many turns, how many fail, latency and cost, over time.",
         path="/api/v1/agents",
         parameters={"range": Parameter(about="The time that is looked back on: 24h, 7d or 30d."), **_PAGED},
     ),
-    Tool(
+    McpTool(
         name="compare",
         about="Compare two versions of an agent on what they did in production: passes, errors, cost, time. It says "
         "which differences are more than chance explains.",
@@ -214,7 +214,7 @@ READ_TOOLS: Final = (
         },
         read=_compare,
     ),
-    Tool(
+    McpTool(
         name="quality",
         about="Show which share of traces pass, by agent, version and evaluator, with intervals if there are labels.",
         path="/api/v1/quality",
@@ -227,13 +227,13 @@ READ_TOOLS: Final = (
     ),
 )
 WRITE_TOOLS: Final = (
-    Tool(
+    McpTool(
         name="resolve_problem",
         about="Mark a problem as resolved. If it occurs again it is a regression, and alerts again.",
         path="/api/v1/problems/{problem_id}/resolve",
         parameters={"problem_id": _PROBLEM_ID, "author": _AUTHOR},
     ),
-    Tool(
+    McpTool(
         name="mute_problem",
         about="Mute a problem until a time. It is still counted, but raises no alert.",
         path="/api/v1/problems/{problem_id}/mute",
@@ -243,7 +243,7 @@ WRITE_TOOLS: Final = (
             "author": _AUTHOR,
         },
     ),
-    Tool(
+    McpTool(
         name="label",
         about="Say what a score of a trace or a session should have been.",
         path="/api/v1/labels",
@@ -287,7 +287,7 @@ def mcp_server(ask: Ask, tell: Tell | None, errors: type[Exception], version: st
     )
 
 
-def _described(tool: Tool) -> types.Tool:
+def _described(tool: McpTool) -> types.Tool:
     reads = tool in READ_TOOLS
     hints = types.ToolAnnotations(
         read_only_hint=reads, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -299,7 +299,7 @@ def _refusal(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 
-def _checked(tool: Tool, arguments: Arguments) -> dict[str, Any]:
+def _checked(tool: McpTool, arguments: Arguments) -> dict[str, Any]:
     """Return the arguments that have a value. Raises ToolError naming what is missing, unknown or of another type."""
     if unknown := sorted(arguments.keys() - tool.parameters.keys()):
         there_are = ", ".join(tool.parameters) or "none"
@@ -317,7 +317,7 @@ def _checked(tool: Tool, arguments: Arguments) -> dict[str, Any]:
     return given
 
 
-def _read(ask: Ask, tool: Tool, arguments: dict[str, Any]) -> str:
+def _read(ask: Ask, tool: McpTool, arguments: dict[str, Any]) -> str:
     if tool.read is not None:
         answer = tool.read(ask, arguments)
     else:
@@ -326,7 +326,7 @@ def _read(ask: Ask, tool: Tool, arguments: dict[str, Any]) -> str:
     return _fitted(answer, whole=tool.path.endswith("/otlp"))
 
 
-def _write(tell: Tell, tool: Tool, arguments: dict[str, Any]) -> str:
+def _write(tell: Tell, tool: McpTool, arguments: dict[str, Any]) -> str:
     body = {name: value for name, value in arguments.items() if f"{{{name}}}" not in tool.path}
     return _fitted(tell(_path(tool.path, arguments), body))
 

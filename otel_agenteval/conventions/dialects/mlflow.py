@@ -17,6 +17,8 @@ _FUNCTION = "mlflow.spanFunctionName"
 _TOOLS = "mlflow.chat.tools"
 _USAGE = "mlflow.chat.tokenUsage"
 _MODEL = "mlflow.llm.model"
+# Automatic tracing records the fields of the traced object. Tools and agents have their names there.
+_NAME = "name"
 
 _ROLES = {
     "AGENT": SpanRole.AGENT,
@@ -30,6 +32,8 @@ _ROLES = {
 }
 # Automatic tracing of a library names spans after methods, such as `Agent.run`. That is no name of an agent.
 _METHOD = re.compile(r"\w+\.\w+")
+# A tool of smolagents by which the model answers, by its class.
+_STEERING_CLASSES = {"FinalAnswerTool": "final_answer"}
 _NUMBERED = re.compile(r"(.+)_\d+")
 
 
@@ -86,7 +90,12 @@ def _asked(value: Json) -> Content | None:
 
 
 def _tool(span: SpanRecord) -> str | None:
-    """Return the name of the span. Older versions put a number behind a name that a trace has twice."""
+    """Return the name that the tool's object has, or the name of the span. Older versions put a number behind a name
+    that a trace has twice."""
+    if _METHOD.fullmatch(span.name) and (name := _text(span.attributes, _NAME)):
+        return name
+    if (run_by := span.name.partition(".")[0]) in _STEERING_CLASSES:
+        return _STEERING_CLASSES[run_by]
     numbered = _NUMBERED.fullmatch(span.name)
     if numbered and numbered[1] == _text(span.attributes, _FUNCTION):
         return numbered[1]

@@ -58,6 +58,11 @@ def _invoked(name: str, scope: str) -> str | None:
     return name.removeprefix(_INVOKED) if name.startswith(_INVOKED) else None
 
 
+# On OpenLIT's span of a streamed graph. Its message is all texts that came, joined: the question, results of tools, and
+# what each step said, again and again.
+_CHUNKS = "gen_ai.graph.total_chunks"
+
+
 class OtelGenAI(Dialect):
     """Spans with `gen_ai.operation.name`, MCP tool calls, and spans that carry GenAI messages without either."""
 
@@ -108,7 +113,7 @@ class OtelGenAI(Dialect):
         )
         if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
             facts.input = Content.recorded_as(messages, USER)
-        if (messages := content.get(semconv.GEN_AI_OUTPUT_MESSAGES)) is not None:
+        if (messages := content.get(semconv.GEN_AI_OUTPUT_MESSAGES)) is not None and _CHUNKS not in attributes:
             reply, count = messages, 1 if _has_choices(attributes) else None
             facts.output = Content(lambda: joined_chunks(message_items(reply, ASSISTANT)[:count]), cut=is_cut(messages))
         facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)

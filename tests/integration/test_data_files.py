@@ -255,3 +255,47 @@ def test_a_body_that_is_not_what_was_written_is_named_and_passed_over(tmp_path: 
     assert not any(record.exc_info for record in caplog.records)
     assert agenteval("repair", "--data-dir", tmp_path).exit_code == 0
     assert check_data(tmp_path) == []
+
+
+def damage_a_text(file: Path) -> list[str]:
+    """Replace a letter by a byte that is no UTF-8, in one row of each column with texts. Returns the tables."""
+    damaged = set()
+    with closing(sqlite3.connect(file)) as store, store:
+        tables = [row[1] for row in store.execute("PRAGMA table_list") if row[2] == "table" and not row[4]]
+        for table in tables:
+            if table.startswith(("sqlite_", "said_index", "alembic_version")):
+                continue
+            for column in [row[1] for row in store.execute(f'PRAGMA table_info("{table}")') if row[5] == 0]:
+                if column == "tenant":
+                    continue
+                text = f'SELECT rowid, "{column}" FROM "{table}" WHERE typeof("{column}") = \'text\''
+                for rowid, value in store.execute(f"{text} ORDER BY rowid LIMIT 1").fetchall():
+                    raw = value.encode()
+                    at = next((at for at, byte in enumerate(raw) if chr(byte).isalpha()), None)
+                    if at is not None:
+                        changed = raw[:at] + b"\xff" + raw[at + 1 :]
+                        store.execute(
+                            f'UPDATE "{table}" SET "{column}" = CAST(? AS TEXT) WHERE rowid = ?', (changed, rowid)
+                        )
+                        damaged.add(table)
+    return sorted(damaged)
+
+
+@pytest.mark.sqlite
+def test_a_byte_that_is_no_utf_8_holds_nothing_up_and_is_found_and_repaired(tmp_path: Path) -> None:
+    fill(tmp_path)
+    damaged = damage_a_text(tmp_path / "agenteval.db")
+    assert {"traces", "trace_views", "outcomes", "sessions"} <= set(damaged)
+    with RunningCollector(tmp_path) as collector:
+        for number in range(1, 13):
+            collector.send(traces(turn(100 + number, "again", "yes", session=f"s{number}")))
+        collector.send(traces(turn(99, "hi", "ho", session="new")))
+        # The damaged rows are of the first session. What needs a row in which a name is damaged fails alone.
+        for number in (*range(102, 113), 99):
+            assert collector.scored(trace_id(number).hex())["output"] in ("yes", "ho")
+        assert json.loads(collector.get("/readyz")) == {"status": "ready"}
+    found = [trouble.what for trouble in check_data(tmp_path)]
+    for table in ("traces", "trace_views", "outcomes"):
+        assert any(f"1 rows of {table} have texts that are not UTF-8" in what for what in found), found
+    assert agenteval("repair", "--data-dir", tmp_path).exit_code == 0
+    assert check_data(tmp_path) == []

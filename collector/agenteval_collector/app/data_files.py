@@ -22,9 +22,10 @@ from agenteval_collector.ingest.request_file import damaged as damaged_requests
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.backup import back_up
 from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.database import READABLE
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
 from agenteval_collector.runtime.files import sync_data
-from agenteval_collector.runtime.salvage import Salvaged, salvage
+from agenteval_collector.runtime.salvage import Salvaged, salvage, unreadable_texts
 from agenteval_collector.stores.engines.ports import Use
 from agenteval_collector.stores.migration import newest_revision
 from agenteval_collector.stores.schema import SAID_INDEX
@@ -223,6 +224,8 @@ def _check_store(path: Path) -> Iterator[str]:
         yield from _damage(store)
         yield from _misfits(str(path), lambda query: store.execute(query).fetchone()[0])
         store.execute(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rank) VALUES ('integrity-check', 1)")
+        for table, rows in unreadable_texts(store):
+            yield f"{rows} rows of {table} have texts that are not UTF-8; their damaged bytes are read as U+FFFD"
 
 
 def _checkpoint_in(path: Path) -> int | None:
@@ -289,4 +292,6 @@ def _damage(file: sqlite3.Connection) -> Iterator[str]:
 
 def _open(path: Path) -> sqlite3.Connection:
     # As a URI, so that a missing file is an error and not made.
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=10.0)
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=10.0)
+    connection.text_factory = READABLE
+    return connection

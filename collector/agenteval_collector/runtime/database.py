@@ -1,9 +1,10 @@
 """SQLite as the log and the store use it: with a write-ahead log, one writer, and readers that never block it."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import methodcaller
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,6 +17,10 @@ BUSY_TIMEOUT_MS = 10_000
 DATABASE_ERRORS = (SQLAlchemyError, sqlite3.Error)
 """The errors of a database. The driver's own come if a connection cannot be made."""
 _DAMAGE = ("malformed", "not a database", "disk image", "corrupt")
+
+READABLE: Final[Callable[[bytes], str]] = methodcaller("decode", "utf-8", "replace")
+"""The `text_factory` of a connection that reads bytes that are not UTF-8 as U+FFFD. By default the driver raises an
+error that quotes the text, and a damaged byte in one old row would hold up whatever reads that row."""
 
 T = TypeVar("T")
 
@@ -42,6 +47,7 @@ def open_database(
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: object) -> None:
+        connection.text_factory = READABLE
         connection.execute(f"PRAGMA page_size={page_size}")  # Before WAL, which fixes the size.
         if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # Setting it again would wait for writers.
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # Before WAL, too. `give_back` needs it.

@@ -52,6 +52,26 @@ def tables(connection: sqlite3.Connection) -> list[tuple[str, bool]]:
     ]
 
 
+def unreadable_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
+    """Yield the tables in which rows have texts that are not UTF-8, each with how many rows have. Reads every text.
+    Raises sqlite3.Error."""
+    for name, _ in tables(connection):
+        columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
+        texts = ", ".join(
+            f'CASE typeof("{column}") WHEN \'text\' THEN CAST("{column}" AS BLOB) END' for column in columns
+        )
+        rows = connection.execute(f'SELECT {texts} FROM "{name}"')
+        if count := sum(not all(map(_is_readable, row)) for row in rows):
+            yield name, count
+
+
+def _is_readable(text: bytes | None) -> bool:
+    try:
+        return text is None or text.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
 def _by_rowid(damaged: sqlite3.Connection, name: str, listed: str) -> Iterator[Sequence[Any] | None]:
     """Yield rows, and None for each row id at which there may be one that cannot be read."""
     # Without an index: a damaged one must not hide rows of the table.

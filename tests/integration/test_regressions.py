@@ -163,6 +163,15 @@ def test_the_primary_evaluator_has_half_of_the_level(
     assert sessions.look() == [shown("2", value, name) for name, value in evidence]
 
 
+def test_the_settings_may_name_another_primary_evaluator(sessions: Sessions, scoring: Scoring) -> None:
+    sessions.add("1", [1.0] * 30, names=("groundedness", "task_completion"))
+    sessions.add("2", [0.0] * 8, names=("groundedness", "task_completion"))
+    sessions.regressions = Regressions(scoring.store.versions, scoring.clock, ("groundedness",))
+    shares = {"groundedness": OF_PRIMARY, "task_completion": OF_OTHERS}
+    expected = [shown("2", regression_evidence(30, 30, 8, 0, share), name) for name, share in shares.items()]
+    assert sessions.look() == expected
+
+
 def test_the_newest_three_versions_are_each_compared_with_the_one_before(sessions: Sessions) -> None:
     for version in ("5", "1", "4", "2", "3"):
         sessions.add(version, [1.0] * 2)

@@ -273,6 +273,11 @@ def test_the_documented_evaluator_scores(tmp_path: Path, monkeypatch: pytest.Mon
             r"judge\.rubrics: another evaluator is called 'tone'",
             id="two rubrics of one name",
         ),
+        pytest.param(
+            {"judge": {"primary": "goal_sucess"}},
+            r"judge\.primary: no evaluator",
+            id="a misspelt primary one",
+        ),
     ],
 )
 def test_settings_of_what_does_not_exist_stop_the_start(tmp_path: Path, sections: Any, message: str) -> None:

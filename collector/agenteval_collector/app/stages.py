@@ -40,7 +40,7 @@ from agenteval_collector.evaluation.ports import OwnSessions, ScoredTaker
 from agenteval_collector.evaluation.session_key import SessionKey
 from agenteval_collector.evaluation.sessions.past_sessions import PastSessions
 from agenteval_collector.evaluation.stage import EvaluationStage
-from agenteval_collector.figures.regressions import Regressions
+from agenteval_collector.figures.regressions import PRIMARY, Regressions
 from agenteval_collector.ingest.ingest import Ingest
 from agenteval_collector.ingest.ports import RequestAppender, Requests
 from agenteval_collector.ingest.rejections import RejectionLog
@@ -331,7 +331,9 @@ def register_gauges(
     output.evaluations.observe_sessions(on_duty(levels), past)
     output.findings.observe_problems(on_duty(queries.problem_counts))
     output.versions.observe_reliability(on_duty(queries.version_reports.figures))
-    output.versions.observe_regressions(on_duty(Regressions(base.store.versions, base.clock).figures))
+    primary = base.settings.judge.primary
+    regressions = Regressions(base.store.versions, base.clock, PRIMARY if primary is None else (primary,))
+    output.versions.observe_regressions(on_duty(regressions.figures))
     output.versions.observe_pass_rates(on_duty(queries.pass_rates.newest))
 
 

@@ -68,6 +68,9 @@ class JudgeConfig(Section):
     """Share of the sessions that are drawn at random, by their ids, and judged."""
     escalate: Share = 0.1
     """The largest share of the sessions that are judged in addition, because of their findings."""
+    primary: str | None = None
+    """The evaluator that has half of the level of the test whether a version is worse. None: `goal_success`, else
+    `task_completion`."""
     votes: int = Field(default=1, ge=1, le=15)
     """Number of times that a trace is judged, each time from the extraction on. The score is the median."""
     band: float = Field(default=0.05, ge=0, le=0.5)

@@ -39,15 +39,19 @@ OF_KINDS: Final = 0.25
 Each kind has an equal part, whether it is seen or not: nobody knows beforehand which are seen.
 """
 PRIMARY: Final = ("goal_success", "task_completion")
-"""The primary evaluator is the first of these that judged the version before."""
+"""The primary evaluator is the first of these that judged the version before, unless `judge.primary` names one."""
 
 
 class Regressions:
-    """Shows the regressions of the newest versions of each agent, as of the last look. Thread-safe."""
+    """Shows the regressions of the newest versions of each agent, as of the last look. Thread-safe.
 
-    def __init__(self, store: Snapshots[VersionQueries], clock: Clock) -> None:
+    The primary evaluator is the first of `primary` that judged the version before.
+    """
+
+    def __init__(self, store: Snapshots[VersionQueries], clock: Clock, primary: Sequence[str] = PRIMARY) -> None:
         self._store = store
         self._clock = clock
+        self._primary = primary
         self._known: dict[tuple[SeenVersion, SeenVersion], list[Regression]] = {}
         self._due: deque[tuple[SeenVersion, SeenVersion]] = deque()
         self._next_look = float("-inf")
@@ -70,6 +74,7 @@ class Regressions:
                             after,
                             reader.trials(before, until=after.first_at, most=MOST_SESSIONS),
                             reader.trials(after, until=None, most=MOST_SESSIONS),
+                            self._primary,
                         )
                     )
                     # Removed last: after an error of the store the next call tries this pair again.
@@ -86,11 +91,13 @@ def _pairs(versions: Iterable[SeenVersion]) -> list[tuple[SeenVersion, SeenVersi
     return [pair for versions in by_agent.values() for pair in list(pairwise(versions))[-LIVE_VERSIONS:]]
 
 
-def _compared(version: SeenVersion, before: VersionTrials, after: VersionTrials) -> Iterator[Regression]:
+def _compared(
+    version: SeenVersion, before: VersionTrials, after: VersionTrials, primary: Sequence[str]
+) -> Iterator[Regression]:
     """Yield the evidence that a version is worse, for each evaluator and for each kind of finding."""
     # The level is split among all evaluators of the version before, as these are known before the version begins.
     # Evaluators that judge no more count, too.
-    shares = _shares_of_level(before.shares)
+    shares = _shares_of_level(before.shares, primary)
     for evaluator in _in_both(before.shares, after.shares):
         share = shares[evaluator]
         evidence = regression_evidence(*_counts(before.shares[evaluator]), *_counts(after.shares[evaluator]), share)
@@ -102,9 +109,9 @@ def _compared(version: SeenVersion, before: VersionTrials, after: VersionTrials)
         yield Regression(agent=version.agent, version=version.version, kind=kind, evidence=evidence)
 
 
-def _shares_of_level(evaluators: Collection[JudgedBy]) -> dict[JudgedBy, float]:
+def _shares_of_level(evaluators: Collection[JudgedBy], names: Sequence[str]) -> dict[JudgedBy, float]:
     """Return each evaluator's share of the level. Where no primary evaluator judged, the others have its share, too."""
-    primary = next((name for name in PRIMARY if any(each.name == name for each in evaluators)), None)
+    primary = next((name for name in names if any(each.name == name for each in evaluators)), None)
     main = [each for each in evaluators if each.name == primary]
     others = [each for each in evaluators if each.name != primary]
     of_others = OF_OTHERS if main else OF_PRIMARY + OF_OTHERS

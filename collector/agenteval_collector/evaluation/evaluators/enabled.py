@@ -27,6 +27,8 @@ def trace_evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None = 
         rubrics.add(rubric.name)
     evaluators += plugins.load(plugins.installed() if plugged is None else plugged, names | rubrics)
     names.update(evaluator.name for evaluator in evaluators)
+    if (primary := settings.judge.primary) is not None and primary not in names | rubrics:
+        raise ConfigError(f"judge.primary: no evaluator is called {primary!r}; there are {', '.join(sorted(names))}")
     for name in settings.evaluators.model_extra or {}:
         if name in rubrics:
             raise ConfigError(f"evaluators.{name}: is a rubric; its settings stand with it, in judge.rubrics")

@@ -143,7 +143,7 @@ class Collector:
 
     def _web_app(self, grpc_endpoint: str) -> ASGIApp:
         """Make the application of the web port. Its page tells users where the gRPC port is."""
-        threads = WebThreads(self._memory)
+        threads = WebThreads(self._memory, trace_bytes=self._config.max_trace_bytes)
 
         def of_tenant(pipeline: Pipeline) -> ASGIApp:
             return tenant_app(

@@ -30,10 +30,12 @@ from agenteval_collector.judge.ports import OPENAI, JudgementTaker, JudgeTelemet
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_version
 from agenteval_collector.judge.queue.stage import JudgeStage
+from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, JudgeExchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.runtime.work import SCORING, WorkAccount
 from agenteval_collector.serve.api.ports import JudgeCheck
 from agenteval_collector.stores.judge_exchanges import JudgeAnswerStore
 from agenteval_collector.stores.judge_ledger import JudgeLedgerStore
@@ -256,11 +258,16 @@ def judge_models(settings: Settings) -> set[str]:
     return {settings.judge.model, *(evaluator.model for evaluator in _all_judged(settings))}
 
 
-def trace_loader(traces: EarlierTraces, store: Store, reader: TraceReader) -> Load:
+def trace_loader(traces: EarlierTraces, store: Store, reader: TraceReader, work: WorkAccount | None = None) -> Load:
     """Make a reader of traces and sessions that were evaluated before, with what was found in them.
 
-    A trace comes with the turns before it in its session.
+    A trace comes with the turns before it in its session. Memory for reading is reserved from `work`.
     """
+    reserve = WorkAccount.reserve_nothing if work is None else work.reserve
+
+    def read(assembled: AssembledTrace) -> Trace:
+        with reserve(SCORING * assembled.size):
+            return reader.read(assembled)
 
     def load(job: JudgeJob) -> Trace | None:
         if job.subject is SubjectKind.SESSION:
@@ -268,7 +275,7 @@ def trace_loader(traces: EarlierTraces, store: Store, reader: TraceReader) -> Lo
         assembled = traces.trace(job.trace_id)
         if assembled is None or assembled.revision != job.revision:
             return None  # A newer one stands, and what comes of this one will be dropped.
-        trace = reader.read(assembled)
+        trace = read(assembled)
         earlier = store.turns.before(job.session_id, trace.started_at, trace.trace_id)
         found = store.findings.certain(trace_id=job.trace_id)
         return replace(trace, earlier=earlier, observations=tuple(map(_observation, found)))
@@ -276,9 +283,9 @@ def trace_loader(traces: EarlierTraces, store: Store, reader: TraceReader) -> Lo
     def load_session(session_id: str) -> Trace:
         views = store.turns.of_session(session_id)
         assembled = (traces.trace(view.trace_id) for view in views[-SESSION_TRACES:])
-        read = {trace.trace_id: reader.read(trace) for trace in assembled if trace is not None}
-        turns, first = joined_turns(read.get(view.trace_id, view) for view in views)
-        newest = [*read.values()][::-1]
+        traces_read = {trace.trace_id: read(trace) for trace in assembled if trace is not None}
+        turns, first = joined_turns(traces_read.get(view.trace_id, view) for view in views)
+        newest = [*traces_read.values()][::-1]
         found = store.findings.certain(session_id=session_id)
         return Trace(
             trace_id=session_id,

@@ -36,7 +36,7 @@ from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.evaluation.ports import EverySession
 from agenteval_collector.evaluation.sessions.past_sessions import PastSessions
 from agenteval_collector.ingest.ingest import Ingest
-from agenteval_collector.ingest.request_file import RequestFile
+from agenteval_collector.ingest.request_file import TOGETHER, RequestFile
 from agenteval_collector.ingest.request_log import RequestLog
 from agenteval_collector.ingest.request_traces import erase_page
 from agenteval_collector.live.open_spans import OpenSpans
@@ -51,6 +51,7 @@ from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.runtime.ports import Holder
+from agenteval_collector.runtime.work import ERASING, WorkAccount
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.stores.deletions import DeletionStore
@@ -163,7 +164,9 @@ def _pipeline(
     ingest: Ingest,
 ) -> Pipeline:
     """Add what is beside the way of a span: retention, queries, reports and gauges."""
-    erasure = PipelineErasure(storage, assembly, live_findings.stage, evaluation, feed, base.telemetry)
+    erasure = PipelineErasure(
+        storage, assembly, live_findings.stage, evaluation, feed, base.telemetry, base.memory.work
+    )
     retention = stages.make_retention(base, erasure, (*storage.store.files, storage.requests.space), tell=_nobody)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
     queues, levels = (log, live_findings.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
@@ -382,6 +385,7 @@ class PipelineErasure:
     evaluation: EvaluationParts
     feed: Feed
     telemetry: Telemetry
+    work: WorkAccount
 
     def erase(self, deletion_id: str, wanted: DeletionFilter, session_ids: Sequence[str]) -> bool:
         def erase() -> tuple[Sequence[str], bool]:
@@ -402,7 +406,8 @@ class PipelineErasure:
         last = self._deletions.last_erasure()
         if last is None:
             return None, {}
-        return erase_page(self.storage.requests, start, last, self._deletions.to_erase)
+        with self.work.reserve(ERASING * TOGETHER):
+            return erase_page(self.storage.requests, start, last, self._deletions.to_erase)
 
     def mark_erased(self) -> None:
         self._deletions.mark_erased()

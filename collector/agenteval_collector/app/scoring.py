@@ -32,6 +32,7 @@ from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.machine import memory_limit
+from agenteval_collector.runtime.work import WorkAccount
 from agenteval_collector.stores.store import Store
 from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.input_cache import InputCache
@@ -117,9 +118,17 @@ class EvaluationCore:
             clock=clock,
         )
 
-    def stage(self, inbox: EvaluationInbox, judge: JobTaker, *, scored: ScoredTaker, emit: NewsSink) -> EvaluationStage:
+    def stage(
+        self,
+        inbox: EvaluationInbox,
+        judge: JobTaker,
+        *,
+        scored: ScoredTaker,
+        emit: NewsSink,
+        work: WorkAccount | None = None,
+    ) -> EvaluationStage:
         """Make the stage that works off the `inbox`. `emit` gets the news of each commit, and `scored` hears which
-        traces need no replay any more."""
+        traces need no replay any more. It reserves memory from `work`."""
         return EvaluationStage(
             self.evaluation,
             inbox=inbox,
@@ -127,6 +136,7 @@ class EvaluationCore:
             scored=scored,
             emit=emit,
             clock=self._clock,
+            work=work,
         )
 
     def session_of(self, trace: Trace, revision: int) -> str:

@@ -173,11 +173,12 @@ def make_evaluation(
     settings, store, clock = base.settings, base.store, base.clock
     judging = make_judging(settings, store, base.telemetry)
     core = EvaluationCore(settings, store, clock, base.telemetry, judging, base.storage, own_sessions)
-    load = trace_loader(base.storage, store, core.reader)
+    work = base.memory.work
+    load = trace_loader(base.storage, store, core.reader, work)
     # judge -> canaries -> inbox: canaries keep the judgements on their own traces and hand on all others.
     canaries = make_canaries(settings, store, load, inbox, clock, asks_again)
     judge = _judge_stage(base, load, canaries) if settings.judge.on else NoJudgeStage()
-    return EvaluationParts(core, inbox, core.stage(inbox, judge, scored=scored, emit=emit), judge, canaries)
+    return EvaluationParts(core, inbox, core.stage(inbox, judge, scored=scored, emit=emit, work=work), judge, canaries)
 
 
 def _judge_stage(base: Foundation, load: Load, canaries: Canaries) -> JudgeStage:
@@ -304,7 +305,7 @@ def make_queries(base: Foundation, assembler: Assembler, open_spans: OpenSpans, 
     return Queries(
         base.store,
         base.clock,
-        running=RunningTraceReader(assembler, open_spans, evaluation.core.reader),
+        running=RunningTraceReader(assembler, open_spans, evaluation.core.reader, base.memory.work),
         judge=evaluation.judge,
         judge_model=settings.judge.model if settings.judge.on else None,
         drifts=evaluation.drifts,

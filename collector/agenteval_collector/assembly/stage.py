@@ -16,6 +16,7 @@ from agenteval_collector.runtime.errand import Errand, without_errands
 from agenteval_collector.runtime.errors import Overloaded, RetryableError
 from agenteval_collector.runtime.inbox import Inbox
 from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.runtime.work import ASSEMBLING
 
 BATCH = 64
 """Requests that are assembled in one go, and share one look-up in the store."""
@@ -204,7 +205,8 @@ class AssemblyStage(Component):
         if not requests:
             return []
         try:
-            return self.insist(self._assembler.take_requests, requests)
+            with self._memory.work.reserve(ASSEMBLING * sum(len(request.body) for request in requests)):
+                return self.insist(self._assembler.take_requests, requests)
         except RetryableError:
             raise
         except Exception:  # A defect of ours: it may cost one request, and must not hold up the others.

@@ -134,6 +134,12 @@ class CollectorTelemetry:
         self._show("memory", "By", "Resident memory of the process.", lambda: memory.used)
         about = "Memory that the process may take: near it, requests are refused."
         self._show("memory.limit", "By", about, lambda: memory.limit)
+        work = memory.work
+        self._show("memory.reserved", "By", "Memory that work under way has reserved.", lambda: work.reserved)
+        about = "Pieces of work that had to wait for memory."
+        self._show("work.waited", "{piece}", about, lambda: work.waited, rises=True)
+        about = "Answers that were refused because other work had the memory."
+        self._show("work.refused", "{answer}", about, lambda: work.refused, rises=True)
 
     def observe_disk(self, data_dir: Path) -> None:
         """Show the disk that the files in `data_dir` take, and what is free there."""

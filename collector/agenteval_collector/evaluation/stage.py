@@ -25,6 +25,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.errors import Outdated, RetryableError, Superseded, Unavailable
+from agenteval_collector.runtime.work import SCORING, WorkAccount
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.outcome import Evaluation, Failure, JudgedPart, Status, SubjectKind, Unscored
 
@@ -56,7 +57,8 @@ class EvaluationStage(Component):
     """Evaluates what is in its inbox. Commits results to the store before it hands them to anybody.
 
     `emit` gets all that is stored, except for pending outcomes. `judge` gets the outcomes that wait for it.
-    `scored` hears which traces are stored and need not be read from the log again.
+    `scored` hears which traces are stored and need not be read from the log again. Memory for the traces of a batch is
+    reserved from `work`, if there is such an account.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class EvaluationStage(Component):
         scored: ScoredTaker,
         emit: NewsSink,
         clock: Clock,
+        work: WorkAccount | None = None,
     ) -> None:
         super().__init__("evaluation", inbox)
+        self._reserve = WorkAccount.reserve_nothing if work is None else work.reserve
         self._inbox = inbox
         self._evaluation = evaluation
         self._sessions = evaluation.sessions
@@ -92,12 +96,16 @@ class EvaluationStage(Component):
     def evaluate_batch(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate a batch of traces and commit the results."""
         escalated: set[str] = set()
+        with self._reserve(SCORING * sum(trace.size for trace in traces)):
+            self._evaluate(traces, escalated)
+        for session_id in sorted(escalated):
+            self._attempt(partial(self._take_up, session_id), "the rest of an escalated session")
+
+    def _evaluate(self, traces: Sequence[AssembledTrace], escalated: set[str]) -> None:
         for trace, failure in self._failing_alone(partial(self._commit_traces, escalated, None), traces, "traces"):
             self._logger.error("trace %s is to be kept as failed", trace.trace_id)
             # If not even that is possible, the traces behind it are evaluated all the same.
             self._attempt(partial(self._commit_traces, escalated, failure, [trace]), "a failed trace", add_up=True)
-        for session_id in sorted(escalated):
-            self._attempt(partial(self._take_up, session_id), "the rest of an escalated session")
 
     def _commit_traces(
         self, escalated: set[str], failure: Failure | None, traces: Sequence[AssembledTrace], changes: Changes

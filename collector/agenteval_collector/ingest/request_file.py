@@ -5,6 +5,7 @@ The offset of a request is its row id: it grows, and nothing is ever written bef
 
 import logging
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 PAGE_SIZE = 32_768
 """Bytes. A request of 64 spans has about 300 KB: in pages of 4 KB its commit costs twice the CPU."""
+
+TOGETHER = 4 * 1024 * 1024
+"""Bytes of requests after which no further one is read into memory at the same time."""
 
 _metadata = sa.MetaData()
 _requests = sa.Table(
@@ -104,7 +108,8 @@ class RequestFile:
                 raise Unavailable(trouble)
 
     def read(self, start: int, page: int = 16) -> Iterator[LoggedRequest]:
-        """Yield the requests from offset `start` on that are committed now."""
+        """Yield the requests from offset `start` on that are committed now. A `page` of them is in memory at a time, or
+        fewer with `TOGETHER` bytes."""
         while requests := self._look_up(sa.select(_requests).where(_requests.c.offset >= start).limit(page)):
             yield from requests
             start = requests[-1].offset + 1
@@ -112,13 +117,25 @@ class RequestFile:
     def get(self, offsets: Sequence[int], page: int = 16) -> Iterator[LoggedRequest]:
         """Yield the requests at these offsets that are still kept, in order."""
         wanted = sorted(offsets)
-        for first in range(0, len(wanted), page):
-            yield from self._look_up(sa.select(_requests).where(_requests.c.offset.in_(wanted[first : first + page])))
+        while wanted:
+            asked = wanted[:page]
+            yield from (found := self._look_up(sa.select(_requests).where(_requests.c.offset.in_(asked))))
+            # Those that are gone are passed over, and large ones are left to the next look.
+            done = found[-1].offset if found and _size(found) >= TOGETHER else asked[-1]
+            wanted = wanted[bisect_right(wanted, done) :]
 
     def _look_up(self, query: sa.Select[Any]) -> list[LoggedRequest]:
+        """Return the requests that a query finds, but no further one once they have `TOGETHER` bytes."""
+        found: list[LoggedRequest] = []
+        size = 0
         with self._connected("read") as connection:
-            rows = connection.execute(query.order_by(_requests.c.offset)).all()
-        return [LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, _whole(row)) for row in rows]
+            # The driver reads a row when it is asked for the next one.
+            for row in connection.execute(query.order_by(_requests.c.offset)):
+                found.append(LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, _whole(row)))
+                size += len(found[-1].body)
+                if size >= TOGETHER:
+                    break
+        return found
 
     def last_offset(self) -> int:
         """Return the newest offset; 0 for an empty log."""
@@ -172,6 +189,10 @@ class RequestFile:
                 getattr(error, "orig", None) or error
             )  # The driver's own error: SQLAlchemy's text has the statement.
             raise Unavailable(f"the collector's log cannot be {what}: {cause}") from error
+
+
+def _size(requests: Sequence[LoggedRequest]) -> int:
+    return sum(len(request.body) for request in requests)
 
 
 def _whole(row: sa.Row[Any]) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.ingest.request_file import RequestFile
+from agenteval_collector.ingest.request_file import TOGETHER, RequestFile
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 
@@ -36,7 +36,13 @@ def erase_page(file: RequestFile, start: int, last: int, doomed: DoomedTraces) -
     Returns the offset to go on from, None at the end, and the numbers of removed `spans`, `log_records` and `bytes`.
     Raises Unavailable if the file refuses; nothing is erased then.
     """
-    page = [request for request in islice(file.read(start, PAGE), PAGE) if request.offset <= last]
+    page: list[LoggedRequest] = []
+    for request in islice(file.read(start, PAGE), PAGE):
+        if request.offset > last:
+            break
+        page.append(request)
+        if sum(len(request.body) for request in page) >= TOGETHER:
+            break
     removed: Counter[str] = Counter()
     if not page:
         return None, removed

@@ -11,6 +11,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import Overloaded
 from agenteval_collector.runtime.machine import resident_bytes
 from agenteval_collector.runtime.ports import Holder
+from agenteval_collector.runtime.work import WorkAccount
 
 REFUSE: Final = 0.85
 """Share of the limit from which on requests are refused."""
@@ -49,6 +50,8 @@ class MemoryGuard:
         self._used = resident()
         self._look_at = self._give_back_at = clock.monotonic()
         self._lock = threading.Lock()
+        self.work = WorkAccount(limit, lambda: self.used)
+        """What work takes beside what is kept."""
 
     def watch(self, *holders: Holder) -> None:
         """Add parts whose items take memory until they are worked off."""

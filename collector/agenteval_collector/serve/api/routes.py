@@ -17,7 +17,7 @@ from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.responses import JSON, HeldResponse, json_response
 from agenteval_collector.serve.api.threads import BoundedThreads, WebThreads
-from agenteval_collector.serve.api.wire import TOKEN_HEADER, TOKEN_PATH, encode
+from agenteval_collector.serve.api.wire import TOKEN_HEADER, TOKEN_PATH, Parameters, encode
 from agenteval_collector.serve.api.write_guard import WriteGuard, parsed, read_body
 from otel_agenteval.internal.text import storable
 
@@ -51,10 +51,14 @@ def api_routes(queries: Queries, threads: WebThreads) -> list[Route]:
 def _route(endpoint: ReadEndpoint, queries: Queries, threads: WebThreads) -> Route:
     pool = threads.spans if endpoint.reads_spans else threads.reads
 
+    def encoded(parameters: Parameters) -> bytes:
+        with threads.room_for(spans=endpoint.reads_spans):
+            return encode(endpoint.call(queries, parameters))
+
     async def answer(request: Request) -> Response:
         _check_names(request, endpoint.parameters)
         parameters = {**request.query_params, **request.path_params}
-        body = await pool.run(lambda: encode(endpoint.call(queries, parameters)))
+        body = await pool.run(lambda: encoded(parameters))
         return HeldResponse(threads.memory, body, JSON)
 
     path = endpoint.path.replace("{session_id}", "{session_id:anytext}").replace("{agent}", "{agent:anytext}")

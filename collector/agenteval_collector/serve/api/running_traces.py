@@ -11,6 +11,7 @@ from agenteval_collector.live.open_spans import OpenSpans
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.running_traces import RunningTrace, UnendedSpan
 from agenteval_collector.model.trace_view import TraceView, view_of
+from agenteval_collector.runtime.work import READ_WITHIN, SCORING, WorkAccount
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Trace
 
@@ -31,6 +32,7 @@ class RunningTraceReader:
     open_traces: Assembler
     reported: OpenSpans
     reader: TraceReader
+    work: WorkAccount | None = None
     known: dict[_State, RunningTrace] = field(init=False, default_factory=dict)
     looked_at: LruMap[str, tuple[_State, Trace]] = field(init=False, default_factory=lambda: LruMap(LOOKED_AT, _spans))
     looking: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -42,7 +44,7 @@ class RunningTraceReader:
         running: dict[_State, RunningTrace] = {}
         for assembled in self.open_traces.newest(MAX_TRACES):
             state = _state(assembled)
-            running[state] = entry[state] if state in entry else _running(self.reader.read(assembled))
+            running[state] = entry[state] if state in entry else _running(self._read(assembled))
         self.known = running
         for trace in running.values():
             reported[trace.trace_id] = _joined(trace, reported.get(trace.trace_id))
@@ -71,10 +73,15 @@ class RunningTraceReader:
             entry = self.looked_at.get(open_trace.trace_id)
         if entry is not None and entry[0] == state:
             return entry[1]
-        arrived = self.reader.read(open_trace)
+        arrived = self._read(open_trace)
         with self.looking:
             self.looked_at.put(open_trace.trace_id, (state, arrived))
         return arrived
+
+    def _read(self, assembled: AssembledTrace) -> Trace:
+        reserve = WorkAccount.reserve_nothing if self.work is None else self.work.reserve
+        with reserve(SCORING * assembled.size, READ_WITHIN):
+            return self.reader.read(assembled)
 
     def open_spans(self, trace_id: str) -> tuple[Sequence[UnendedSpan], str | None]:
         """Return the spans that have begun and not ended, and the reason why they will never end.

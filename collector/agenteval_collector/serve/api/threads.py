@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from agenteval_collector.ingest.shares import SHARER, Shares
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
-from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.runtime.memory import MIB, MemoryGuard
+from agenteval_collector.runtime.work import ANSWER, READ_WITHIN, SPANS
 
 T = TypeVar("T")
 ANSWER_WITHIN = 5.0
@@ -56,17 +58,22 @@ class BoundedThreads:
 class WebThreads:
     """All threads of the web port. A call that takes longer than `timeout` seconds is answered with 503.
 
-    Answers take `memory` until they are sent.
+    Answers take `memory` until they are sent. No trace has more than `trace_bytes`.
     """
 
-    def __init__(self, memory: MemoryGuard, timeout: float = ANSWER_WITHIN) -> None:
+    def __init__(self, memory: MemoryGuard, timeout: float = ANSWER_WITHIN, *, trace_bytes: int = 16 * MIB) -> None:
         self.memory = memory
+        self._trace_bytes = trace_bytes
         self.reads = BoundedThreads("api-read", threads=4, waiting=64, timeout=timeout)
         # Assembling a trace again takes several times its size, so one is assembled at a time.
         self.spans = BoundedThreads("api-spans", threads=1, waiting=16, timeout=timeout)
         # A thread of its own: a scrape must not fail because people look at pages.
         self.scrapes = BoundedThreads("api-scrape", threads=1, waiting=3, timeout=timeout)
         self.writes = BoundedThreads("api-write", threads=1, waiting=16, timeout=timeout)
+
+    def room_for(self, *, spans: bool) -> AbstractContextManager[None]:
+        """Reserve the memory that an answer takes until it is encoded. Raises Unavailable if there is none for it."""
+        return self.memory.work.reserve(SPANS * self._trace_bytes if spans else ANSWER, READ_WITHIN)
 
     def close(self) -> None:
         """Refuse further calls."""

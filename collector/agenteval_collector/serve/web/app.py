@@ -163,11 +163,16 @@ def _metrics_route(metrics: Callable[[Mapping[str, str], Caller], tuple[bytes, s
 
 def _page_route(path: str, make: Callable[[Parameters], str], headers: Mapping[str, str], threads: WebThreads) -> Route:
     # The page of a trace shows its spans.
-    pool = threads.spans if path.startswith("/traces/") else threads.reads
+    shows_spans = path.startswith("/traces/")
+    pool = threads.spans if shows_spans else threads.reads
+
+    def made(parameters: Parameters) -> str:
+        with threads.room_for(spans=shows_spans):
+            return make(parameters)
 
     async def answer(request: Request) -> Response:
         parameters = {**request.query_params, **request.path_params}
-        return HeldResponse(threads.memory, await pool.run(partial(make, parameters)), "text/html", headers)
+        return HeldResponse(threads.memory, await pool.run(partial(made, parameters)), "text/html", headers)
 
     return Route(path, answer)
 

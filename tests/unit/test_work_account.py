@@ -79,8 +79,6 @@ def test_work_that_is_alone_always_fits() -> None:
     full = account(lambda: LIMIT)
     with full.reserve(5 * LIMIT, 0.0):
         assert full.reserved == 5 * LIMIT
-    with full.alone():
-        pass
 
 
 def test_memory_that_is_freed_without_a_word_is_noticed() -> None:

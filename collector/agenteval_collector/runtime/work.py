@@ -84,10 +84,6 @@ class WorkAccount:
         """Do as `reserve` of an account without a bound does."""
         return nullcontext()
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Reserve everything: no other work that reserves memory runs until the end of the `with`."""
-        return self.reserve(self._limit)
-
     def _take(self, size: int, patience: float | None) -> None:
         ticket = object()
         with self._changed:

@@ -82,7 +82,7 @@ def of_the_same_history() -> Iterator[Sequence[Span]]:
 
 
 def of_small_spans() -> Iterator[Sequence[Span]]:
-    for first in range(2, 2 + 2500 * SENT, 2500):
+    for first in range(2, 2 + 1250 * SENT, 2500):
         yield [tool(first + number, text(200)) for number in range(2500)]
 
 

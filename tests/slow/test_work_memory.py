@@ -26,7 +26,7 @@ from tests.support.otlp import span, trace_id, traces, turn
 LIMIT = 512
 """MiB."""
 MOST = 1.1 * LIMIT
-AT_ONCE = 12
+AT_ONCE = 6
 SENT = 32
 """MiB of each trace: twice the largest that is kept."""
 _WORDS = [f"word{number}" for number in range(2000)]

@@ -88,8 +88,8 @@ def test_a_problem_becomes_cases_that_hold_until_it_comes_back(url: str, problem
 
 def test_a_case_is_added_once(url: str, problem_id: str, tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
-    assert "1 cases added" in added(url, file, "--problem", problem_id, "--limit", "1").stderr
-    assert "1 cases added" in added(url, file, "--problem", problem_id).stderr
+    assert "1 case added" in added(url, file, "--problem", problem_id, "--limit", "1").stderr
+    assert "1 case added" in added(url, file, "--problem", problem_id).stderr
     assert "0 cases added" in added(url, file, "--problem", problem_id).stderr
     assert len({case["task_id"] for case in cases(file)}) == len(cases(file)) == 2
 

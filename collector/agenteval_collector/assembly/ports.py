@@ -85,7 +85,7 @@ class ReportedSpans(Protocol):
 
 
 class Unconnected:
-    """What is around an assembler that works alone, on recordings that are read once: no store, no log, no live
+    """Stands around an assembler that works alone, on recordings that are read once: no store, no log, no live
     detection, no open spans."""
 
     def known_traces(self, trace_ids: Sequence[str]) -> dict[str, ScoredRevision]:

@@ -20,7 +20,7 @@ Fetch: TypeAlias = Callable[[str], Any]
 
 
 class Exported(StrEnum):
-    """What can be exported."""
+    """The kinds of things that can be exported."""
 
     TRACES = "traces"
     SESSIONS = "sessions"
@@ -29,7 +29,7 @@ class Exported(StrEnum):
 
 
 class Format(StrEnum):
-    """How a file is written."""
+    """The forms in which a file can be written."""
 
     JSONL = "jsonl"
     """A document of the API on each line."""

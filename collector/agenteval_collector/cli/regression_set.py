@@ -22,7 +22,7 @@ _ID_CHARACTERS: Final = 12
 
 
 class Action(StrEnum):
-    """What is done with the file."""
+    """An action on a dataset."""
 
     ADD = "add"
 
@@ -53,7 +53,7 @@ def dataset(
     except OSError as error:
         fail(clean(f"{file} cannot be written: {error.strerror}"))
     out = console(stderr=True)
-    out.print(clean(f"{len(cases)} cases added to {file}"))
+    out.print(clean(f"{len(cases)} {'case' if len(cases) == 1 else 'cases'} added to {file}"))
     if silent := sum(case["input"] is None for case in cases.values()):
         out.print(f"{silent} of them have no input: record content in the agent, or write it in the file")
     if quiet := sum(not case["forbid"] for case in cases.values()):

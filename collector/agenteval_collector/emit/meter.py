@@ -122,7 +122,7 @@ class SeriesBudget:
 
 
 class _Series(Generic[_Value]):
-    """What was recorded with one set of attributes: since when and when last (ns), and which series it is by age."""
+    """One series: its values, when it began and was last recorded (ns), and its place by age."""
 
     __slots__ = ("begun", "number", "used", "value")
 

@@ -56,7 +56,7 @@ class Ranking(NamedTuple):
 
 _MEASURES: Final = ("steps", "tokens", "seconds", "usd", "errors", "warnings", "infos")
 _PRIOR: Final = np.array([1.0, 0.1, 0.1, 0.0, 0.5, 0.4, 0.1])
-"""What is expected of an agent of which nothing is known: most steps and errors first."""
+"""The weights for an agent of which nothing is known: most steps and errors first."""
 _NAMES: Final = {"steps": "more steps", "tokens": "more tokens", "seconds": "more time", "usd": "more money"}
 
 

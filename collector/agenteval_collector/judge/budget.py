@@ -160,7 +160,7 @@ class Ledger:
 
     @property
     def _kept(self) -> Spend:
-        """What is kept for the requests that traces have not made yet."""
+        """The spend that is kept for requests that traces have not made yet."""
         return Spend(requests=sum(self._left.values()))
 
     async def _room_freed(self, over: Exceeded, needed: Spend, *, may_wait: bool) -> None:

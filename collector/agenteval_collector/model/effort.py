@@ -39,7 +39,7 @@ class Effort:
 
 
 MEASURES: Final = ("steps", "tokens", "seconds", "usd")
-"""What efforts are compared by."""
+"""The measures by which efforts are compared."""
 
 
 NO_EFFORT: Final = Effort()

@@ -282,21 +282,6 @@ def test_nobody_listens() -> None:
     assert asking.books.settled == [RELEASED], "nothing has left"
 
 
-def test_a_question_that_is_cancelled_before_anything_left_is_released() -> None:
-    async def use(asking: Asking) -> None:
-        asked = asyncio.create_task(asking.ask())
-        while not asking.books.reserved:
-            await asyncio.sleep(0)
-        asked.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asked
-        assert asking.books.settled == [RELEASED]
-
-    with JudgeServer() as server:
-        run(server.url, use)
-        assert not server.requests
-
-
 def test_a_responder_gives_the_text() -> None:
     def respond(received: Received) -> str | None:
         return '{"score": 0.1}' if "A trace." in received.text else None

@@ -129,7 +129,7 @@ def test_a_lasting_error_is_logged_once_a_minute_with_what_to_do(caplog: pytest.
         pytest.param(
             Behaviour(status=429, headers={"Retry-After": "86400"}), "HOST: status 429", LONGEST_REST, id="a long wait"
         ),
-        pytest.param(Behaviour(status=503, headers=SOON), "HOST: status 503", None, id="no word of how long"),
+        pytest.param(Behaviour(status=503, headers=SOON), "HOST: status 503", 0.001, id="a wait in milliseconds"),
     ],
 )
 def test_an_outage_says_what_to_do_and_how_long_to_wait(behaviour: Behaviour, says: str, rest: float | None) -> None:

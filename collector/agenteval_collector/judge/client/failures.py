@@ -9,7 +9,7 @@ from typing import Final
 
 import openai
 
-from agenteval_collector.judge.ports import JudgeError, JudgeUnavailable, NoAnswer
+from agenteval_collector.judge.ports import JudgeUnavailable, NoAnswer
 
 LONGEST_REST: Final = 600.0
 """Seconds that an endpoint may ask for. It cannot silence itself for longer."""
@@ -35,7 +35,7 @@ _DEPTH: Final = 10
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 
-def refusal(host: str, error: openai.APIStatusError) -> JudgeError:
+def refusal(host: str, error: openai.APIStatusError) -> JudgeUnavailable | NoAnswer:
     """Make the error for a response with an error status: JudgeUnavailable or NoAnswer.
 
     Of the body, the message repeats only the code. Endpoints put keys and parts of the request into the rest.
@@ -60,28 +60,40 @@ def unreachable(host: str, error: BaseException) -> JudgeUnavailable:
     return JudgeUnavailable("connection_error", f"{host}: {problem}; check judge.base_url and whether it is up")
 
 
+def never_left(error: BaseException) -> bool:
+    """Return whether there was no connection, so that nothing of the request can have been billed."""
+    return _connection_cause(error) is not None
+
+
 def _asked_rest(headers: Mapping[str, str]) -> float | None:
+    milliseconds = headers.get("retry-after-ms")
     try:
-        seconds = float(headers.get("retry-after", ""))
+        seconds = float(headers.get("retry-after", "")) if milliseconds is None else float(milliseconds) / 1000
     except ValueError:
         return None
     return min(max(seconds, 0.0), LONGEST_REST) if math.isfinite(seconds) else None
 
 
 def _connection_problem(error: BaseException) -> str:
+    match _connection_cause(error):
+        case ConnectionRefusedError():
+            return "refuses connections"
+        case socket.gaierror():
+            return "no address is known by this name"
+        case ssl.SSLError() as failure:
+            return f"no TLS with it ({getattr(failure, 'verify_message', failure.reason) or 'SSLError'})"
+    return type(error).__name__
+
+
+def _connection_cause(error: BaseException) -> BaseException | None:
+    """Return the error beneath that tells why there was no connection, or None."""
     beneath: BaseException | None = error
     for _ in range(_DEPTH):
         match beneath:
-            case ConnectionRefusedError():
-                return "refuses connections"
-            case socket.gaierror():
-                return "no address is known by this name"
-            case ssl.SSLError():
-                return f"no TLS with it ({getattr(beneath, 'verify_message', beneath.reason) or 'SSLError'})"
+            case ConnectionRefusedError() | socket.gaierror() | ssl.SSLError() | None:
+                return beneath
             case BaseExceptionGroup():
                 beneath = beneath.exceptions[0]
-            case None:
-                break
             case _:
                 beneath = beneath.__cause__ or beneath.__context__
-    return type(error).__name__
+    return None

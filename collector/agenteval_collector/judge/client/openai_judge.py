@@ -2,38 +2,39 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import openai
 from opentelemetry import context as context_api
 
-from agenteval_collector.judge.client.completions import Form, parameters, plainer, read
-from agenteval_collector.judge.client.failures import refusal, unreachable
-from agenteval_collector.judge.client.http import JudgeHttpClient, RequestAttempts, current_attempts
+from agenteval_collector.judge.client.completions import Form, parameters, plainer, read, refuses_format
+from agenteval_collector.judge.client.failures import never_left, refusal, unreachable
+from agenteval_collector.judge.client.http import JudgeHttpClient
 from agenteval_collector.judge.ports import (
     OPENAI,
-    JudgeError,
     JudgeReply,
     JudgeRequest,
     JudgeUnavailable,
     NoAnswer,
-    OverBudget,
     Reserve,
 )
 from agenteval_collector.model.judge_jobs import Spend
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.sending.throttle import ThrottledLog
 
 logger = logging.getLogger(__name__)
 
 RETRIES: Final = 2
-"""Attempts beyond the first that the openai client makes if a failure may pass, with its own pauses."""
+"""Attempts beyond the first if a failure may pass."""
+FIRST_PAUSE: Final = 0.5
+"""Seconds before the first of these attempts, less up to a quarter by chance. Each further pause is twice as long."""
+LONGEST_PAUSE: Final = 10.0
+"""Seconds of the longest pause that an endpoint is given here. If it asks for more, the whole queue pauses."""
 _LISTS_NOTHING: Final = (404, 405, 501)
 """Statuses of an endpoint that is up but has no list of models."""
 _SHOWN: Final = 5
@@ -43,10 +44,10 @@ _SHOWN: Final = 5
 class OpenAIJudge:
     """One endpoint, which is asked through the chat completions of the openai client.
 
-    The openai client sends a request again after a failure that may pass. `base_url` None means OpenAI's own endpoint.
-    `api_key` None sends `none`. Only proxies and certificates are taken from the environment. `timeout` (seconds)
-    holds for each HTTP request. `concurrency` is the number of requests under way at once. `requested` is called for
-    each request that ends, with its model and the type of its error, if any.
+    A request is sent again after a failure that may pass, `retries` times. `base_url` None means OpenAI's own
+    endpoint. `api_key` None sends `none`. Only proxies and certificates are taken from the environment. `timeout`
+    (seconds) holds for each HTTP request. `concurrency` is the number of requests under way at once. `requested` is
+    called for each request that ends, with its model and the type of its error, if any.
 
     A form that the endpoint refuses (strict schema, JSON mode, temperature) is replaced by a plainer one. That form is
     remembered for the model. Missing content and cut-off JSON give an empty text, which the caller finds malformed. A
@@ -70,12 +71,13 @@ class OpenAIJudge:
         self._client = openai.AsyncOpenAI(
             base_url=url,
             api_key=key,
-            # The client's own timeouts are for single reads. An endpoint that sends a byte now and then would never
-            # reach one.
             timeout=None,
-            max_retries=retries,
-            http_client=JudgeHttpClient(host=self._host, api_key=key, timeout=timeout),
+            # Each attempt is reserved and settled, which happens here. So the attempts are made here too.
+            max_retries=0,
+            http_client=JudgeHttpClient(host=self._host, api_key=key),
         )
+        self._timeout = timeout
+        self._retries = retries
         self._clock = clock
         self._requested = requested
         self._places = asyncio.Semaphore(concurrency)
@@ -88,7 +90,7 @@ class OpenAIJudge:
             # The place is kept through the pauses between attempts. So an endpoint that asks for a pause gets fewer
             # requests.
             async with self._places:
-                return await self._in_form(request, reserve)
+                return await self._answer(request, reserve)
         except NoAnswer as refused:
             self._log.warning(refused.error_type, "the judge refuses, what it was asked fails: %s", refused)
             raise
@@ -99,13 +101,16 @@ class OpenAIJudge:
         This costs nothing. The endpoint is asked once for its models, and not to judge.
         """
         try:
-            listed = await self._client.with_options(max_retries=0).get("/models", cast_to=object)
+            async with asyncio.timeout(self._timeout):
+                listed = await self._client.get("/models", cast_to=object)
+        except TimeoutError:
+            return str(self._late())
         except openai.APIStatusError as error:
             return None if error.status_code in _LISTS_NOTHING else str(refusal(self._host, error))
         except openai.APIConnectionError as error:
             return str(self._beneath(error))
-        except (JudgeUnavailable, ValueError, RecursionError) as error:
-            return str(error) if isinstance(error, JudgeUnavailable) else None
+        except (ValueError, RecursionError):
+            return None
         names = _names(listed)
         if names and model not in names:
             return f"{self._host} does not have {model!r}, but {', '.join(names[:_SHOWN])}; check judge.model"
@@ -115,72 +120,113 @@ class OpenAIJudge:
         """Close the connections; safe to call twice."""
         await self._client.close()
 
-    async def _in_form(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
-        """Ask in the richest form that the endpoint takes. If it takes no form, raise its first refusal."""
+    async def _answer(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
+        """Ask until there is an answer: in a plainer form if the endpoint refuses one, again if a failure may pass.
+
+        If the endpoint takes no form, its first refusal is raised.
+        """
         form = known_form = self._forms.get(request.model, Form())
-        first: JudgeError | None = None
+        refused: JudgeUnavailable | NoAnswer | None = None
+        failures = 0
+        started = self._clock.monotonic()
         while True:
-            started = self._clock.monotonic()
             try:
-                reply = await self._send(
-                    RequestAttempts(request, reserve, partial(self._requested, request.model)), form
-                )
+                reply = await self._attempt(request, form, reserve)
                 break
             except openai.APIStatusError as error:
-                problem = refusal(self._host, error)
-                first = first or problem
-                next_form = plainer(form, error.status_code, error.response.text)
-                if next_form is None:
+                problem, body = refusal(self._host, error), error.response.text
+                if next_form := plainer(form, error.status_code, body):
+                    form, refused = next_form, refused or problem
+                    continue
+                if isinstance(problem, NoAnswer):
                     # From None, as the error's own text repeats the endpoint's, which may hold a key or a trace.
-                    raise (first if isinstance(problem, NoAnswer) else problem) from None
-                form = next_form
+                    raise (refused or problem) from None
+                if problem.lasting or refuses_format(error.status_code, body):
+                    raise problem from None
+            except JudgeUnavailable as error:
+                if error.error_type != "connection_error":
+                    raise
+                problem = error
+            failures += 1
+            pause = _pause(problem, failures)
+            if failures > self._retries or pause > LONGEST_PAUSE:
+                raise problem from None
+            await asyncio.sleep(pause)
         if form != known_form:
             # The form is remembered only after an answer. Had every form been refused, the form would not be the cause.
             self._forms[request.model] = form
             logger.info("%s takes requests to %s only in this form: %s", self._host, request.model, form)
         if reply.declined is not None:
-            refused = reply.declined == "refusal"
-            what = "the model declined to answer" if refused else f"{self._host} filtered the answer to"
+            is_refusal = reply.declined == "refusal"
+            what = "the model declined to answer" if is_refusal else f"{self._host} filtered the answer to"
             raise NoAnswer(reply.declined, f"{what} {request.name}")
         temperature = request.temperature if form.temperature else None
         return replace(reply, temperature=temperature, seconds=self._clock.monotonic() - started)
 
-    async def _send(self, attempts: RequestAttempts, form: Form) -> JudgeReply:
-        """Send the request in this form, and settle the attempt that was answered by its usage.
+    async def _attempt(self, request: JudgeRequest, form: Form, reserve: Reserve) -> JudgeReply:
+        """Reserve one HTTP request, send it, and settle it by what it used. Broken JSON gives a reply without a text.
 
-        Broken JSON gives a reply without a text.
+        Raises openai.APIStatusError, JudgeUnavailable, and the errors of `reserve`. If the request may have left
+        without an answer, also by a cancellation, the estimate stands.
         """
-        asked_model = attempts.request.model
-        sent = parameters(attempts.request, form, sent_model(asked_model, self._host))
-        token = current_attempts.set(attempts)
-        reply: JudgeReply | None = None
+        settle = await reserve(request)
+        used: Spend | None = None
+        try:
+            reply = await self._exchange(request, form)
+            used = _used(reply)
+        except openai.APIStatusError as error:
+            used = Spend(requests=1)
+            self._requested(request.model, str(error.status_code))
+            raise
+        except openai.APIConnectionError as error:
+            used = Spend() if never_left(error) else None
+            problem = self._beneath(error)
+            self._requested(request.model, problem.error_type)
+            raise problem from error
+        except JudgeUnavailable as error:
+            self._requested(request.model, error.error_type)
+            raise
+        finally:
+            settle(used)
+        self._requested(request.model, None)
+        return reply
+
+    async def _exchange(self, request: JudgeRequest, form: Form) -> JudgeReply:
+        sent = parameters(request, form, sent_model(request.model, self._host))
         try:
             with _uninstrumented():
-                reply = read(await self._client.chat.completions.create(**sent), asked_model)
-        except openai.APIConnectionError as error:
-            raise self._beneath(error) from error
+                async with asyncio.timeout(self._timeout):
+                    reply = read(await self._client.chat.completions.create(**sent), request.model)
+        except TimeoutError:
+            raise self._late() from None
         except (ValueError, RecursionError):
-            reply = JudgeReply(model=asked_model)
-        finally:
-            current_attempts.reset(token)
-            if attempts.settle is not None:
-                attempts.settle(_used(reply))
-                attempts.ended(None if reply else "no_completion")
+            return JudgeReply(model=request.model)
         if reply is None:
             message = f"{self._host} answers with something else than a chat completion; check judge.base_url"
             raise JudgeUnavailable("no_completion", message)
         return reply
 
-    def _beneath(self, error: openai.APIConnectionError) -> Exception:
-        """Return the error that is the cause. Older openai clients wrap the errors of their HTTP client."""
-        if isinstance(error.__cause__, JudgeError | OverBudget | RetryableError):
+    def _late(self) -> JudgeUnavailable:
+        # A timeout is not tried again, as the next attempt would take as long.
+        return JudgeUnavailable("timeout", f"{self._host}: no answer within {self._timeout:g} s")
+
+    def _beneath(self, error: openai.APIConnectionError) -> JudgeUnavailable:
+        """Return the error that is the cause. The openai client wraps the errors of its HTTP client."""
+        if isinstance(error.__cause__, JudgeUnavailable):
             return error.__cause__
         return unreachable(self._host, error.__cause__ or error)
 
 
-def _used(reply: JudgeReply | None) -> Spend | None:
+def _pause(problem: JudgeUnavailable, failures: int) -> float:
+    """Return the seconds before the next attempt: those that the endpoint asks for, or ours."""
+    if problem.retry_after is not None:
+        return problem.retry_after
+    return FIRST_PAUSE * 2.0 ** (failures - 1) * random.uniform(0.75, 1)
+
+
+def _used(reply: JudgeReply) -> Spend | None:
     """Return what a reply used. Return None if it does not say."""
-    if reply is None or reply.input_tokens is None or reply.output_tokens is None:
+    if reply.input_tokens is None or reply.output_tokens is None:
         return None
     return Spend(requests=1, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
 

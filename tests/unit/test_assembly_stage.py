@@ -1,7 +1,7 @@
 """What the assembly says and does while the evaluation behind it is busy."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from agenteval_collector.assembly.ports import ALONE
@@ -30,6 +30,11 @@ class Kept:
 
     def last_offset(self) -> int:
         return max((request.offset for request in self._requests), default=0)
+
+    def get(self, offsets: Sequence[int]) -> Iterable[LoggedRequest]:
+        return [request for request in self._requests if request.offset in offsets]
+
+    def shutdown(self) -> None: ...
 
     def trim(self, below: int, older_than: int, batch: int) -> int:
         gone = [each for each in self._requests if each.offset < below and each.received_at < older_than][:batch]

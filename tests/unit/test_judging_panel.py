@@ -213,7 +213,8 @@ NO_ANSWER = trace(turn(answered=None, tool_calls=(tool_call(arguments={}),), rea
             id="no calls",
         ),
         pytest.param(
-            trace(turn(tool_calls=(tool_call(),))), "argument_correctness", "no_content", "arguments of tool calls",
+            trace(turn(tool_calls=(tool_call(),))), "argument_correctness", "no_content",
+            "what the tools were called with",
             id="no arguments recorded",
         ),
         pytest.param(ONE_TURN, "plan_quality", "not_applicable", "no plan", id="nothing that could be a plan"),

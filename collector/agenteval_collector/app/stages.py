@@ -42,7 +42,7 @@ from agenteval_collector.evaluation.sessions.past_sessions import PastSessions
 from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.figures.regressions import PRIMARY, Regressions
 from agenteval_collector.ingest.ingest import Ingest
-from agenteval_collector.ingest.ports import RequestAppender, Requests
+from agenteval_collector.ingest.ports import RequestAppender
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.judge.canaries import Canaries
@@ -54,6 +54,7 @@ from agenteval_collector.live.stage import Announcer, LoopStage
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.drift import Drift
+from agenteval_collector.model.logged_requests import Requests
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.running_traces import StartsReport

@@ -13,11 +13,11 @@ from agenteval_collector.assembly.restoring import reassemble
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.emit.events import events_of
-from agenteval_collector.ingest.ports import Requests
 from agenteval_collector.ingest.redacting import RequestRedaction
 from agenteval_collector.ingest.request_file import RequestFile
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.callers import DEFAULT_TENANT
+from agenteval_collector.model.logged_requests import Requests
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Poller

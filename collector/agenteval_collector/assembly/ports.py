@@ -38,18 +38,6 @@ class KeptRequests(Protocol):
         """Return the requests at these offsets, without those that are gone."""
 
 
-class ReplayableLog(Protocol):
-    """The log, which is read again after a restart, and trimmed of scored requests."""
-
-    def read(self, start: int) -> Iterable[LoggedRequest]: ...
-
-    def last_offset(self) -> int: ...
-
-    def trim(self, below: int, older_than: int, batch: int) -> int:
-        """Forget the first `batch` requests below an offset that are old enough; return how many there were."""
-        ...
-
-
 class TraceTaker(Protocol):
     """The evaluation, which takes complete traces."""
 

@@ -6,10 +6,10 @@ from itertools import islice
 from typing import Any
 
 from agenteval_collector.assembly.assembler import Assembler
-from agenteval_collector.assembly.ports import AssemblyStore, ReplayableLog, ReportedSpans, TraceTaker
+from agenteval_collector.assembly.ports import AssemblyStore, ReportedSpans, TraceTaker
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
-from agenteval_collector.model.logged_requests import LoggedRequest, split_offset
+from agenteval_collector.model.logged_requests import LoggedRequest, Requests, split_offset
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand, without_errands
@@ -66,7 +66,7 @@ class AssemblyStage(Component):
         assembler: Assembler,
         *,
         tenant: str,
-        log: ReplayableLog,
+        log: Requests,
         traces: TraceTaker,
         progress: Progress,
         store: AssemblyStore,

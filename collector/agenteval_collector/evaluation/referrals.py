@@ -63,7 +63,7 @@ def _nothing_for(trace: Trace, name: str) -> Unscored | None:
         case "argument_correctness" if not trace.tool_calls:
             return not_applicable("no tool calls")
         case "argument_correctness" if all(call.arguments is None for call in trace.tool_calls):
-            return unrecorded("the arguments of tool calls", trace)
+            return unrecorded("what the tools were called with", trace)
         case "plan_adherence" | "plan_quality" if not may_have_plan(trace):
             return not_applicable("no plan: none was recorded, and nothing that could be evidence of one")
     return None

@@ -105,7 +105,7 @@ class Judge(Protocol):
     """Answers requests. May be asked many at once on one event loop."""
 
     async def ask(self, request: JudgeRequest, reserve: Reserve) -> JudgeReply:
-        """TraceQuestions the judge. `reserve` is called before every HTTP request, including retries.
+        """Ask the judge. `reserve` is called before every HTTP request, including retries.
 
         Raises JudgeUnavailable, NoAnswer, and the errors of `reserve`.
         """

@@ -3,10 +3,11 @@
 The sizes were measured: what an object takes in memory beside its own bytes. So bounds in bytes hold.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -111,3 +112,23 @@ class Arrival(NamedTuple):
 def resource_of(raw: bytes) -> dict[str, Json]:
     """Return the attributes of a serialized Resource. They are shared and must not be changed."""
     return attributes(Resource.FromString(raw).attributes)
+
+
+class Requests(Protocol):
+    """The requests of a log, in a file or in Kafka. Raises Unavailable if they cannot be read or trimmed now."""
+
+    def read(self, start: int) -> Iterable[LoggedRequest]:
+        """Return the requests from offset `start` on that are there now."""
+
+    def last_offset(self) -> int:
+        """Return the newest offset; 0 for an empty log."""
+
+    def get(self, offsets: Sequence[int]) -> Iterable[LoggedRequest]:
+        """Return the requests at these offsets that are still kept, in order."""
+
+    def trim(self, below: int, older_than: int, batch: int) -> int:
+        """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns since the
+        Unix epoch). Return their number."""
+
+    def shutdown(self) -> None:
+        """Close the log."""

@@ -15,6 +15,7 @@ from opentelemetry import context as context_api
 from agenteval_collector.judge.client.completions import Form, parameters, plainer, read
 from agenteval_collector.judge.client.failures import refusal, unreachable
 from agenteval_collector.judge.client.http import JudgeHttpClient, RequestAttempts, current_attempts
+from agenteval_collector.judge.client.usage import believed
 from agenteval_collector.judge.ports import (
     OPENAI,
     JudgeError,
@@ -34,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 RETRIES: Final = 2
 """Attempts beyond the first that the openai client makes if a failure may pass, with its own pauses."""
+IMPLAUSIBLE: Final = (
+    "%s reports a usage for %s that does not fit what was sent and received; the budget counts its own estimate instead"
+)
 _LISTS_NOTHING: Final = (404, 405, 501)
 """Statuses of an endpoint that is up but has no list of models."""
 _SHOWN: Final = 5
@@ -163,12 +167,16 @@ class OpenAIJudge:
             reply = JudgeReply(model=asked_model)
         finally:
             current_attempts.reset(token)
+            if reply is not None:
+                reply = believed(reply, attempts.request)
             if attempts.settle is not None:
                 attempts.settle(_used(reply))
                 attempts.ended(None if reply else "no_completion")
         if reply is None:
             message = f"{self._host} answers with something else than a chat completion; check judge.base_url"
             raise JudgeUnavailable("no_completion", message)
+        if reply.usage == "implausible":
+            self._log.warning(reply.usage, IMPLAUSIBLE, self._host, asked_model)
         return reply
 
     def _beneath(self, error: openai.APIConnectionError) -> Exception:

@@ -1,6 +1,7 @@
 """The judge over real HTTP, against a server that behaves as badly as it is told."""
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import openai
 import pytest
 from agenteval_collector.judge.client.openai_judge import RETRIES, sent_model
-from agenteval_collector.judge.ports import JudgeError, JudgeReply, OverBudget
+from agenteval_collector.judge.ports import JudgeError, JudgeReply, Message, OverBudget
 from agenteval_collector.model.judge_jobs import Spend
 from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
 
@@ -135,6 +136,54 @@ def test_a_reply_says_who_answered_and_what_it_took() -> None:
         assert asking.books.settled == [
             Spend(requests=1, input_tokens=len("Judge.\n\nA trace.") // 4 + 1, output_tokens=len(GOOD) // 4 + 1)
         ]
+
+
+LONG = replace(REQUEST, messages=(Message("system", "Judge."), Message("user", "A trace. " * 400)))
+"""About 1,000 tokens."""
+MOST_INPUT = len("Judge.") + len("A trace. " * 400) + 2 * len(json.dumps(LONG.schema)) + 1024
+MOST_OUTPUT = 131_072
+
+
+@pytest.mark.parametrize(
+    ("tokens", "usage"),
+    [
+        pytest.param((900, 8), "reported", id="about what it was"),
+        pytest.param((226, 1), "reported", id="the thriftiest tokenizer"),
+        pytest.param((MOST_INPUT, MOST_OUTPUT), "reported", id="a token for each byte, and long thoughts"),
+        pytest.param((0, 0), "implausible", id="nothing"),
+        pytest.param((900, 0), "implausible", id="no reply"),
+        pytest.param((225, 8), "implausible", id="less than was sent"),
+        pytest.param((9_000_000, 8), "implausible", id="9 million sent"),
+        pytest.param((900, 9_000_000), "implausible", id="9 million received"),
+        pytest.param((MOST_INPUT + 1, 8), "implausible", id="more than a token for each byte"),
+        pytest.param((900, MOST_OUTPUT + 1), "implausible", id="more than any model writes"),
+        pytest.param((-900, 8), "implausible", id="negative"),
+        pytest.param((900, 2**62), "implausible", id="more than a ledger could add up"),
+        pytest.param(None, "missing", id="missing"),
+    ],
+)
+def test_a_usage_counts_only_if_it_can_be_right(
+    tokens: tuple[int, int] | None, usage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with JudgeServer(then=Behaviour(usage=tokens is not None, tokens=tokens)) as server:
+        asking, reply = run(server.url, lambda asking: asking.ask(LONG))
+    assert isinstance(reply, JudgeReply)
+    assert (reply.text, reply.usage) == (GOOD, usage)
+    counts = tokens if usage == "reported" else (None, None)
+    assert (reply.input_tokens, reply.output_tokens) == counts
+    spent = Spend(requests=1, input_tokens=tokens[0], output_tokens=tokens[1]) if tokens else None
+    assert asking.books.settled == [spent if usage == "reported" else UNKNOWN]
+    assert ("does not fit what was sent and received" in caplog.text) == (usage == "implausible")
+
+
+def test_an_endpoint_that_never_counts_right_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def several(asking: Asking) -> None:
+        for _ in range(3):
+            await asking.ask()
+
+    with JudgeServer(then=Behaviour(tokens=(0, 0))) as server:
+        run(server.url, several)
+    assert caplog.text.count("does not fit what was sent and received") == 1
 
 
 def test_error_statuses_take_no_tokens() -> None:

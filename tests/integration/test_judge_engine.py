@@ -19,6 +19,7 @@ from agenteval_collector.judge.budget import Ledger, PriceList
 from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import JUDGED
+from agenteval_collector.judge.ports import Usage
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import JudgeExchange, Judgement, Spend
 from agenteval_collector.model.news import no_events
@@ -126,6 +127,8 @@ class Engine:
 
     def requested(self, model: str, error_type: str | None) -> None: ...
 
+    def answered(self, model: str, usage: Usage) -> None: ...
+
     def looked_up(self, known: bool) -> None: ...
 
     def no_room(self) -> None: ...
@@ -228,6 +231,30 @@ def test_a_budget_of_requests_is_not_exceeded_by_one(tmp_path: Path, limit: int,
     assert {outcome.status for outcome in over} == {Status.OVER_BUDGET}
     assert bool(scored(judgements)) == judged
     assert not [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        pytest.param(Behaviour(tokens=(0, 0)), id="usage 0"),
+        pytest.param(Behaviour(tokens=(9_000_000, 9_000_000)), id="9 million"),
+        pytest.param(Behaviour(tokens=(-900, -20)), id="negative"),
+        pytest.param(NAMED["no_usage"], id="missing"),
+    ],
+)
+def test_a_budget_of_tokens_binds_whatever_the_endpoint_reports(tmp_path: Path, behaviour: Behaviour) -> None:
+    limit = 30_000
+    with JudgeServer(then=behaviour, score=SCORE) as server:
+        engine = Engine(server.url, tmp_path, BudgetConfig(tokens_per_day=limit))
+        judgements = engine.judge(traces=20)
+        requests = len(server.requests)
+    spent = engine.spent.input_tokens + engine.spent.output_tokens
+    # Neither is the day over with the first request, nor is it without an end.
+    assert limit / 2 < spent <= limit
+    assert QUESTIONS < requests == engine.spent.requests < 20 * QUESTIONS
+    assert scored(judgements)
+    exchanges = [exchange for judgement in engine.delivered for exchange in judgement.exchanges if not exchange.cached]
+    assert {(each.input_tokens, each.output_tokens, each.usd) for each in exchanges} == {(None, None, None)}
 
 
 def test_where_nobody_listens_a_drain_ends(tmp_path: Path) -> None:

@@ -319,8 +319,8 @@ def test_traces_wait_for_a_right_key(tmp_path: Path) -> None:
 
 
 def test_four_traces_at_once_go_through_a_narrow_budget(tmp_path: Path) -> None:
-    with JudgeServer(then=Behaviour(tokens=(100, 20))) as judge:
-        with collector(tmp_path, judge, budget={"tokens_per_day": 6000}) as running:
+    with JudgeServer(then=Behaviour(tokens=(400, 40))) as judge:
+        with collector(tmp_path, judge, budget={"tokens_per_day": 12_000}) as running:
             for number in range(1, 5):
                 running.send(traces(*worked(number)))
             found = [statuses(settled(running, number)) for number in range(1, 5)]

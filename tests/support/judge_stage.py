@@ -10,7 +10,7 @@ from agenteval_collector.app.judge import NoRechecks
 from agenteval_collector.judge.asking import TraceQuestions
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
-from agenteval_collector.judge.ports import JudgeReply, JudgeRequest, JudgeUnavailable, Question, Reserve
+from agenteval_collector.judge.ports import JudgeReply, JudgeRequest, JudgeUnavailable, Question, Reserve, Usage
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange, JudgeJob, Judgement
 from agenteval_collector.runtime.errors import Unavailable
@@ -182,6 +182,9 @@ class World:
 
     def requested(self, model: str, error_type: str | None) -> None:
         raise AssertionError("the client tells of its own requests")
+
+    def answered(self, model: str, usage: Usage) -> None:
+        raise AssertionError("the stage asks nothing")
 
     def looked_up(self, known: bool) -> None:
         raise AssertionError("the stage looks nothing up")

@@ -7,6 +7,7 @@ import pytest
 from agenteval_collector.emit.judge import TOKEN_BOUNDS
 from agenteval_collector.emit.meter import SECONDS
 from agenteval_collector.emit.output import TelemetryOutput
+from agenteval_collector.judge.ports import Usage
 from agenteval_collector.model.judge_jobs import BudgetLevel, JudgeExchange
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -166,6 +167,17 @@ def test_questions_by_whether_their_answer_was_known(output: TelemetryOutput) ->
     for known in (False, True, True):
         instruments.looked_up(known)
     assert samples(output, lookups) == {(("agenteval_result", "hit"),): 2, (("agenteval_result", "miss"),): 1}
+
+
+def test_replies_by_whether_they_say_what_they_used(output: TelemetryOutput) -> None:
+    instruments = output.judge(["gpt-5.4"])
+    usages: list[Usage] = ["reported", "implausible", "implausible", "missing"]
+    for usage in usages:
+        instruments.answered("gpt-5.4", usage)
+    found = samples(output, "agenteval_judge_usages_total")
+    assert {dict(key)["agenteval_result"]: value for key, value in found.items()} == {
+        "reported": 1, "implausible": 2, "missing": 1,
+    }  # fmt: skip
 
 
 def test_a_collector_without_a_judge_has_none_of_it(output: TelemetryOutput) -> None:

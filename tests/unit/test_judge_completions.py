@@ -36,12 +36,7 @@ HALF_MEASURED = JudgeReply(model="m-1", text="{}", input_tokens=3)
             id="with usage",
         ),
         pytest.param(
-            response(usage={"prompt_tokens": -3}), JudgeReply(model="m-1", text="{}"), id="negative usage is none"
-        ),
-        pytest.param(
-            response(usage={"prompt_tokens": 3, "completion_tokens": 2**62}),
-            HALF_MEASURED,
-            id="more tokens than a ledger could add up",
+            response(usage={"prompt_tokens": "3"}), JudgeReply(model="m-1", text="{}"), id="usage that is no number"
         ),
         pytest.param(response(usage="lots"), JudgeReply(model="m-1", text="{}"), id="usage that is none"),
         pytest.param(response(model=7), JudgeReply(model=ASKED, text="{}"), id="a model without a name"),
@@ -49,7 +44,7 @@ HALF_MEASURED = JudgeReply(model="m-1", text="{}", input_tokens=3)
             pytest.param(
                 response(usage={"prompt_tokens": 3, "completion_tokens": strange}), HALF_MEASURED, id=f"{strange!r}"
             )
-            for strange in (-1, 4.0, "4", True, 10_000_001, 1e300, [4])
+            for strange in (4.0, "4", True, 1e300, [4])
         ),
         pytest.param(
             response(model="\x1b[31mm\ud800\u202e-\n1"),

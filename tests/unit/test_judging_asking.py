@@ -20,6 +20,7 @@ from agenteval_collector.judge.ports import (
     Reading,
     Reply,
     Reserve,
+    Usage,
 )
 from agenteval_collector.judge.prompt.replies import MARK, SCORE, TEXT, object_schema
 from agenteval_collector.model.judge_jobs import Answer, JudgeExchange
@@ -103,12 +104,16 @@ class Reported:
 
     errors: list[str | None] = field(default_factory=list)
     lookups: list[bool] = field(default_factory=list)
+    usages: list[Usage] = field(default_factory=list)
 
     def asked(self, exchange: JudgeExchange, error_type: str | None) -> None:
         self.errors.append(error_type)
 
     def requested(self, model: str, error_type: str | None) -> None:
         raise AssertionError("the client tells of its own requests")
+
+    def answered(self, model: str, usage: Usage) -> None:
+        self.usages.append(usage)
 
     def looked_up(self, known: bool) -> None:
         self.lookups.append(known)
@@ -375,6 +380,7 @@ def test_a_reply_without_usage_costs_nobody_knows_what(usage: tuple[int | None, 
         await it.ask()
         [exchange] = it.exchanges
         assert (exchange.input_tokens, exchange.output_tokens, exchange.usd) == (*usage, None)
+        assert it.reported.usages == ["missing"]
 
     run(scenario, 0.7)
 

@@ -26,7 +26,7 @@ from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import OPENAI, JudgementTaker, JudgeTelemetry, Rechecks
+from agenteval_collector.judge.ports import OPENAI, JudgementTaker, JudgeTelemetry, Rechecks, Usage
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.questions.scores import GOAL_VERSION, rubric_version
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -90,6 +90,7 @@ class NoJudgeTelemetry:
 
     def asked(self, exchange: JudgeExchange, error_type: str | None) -> None: ...
     def requested(self, model: str, error_type: str | None) -> None: ...
+    def answered(self, model: str, usage: Usage) -> None: ...
     def looked_up(self, known: bool) -> None: ...
     def no_room(self) -> None: ...
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from agenteval_collector.emit.meter import OTHER, SECONDS, Meter
+from agenteval_collector.judge.ports import Usage
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judge_jobs import BudgetLevel, JudgeExchange
@@ -58,6 +59,11 @@ class JudgeInstruments:
             "{error}",
             "Traces that were not judged because too many waited already.",
         )
+        self._usages = meter.counter(
+            "agenteval.judge.usages",
+            "{reply}",
+            "Replies of the judge, by whether they say what they used. Else the budget counts an estimate.",
+        )
         self._lookups = meter.counter(
             "agenteval.judge.cache.lookups",
             "{lookup}",
@@ -82,6 +88,9 @@ class JudgeInstruments:
     def requested(self, model: str, error_type: str | None) -> None:
         failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
         self._requests.add(1, self._client(model) | failed)
+
+    def answered(self, model: str, usage: Usage) -> None:
+        self._usages.add(1, self._client(model) | {semconv.AGENTEVAL_RESULT: usage})
 
     def looked_up(self, hit: bool) -> None:
         self._lookups.add(1, _RESULTS[hit])

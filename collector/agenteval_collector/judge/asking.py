@@ -157,6 +157,7 @@ class TraceQuestions:
                 message, seconds = _shortened(str(error), MAX_PROBLEM), by.clock.monotonic() - started
                 self._count(replace(exchange, problem=message, seconds=seconds), error.error_type)
                 raise
+            by.telemetry.answered(model, reply.usage)
             # The mark is removed before the reply is kept or shown again. With it, data could imitate a reply.
             text = conceal(by.mark, reply.text)
             sent, received = reply.input_tokens, reply.output_tokens

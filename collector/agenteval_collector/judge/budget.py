@@ -1,8 +1,8 @@
 """Account for what the judge uses, and keep it within the budget.
 
 Every request is reserved in the store before it leaves, and corrected when its reply is there. So a crash in between
-counts too much, never too little. If a reply reports no usage, the estimate stands, as the request may have been
-billed.
+counts too much, never too little. If a reply reports no usage, or one that cannot be right, the estimate stands, as the
+request may have been billed.
 
 While requests of this process are under way, other requests wait to see what these really use, instead of failing.
 From the first request of a trace on, room for all its requests is kept. This room is one of requests, not of tokens or

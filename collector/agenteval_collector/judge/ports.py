@@ -49,11 +49,16 @@ class JudgeRequest:
     temperature: float
 
 
+Usage: TypeAlias = Literal["reported", "missing", "implausible"]
+"""Whether a reply says how many tokens it took. If it does not, or the numbers cannot be right, the estimate counts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
     """The text of a reply as it came, not read yet.
 
-    Token counts are None if the endpoint does not report them. `temperature` is None if the endpoint takes none.
+    Token counts are None unless `usage` is `reported`: the endpoint does not report them, or reports what cannot be.
+    `temperature` is None if the endpoint takes none.
     `declined` is `refusal` if the model declined to answer, and `content_filter` if the endpoint cut the answer
     out. `seconds` is the time that the reply took, including retries.
     """
@@ -63,6 +68,7 @@ class JudgeReply:
     temperature: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    usage: Usage = "missing"
     declined: str | None = None
     seconds: float = 0.0
 
@@ -162,6 +168,9 @@ class JudgeTelemetry(Protocol):
 
     def requested(self, model: str, error_type: str | None) -> None:
         """Count an HTTP request that ended, including retries. `error_type` is None if it was answered."""
+
+    def answered(self, model: str, usage: Usage) -> None:
+        """Count a reply by whether it says what it used."""
 
     def looked_up(self, hit: bool) -> None:
         """Count a question by whether its answer was known already."""

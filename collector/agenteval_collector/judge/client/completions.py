@@ -40,8 +40,6 @@ _ELSE = re.compile(
 """Words of a refusal that a plainer form would not help with."""
 _IN_WORDS: Final = "Reply with one JSON object and nothing else. It follows this JSON schema:\n"
 
-MAX_TOKENS: Final = 10_000_000
-"""Tokens of one request. A larger usage in a response counts as missing."""
 MAX_MODEL: Final = 200
 """Characters of a model's name."""
 
@@ -98,7 +96,7 @@ def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
 def read(answer: object, asked_model: str) -> JudgeReply | None:
     """Read the openai client's version of a response.
 
-    Return None if that is no completion, such as a page, a list or an error.
+    Return None if that is no completion, such as a page, a list or an error. The token counts are those that it claims.
     """
     if not isinstance(answer, ChatCompletion) or getattr(answer, "choices", None) is None:
         return None
@@ -121,7 +119,7 @@ def read(answer: object, asked_model: str) -> JudgeReply | None:
 def _tokens(answer: object, kind: str) -> int | None:
     count = getattr(getattr(answer, "usage", None), kind, None)
     # A bool is an int to `isinstance`, so the type is compared.
-    return count if type(count) is int and 0 <= count <= MAX_TOKENS else None
+    return count if type(count) is int else None
 
 
 def _model(name: object) -> str | None:

@@ -15,6 +15,7 @@ from opentelemetry import context as context_api
 from agenteval_collector.judge.client.completions import Form, parameters, plainer, read, refuses_format
 from agenteval_collector.judge.client.failures import never_left, refusal, unreachable
 from agenteval_collector.judge.client.http import JudgeHttpClient
+from agenteval_collector.judge.client.usage import believed
 from agenteval_collector.judge.ports import (
     OPENAI,
     JudgeReply,
@@ -35,6 +36,9 @@ FIRST_PAUSE: Final = 0.5
 """Seconds before the first of these attempts, less up to a quarter by chance. Each further pause is twice as long."""
 LONGEST_PAUSE: Final = 10.0
 """Seconds of the longest pause that an endpoint is given here. If it asks for more, the whole queue pauses."""
+IMPLAUSIBLE: Final = (
+    "%s reports a usage for %s that does not fit what was sent and received; the budget counts its own estimate instead"
+)
 _LISTS_NOTHING: Final = (404, 405, 501)
 """Statuses of an endpoint that is up but has no list of models."""
 _SHOWN: Final = 5
@@ -172,7 +176,7 @@ class OpenAIJudge:
         settle = await reserve(request)
         used: Spend | None = None
         try:
-            reply = await self._exchange(request, form)
+            reply = believed(await self._exchange(request, form), request)
             used = _used(reply)
         except openai.APIStatusError as error:
             used = Spend(requests=1)
@@ -189,6 +193,8 @@ class OpenAIJudge:
         finally:
             settle(used)
         self._requested(request.model, None)
+        if reply.usage == "implausible":
+            self._log.warning(reply.usage, IMPLAUSIBLE, self._host, request.model)
         return reply
 
     async def _exchange(self, request: JudgeRequest, form: Form) -> JudgeReply:

@@ -1,6 +1,7 @@
 """The app of the web port for one tenant, over the data of a test."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_network
 from typing import Any
 
 from agenteval_collector.ingest.shares import Shares
@@ -27,6 +28,8 @@ def app_of(
     grpc_endpoint: str = "http://127.0.0.1:4317",
     query_timeout: float = 60.0,
     memory: MemoryGuard | None = None,
+    user_header: str | None = None,
+    user_proxies: Sequence[str] = ("127.0.0.0/8",),
 ) -> Starlette:
     """The API and the pages over `queries` and `reports`: healthy, without metrics, reports in memory, unless said
     otherwise.
@@ -45,7 +48,15 @@ def app_of(
     )
     audit = Audit(clock or SystemClock())
     made = app.make_app(
-        of_tenant, health=health, threads=threads, ring=ring, audit=audit, slots=Shares(100), loopback=loopback
+        of_tenant,
+        health=health,
+        threads=threads,
+        ring=ring,
+        audit=audit,
+        slots=Shares(100),
+        loopback=loopback,
+        user_header=user_header,
+        user_proxies=[ip_network(network) for network in user_proxies],
     )
     made.state.threads, made.state.routes = threads, [*made.routes, *of_tenant.routes]
     return made

@@ -78,6 +78,14 @@ def test_where_there_are_keys_a_bearer_needs_no_token(authorization: str, token:
             guard.check(headers, "")
 
 
+def test_the_bearer_of_a_proxy_that_names_its_user_needs_a_token() -> None:
+    guard = WriteGuard(keyed=True)
+    headers = Headers({"Host": "evals.example", "Authorization": "Bearer key"})
+    with pytest.raises(Forbidden, match="token is missing"):
+        guard.check(headers, "", has_user=True)
+    guard.check(headers, guard.token, has_user=True)
+
+
 def test_without_keys_a_bearer_is_worth_nothing() -> None:
     with pytest.raises(Forbidden, match="token is missing"):
         WriteGuard(keyed=False).check(Headers({**HERE, "Authorization": "Bearer anything"}), "")

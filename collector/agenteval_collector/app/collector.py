@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent import futures
 from contextlib import ExitStack
+from ipaddress import ip_network
 from typing import Any
 
 import grpc
@@ -164,6 +165,8 @@ class Collector:
             audit=self._audit,
             slots=Shares(http_connections()),
             loopback=is_loopback(split_address(self._config.web_address)[0]),
+            user_header=self._config.user_header,
+            user_proxies=[ip_network(network) for network in self._config.user_proxies],
         )
 
 
@@ -217,6 +220,10 @@ def refuse_open_doors(server: ServerConfig) -> None:
         raise ConfigError("server: tls_client_ca needs tls_certificate and tls_key")
     if any(key.certificate for key in server.keys) and not server.tls_client_ca:
         raise ConfigError("server.keys: an entry with a certificate needs server.tls_client_ca")
+    if server.user_header and not (server.keys or server.keys_file):
+        raise ConfigError(
+            "server.user_header: there are no keys (server.keys); the proxy must send one, or anybody could be anybody"
+        )
     protected = bool(server.tls_certificate and (server.keys or server.keys_file))
     for name in ("grpc_address", "http_address", "web_address"):
         host, _ = split_address(getattr(server, name))

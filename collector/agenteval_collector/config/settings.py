@@ -16,6 +16,8 @@ from agenteval_collector.config.values import (
     MIB,
     Address,
     Bytes,
+    Header,
+    Network,
     OffIsFalse,
     PriceConfig,
     Seconds,
@@ -136,6 +138,13 @@ class ServerConfig(Section):
     """
     keys_file: Path | None = None
     """A YAML file with a list of further `keys`. It is read again when it changes."""
+    user_header: Header | None = None
+    """The header in which an identity proxy names the person who is logged in.
+
+    Labels and marks of problems are then by that person, whatever they say. It needs keys: the proxy sends one.
+    """
+    user_proxies: tuple[Network, ...] = ("127.0.0.0/8", "::1/128")
+    """Networks of the proxy. From elsewhere the header is not believed."""
     memory_limit: Bytes | None = Field(default=None, gt=0)
     """Bytes of resident memory that the process may have.
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from ipaddress import ip_network
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
@@ -54,6 +55,22 @@ def _without_secrets(url: str | None) -> str | None:
 Url = Annotated[str | None, PlainSerializer(_without_secrets)]
 """An address that may hold a password. The password is masked wherever settings are shown."""
 Address = Annotated[str, AfterValidator(_address)]
+
+
+def _header(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", value):
+        raise ValueError(f"{value[:64]!r} is no name of a header: it has letters, digits and hyphens")
+    return value.lower()
+
+
+def _network(value: str) -> str:
+    return str(ip_network(value))
+
+
+Network = Annotated[str, AfterValidator(_network)]
+"""A network of IP addresses, such as `10.0.0.0/8`; a single address is one too."""
+Header = Annotated[str, AfterValidator(_header)]
+"""The name of an HTTP header, in lower case."""
 MIB = 1024 * 1024
 
 

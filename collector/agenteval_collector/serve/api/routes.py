@@ -16,6 +16,7 @@ from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.responses import JSON, HeldResponse, json_response
+from agenteval_collector.serve.api.security import user_of
 from agenteval_collector.serve.api.threads import BoundedThreads, WebThreads
 from agenteval_collector.serve.api.wire import TOKEN_HEADER, TOKEN_PATH, Parameters, encode
 from agenteval_collector.serve.api.write_guard import WriteGuard, parsed, read_body
@@ -76,8 +77,11 @@ def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: 
             caller: Caller = request.state.caller
             if not caller.may(endpoint.scope):
                 raise NotAllowed(f"the key {caller.name!r} does not have the scope {endpoint.scope}")
-            guard.check(request.headers, request.headers.get(TOKEN_HEADER, ""))
+            user = user_of(request)
+            guard.check(request.headers, request.headers.get(TOKEN_HEADER, ""), has_user=user is not None)
             body = parsed(kind, await read_body(request, "application/json"))
+            if user is not None and "author" in endpoint.body.__annotations__:
+                body["author"] = user
             in_path = request.path_params
             document = await writes.run(lambda: encode(endpoint.call(queries, reports, body, **in_path)))
             is_shown = caller.may(Scope.READ) or not endpoint.shows_content

@@ -7,17 +7,23 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as ASGIScope
 
 from agenteval_collector.ingest.shares import SHARER, Shares, sharer_of
 from agenteval_collector.model.callers import Caller, Scope
-from agenteval_collector.runtime.addresses import is_loopback
+from agenteval_collector.runtime.addresses import is_address, is_loopback
 from agenteval_collector.serve.api.responses import SECURITY_HEADERS, error_response
 from agenteval_collector.serve.doors.audit import Audit
 from agenteval_collector.serve.doors.keys import KeyRing
+
+MAX_USER_LENGTH: Final = 200
+"""Characters of a person's name that are kept."""
 
 
 class LoopbackHost:
@@ -39,6 +45,40 @@ class LoopbackHost:
                 await error_response(421, "misdirected", message)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+@dataclass(frozen=True, slots=True)
+class UserHeader:
+    """The header in which an identity proxy names the person who is logged in, and the networks of that proxy.
+
+    The name is kept in `request.state.user` (`user_of`). From other networks the header is not believed.
+    """
+
+    app: ASGIApp
+    name: str
+    proxies: Sequence[IPv4Network | IPv6Network]
+
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (user := self._user(scope)):
+            scope.setdefault("state", {})["user"] = user
+        await self.app(scope, receive, send)
+
+    def _user(self, scope: ASGIScope) -> str | None:
+        names = Headers(scope=scope).getlist(self.name)
+        # Of two headers, one may be the caller's own.
+        if len(names) != 1 or not self._is_proxy((scope.get("client") or ("", 0))[0]):
+            return None
+        name = names[0].strip().encode("latin-1", "replace").decode("utf-8", "replace")
+        return "".join(character for character in name if character.isprintable())[:MAX_USER_LENGTH] or None
+
+    def _is_proxy(self, host: str) -> bool:
+        return is_address(host) and any(ip_address(host) in network for network in self.proxies)
+
+
+def user_of(request: Request) -> str | None:
+    """Return the person whom an identity proxy names; None if there is none, or no such proxy."""
+    user: str | None = getattr(request.state, "user", None)
+    return user
 
 
 def without_port(host: str) -> str:
@@ -110,7 +150,8 @@ class AccessControl:
                 await self.app(scope, receive, note_status)
             finally:
                 self.slots.give_back(who)
-                self.audit.allowed(caller, (needed,), action, peer, status=status)
+                user = scope["state"].get("user")
+                self.audit.allowed(caller, (needed,), action, peer, status=status, user=user)
 
     def _caller(self, scope: ASGIScope) -> Caller | None:
         key = _credential(Headers(scope=scope).get("authorization", ""))

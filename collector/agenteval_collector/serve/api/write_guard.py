@@ -40,8 +40,12 @@ class WriteGuard:
         self.token = secrets.token_urlsafe(32)
         self._keyed = keyed
 
-    def check(self, headers: Headers, token: str) -> None:
-        """Raise Forbidden unless a request with these headers and this token may write."""
+    def check(self, headers: Headers, token: str, *, has_user: bool = False) -> None:
+        """Raise Forbidden unless a request with these headers and this token may write.
+
+        `has_user` is True if a proxy has named its user. Then the key is the proxy's, which sends it with any request,
+        whichever site causes it. So the token is needed too.
+        """
         host = headers.get("host", "").lower()
         name = without_port(host)
         if not (self._keyed or is_address(name) or is_loopback(name)):
@@ -54,7 +58,7 @@ class WriteGuard:
                 f"Origin is {origin[:64]!r}, which is not where this request goes, {host[:64]!r}: "
                 "a proxy in between must leave the Host header as it is"
             )
-        if self._keyed and headers.get("authorization", "").lower().startswith("bearer "):
+        if self._keyed and not has_user and headers.get("authorization", "").lower().startswith("bearer "):
             return
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()):
             what = "is not the one of this process" if token else "is missing"

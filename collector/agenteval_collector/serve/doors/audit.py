@@ -34,15 +34,24 @@ class Audit:
         self._left_out = 0
 
     def allowed(
-        self, caller: Caller, scopes: tuple[Scope, ...], action: str, peer: str, *, status: int | None = None
+        self,
+        caller: Caller,
+        scopes: tuple[Scope, ...],
+        action: str,
+        peer: str,
+        *,
+        status: int | None = None,
+        user: str | None = None,
     ) -> None:
         """Write that a caller may do something that needs one of these scopes. Reading is not written.
 
-        `status` is that of the HTTP answer: with 4xx, nothing was done.
+        `status` is that of the HTTP answer: with 4xx, nothing was done. `user` is the person whom a proxy named.
         """
         if Scope.READ in scopes:
             return
         entry = {"caller": caller.name, "tenant": caller.tenant, "action": action, "peer": peer}
+        if user is not None:
+            entry["user"] = user
         self._tell({"result": "allowed", **entry}, folded=Scope.WRITE in scopes, status=status)
 
     def refused(self, caller: Caller | None, action: str, peer: str, reason: str) -> None:

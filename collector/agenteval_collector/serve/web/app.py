@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
 from starlette.applications import Starlette
@@ -28,7 +29,7 @@ from agenteval_collector.serve.api.responses import (
     json_response,
 )
 from agenteval_collector.serve.api.routes import api_routes, write_routes
-from agenteval_collector.serve.api.security import AccessControl, LoopbackHost, SecurityHeaders
+from agenteval_collector.serve.api.security import AccessControl, LoopbackHost, SecurityHeaders, UserHeader, user_of
 from agenteval_collector.serve.api.threads import BoundedThreads, WebThreads
 from agenteval_collector.serve.api.wire import Parameters, encode
 from agenteval_collector.serve.api.write_guard import WriteGuard, read_body
@@ -68,13 +69,16 @@ def make_app(
     audit: Audit,
     slots: Shares,
     loopback: bool,
+    user_header: str | None = None,
+    user_proxies: Sequence[IPv4Network | IPv6Network] = (),
 ) -> Starlette:
     """Return the ASGI application of the web port. It finds out who calls, and then hands the request to `app`.
 
     `health` returns the reason why the collector cannot do its work now, or None if it can. If the `ring` is not
     open, all paths but /healthz and /readyz need one of its keys. `audit` records what is written and what is refused.
     Callers share the `slots` for requests under way. `loopback` is True if the port is bound to a loopback address:
-    requests with any other Host are then refused. `threads` are closed when the application ends.
+    requests with any other Host are then refused. A proxy in one of `user_proxies` names its user in `user_header`, and
+    leaves the Host header as the browser sent it. `threads` are closed when the application ends.
     """
 
     @asynccontextmanager
@@ -82,7 +86,11 @@ def make_app(
         yield
         threads.close()
 
-    middleware = [Middleware(SecurityHeaders), *([Middleware(LoopbackHost)] if loopback else [])]
+    middleware = [Middleware(SecurityHeaders)]
+    if user_header is not None:
+        middleware.append(Middleware(UserHeader, name=user_header, proxies=user_proxies))
+    elif loopback:
+        middleware.append(Middleware(LoopbackHost))
     middleware.append(
         Middleware(AccessControl, ring=ring, audit=audit, slots=slots, open_paths=("/healthz", "/readyz"))
     )
@@ -171,10 +179,16 @@ def _page_route(path: str, make: Callable[[Parameters], str], headers: Mapping[s
             return make(parameters)
 
     async def answer(request: Request) -> Response:
-        parameters = {**request.query_params, **request.path_params}
+        parameters = {**request.query_params, **request.path_params, **_signed_in(request)}
         return HeldResponse(threads.memory, await pool.run(partial(made, parameters)), "text/html", headers)
 
     return Route(path, answer)
+
+
+def _signed_in(request: Request) -> Mapping[str, str]:
+    """Return the parameters that say who is logged in at a proxy: the name that forms have for who writes."""
+    user = user_of(request)
+    return {} if user is None else {"by": user, "signed_in": "yes"}
 
 
 def _form_route(path: str, keep: Callable[[Parameters], str], guard: WriteGuard, writes: BoundedThreads) -> Route:
@@ -182,8 +196,9 @@ def _form_route(path: str, keep: Callable[[Parameters], str], guard: WriteGuard,
 
     async def answer(request: Request) -> Response:
         form = review.form_fields(await read_body(request, "application/x-www-form-urlencoded"))
-        guard.check(request.headers, form.get("token", ""))
+        signed_in = _signed_in(request)
+        guard.check(request.headers, form.get("token", ""), has_user=bool(signed_in))
         # Status 303 (see other), so that a reload of the next page does not send the form again.
-        return RedirectResponse(await writes.run(partial(keep, {**form, **request.path_params})), 303)
+        return RedirectResponse(await writes.run(partial(keep, {**form, **request.path_params, **signed_in})), 303)
 
     return Route(path, answer, methods=["POST"])

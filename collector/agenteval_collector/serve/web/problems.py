@@ -85,11 +85,11 @@ def mark(reports: Reports, clock: Clock, form: Parameters) -> str:
     problem_id = form["problem_id"]
     match form.get("say"):
         case "resolved":
-            resolve_problem(reports, problem_id, by=None)
+            resolve_problem(reports, problem_id, by=form.get("by"))
         case "muted":
-            mute_problem(reports, problem_id, until=clock.now() + MUTED_FOR, by=None)
+            mute_problem(reports, problem_id, until=clock.now() + MUTED_FOR, by=form.get("by"))
         case "unmuted":
-            mute_problem(reports, problem_id, until=None, by=None)
+            mute_problem(reports, problem_id, until=None, by=form.get("by"))
         case other:
             raise InvalidRequest(f"say is {(other or '')[:64]!r}, not resolved, muted or unmuted")
     return f"/problems/{problem_id}"

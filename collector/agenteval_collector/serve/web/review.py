@@ -95,7 +95,13 @@ def review(site: Site, parameters: Parameters) -> str:
     """Return the page with the next trace to label. Its form carries the token that a write needs."""
     next_one = next_review(site.queries, ReviewRequest.of(parameters))
     return site.render(
-        "review.html", "/review", refresh=None, token=site.token, review=next_one, nothing_yet=NOTHING_YET
+        "review.html",
+        "/review",
+        refresh=None,
+        token=site.token,
+        review=next_one,
+        nothing_yet=NOTHING_YET,
+        signed_in="signed_in" in parameters,
     )
 
 

@@ -1,7 +1,9 @@
 """What is too old or too much is forgotten while the collector runs, and its space comes back."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from tests.support.running_collector import RunningCollector
 pytestmark = pytest.mark.databases
 
 DAY = 24 * 3600.0
+GIB = 1024**3
 
 
 @pytest.fixture
@@ -94,11 +97,19 @@ def test_an_age_before_the_epoch_forgets_nothing(tmp_path: Path, clock: ManualCl
         assert trace(collector, 1)["input"] is not None
 
 
+MOST = 6_500_000
+
+
 @pytest.mark.sqlite
-def test_above_its_bytes_the_oldest_goes_and_the_files_become_smaller(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "retention", [pytest.param({"max_bytes": MOST}, id="a bound"), pytest.param({}, id="half of the free disk")]
+)
+def test_above_its_bytes_the_oldest_goes_and_the_files_become_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retention: dict[str, int]
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * MOST))
     clock = ManualClock()
-    most = 6_500_000
-    with RunningCollector(tmp_path, clock, retention={"max_bytes": most}) as collector:
+    with RunningCollector(tmp_path, clock, retention=retention) as collector:
         for begin in (1, 31, 61, 91):
             numbers = range(begin, begin + 30)
             for number in numbers:
@@ -109,16 +120,39 @@ def test_above_its_bytes_the_oldest_goes_and_the_files_become_smaller(tmp_path: 
         store, requests = base.store, base.storage.requests
         assert isinstance(requests, RequestFile)
         [of_store], of_log = store.files, requests.space
-        assert of_store.used_bytes + of_log.used_bytes > most
+        assert of_store.used_bytes + of_log.used_bytes > MOST
         eventually(lambda: store.checkpoint() > 100)
         collector.service.pipeline.retention.look()
-        assert of_store.used_bytes + of_log.used_bytes <= most
+        assert of_store.used_bytes + of_log.used_bytes <= MOST
         assert trace(collector, 120)["output"] is not None
         assert trace(collector, 1) is None or trace(collector, 1)["output"] is None
         of_store.empty_log()
         of_log.empty_log()
-        assert sum(file.stat().st_size for file in tmp_path.glob("*.db")) < 1.2 * most
+        assert sum(file.stat().st_size for file in tmp_path.glob("*.db")) < 1.2 * MOST
     assert files_with(tmp_path, "1 1 1 1 ") == []
+
+
+@pytest.mark.sqlite
+def test_without_a_bound_files_take_half_of_the_disk_before_and_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="agenteval_collector")
+    disk = 4 * GIB
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda _: SimpleNamespace(free=disk - sum(map(size, tmp_path.glob("*.db"))))
+    )
+    clock = ManualClock()
+    for begin in (1, 31):
+        with RunningCollector(tmp_path, clock) as collector:
+            numbers = range(begin, begin + 30)
+            for number in numbers:
+                collector.send(traces(turn(number, f"{number} " * 4000, "yes " * 2000, session=f"s{number}")))
+            score(collector, clock, *numbers)
+    assert caplog.text.count("log and store take at most 2.0 GiB") == 2
+
+
+def size(file: Path) -> int:
+    return file.stat().st_size
 
 
 def test_content_is_not_kept_longer_than_outcomes() -> None:

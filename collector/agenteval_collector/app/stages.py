@@ -3,6 +3,8 @@
 Each maker names what its stage needs.
 """
 
+import logging
+import shutil
 import socket
 import time
 import uuid
@@ -72,8 +74,11 @@ from agenteval_collector.stores.retention import RetentionStage
 from agenteval_collector.stores.retention_ports import Erasure
 from agenteval_collector.stores.store import Store
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
+GIB: Final = 1024**3
 STOPPED_WITHIN: Final = 2.0
 """Seconds for a component to finish what waits for it."""
 
@@ -266,15 +271,31 @@ def _new_id() -> str:
     return uuid.uuid4().hex
 
 
+def half_of_the_disk(files: Iterable[DatabaseFile], folder: Path) -> int:
+    """Return half of the bytes that the files may take: what they hold, and what is free beside them.
+
+    So the bound is the same after a restart.
+    """
+    return (sum(file.used_bytes for file in files) + shutil.disk_usage(folder).free) // 2
+
+
 def make_retention(
     base: Foundation, erasure: Erasure, files: Sequence[DatabaseFile], tell: Callable[[], None]
 ) -> RetentionStage:
     """Make the stage that deletes data wherever it is stored. `tell` tells other processes of a deletion."""
+    ages = base.settings.retention
+    if ages.max_bytes is None and base.settings.store.url is None and files:
+        ages = ages.model_copy(update={"max_bytes": half_of_the_disk(files, base.storage.folder)})
+        logger.info(
+            "log and store take at most %.1f GiB, half of what is free at the start; retention.max_bytes sets another"
+            " bound",
+            (ages.max_bytes or 0) / GIB,
+        )
     return RetentionStage(
         base.store.deletions,
         erasure,
         files,
-        ages=base.settings.retention,
+        ages=ages,
         clock=base.clock,
         telemetry=base.telemetry,
         new_id=_new_id,

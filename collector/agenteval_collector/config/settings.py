@@ -190,7 +190,7 @@ class RetentionConfig(Section):
     outcomes: Seconds = 400 * DAY
     """Seconds that scores, findings, sessions, runs and the sums of problems and agents are kept."""
     max_bytes: int | None = Field(default=None, gt=0)
-    """Bytes of the log and the store together. None: no limit.
+    """Bytes of the log and the store together. None: half of what is free at the start; no limit with `store.url`.
 
     Above this, the oldest content is removed, then the oldest outcomes.
     """

@@ -1,5 +1,6 @@
 """The resources of Kubernetes for each role of several processes: they differ in little, which stands once."""
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -98,6 +99,15 @@ def _deployment(name: str, of: _Role) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _metadata(name), "spec": spec}
 
 
+_KEYS: Final = json.dumps(
+    [
+        {"name": "agents", "key": "$(AGENT_KEY)", "scopes": ["write"]},
+        {"name": "people", "key": "$(PEOPLE_KEY)", "scopes": ["read", "label"]},
+    ]
+)
+"""An agent can send, and read nothing; people and Prometheus can read, and send nothing."""
+
+
 def _container(name: str, of: _Role) -> dict[str, Any]:
     def secret(variable: str, key: str, *, optional: bool = False) -> dict[str, Any]:
         ref: dict[str, Any] = {"name": NAME, "key": key, **({"optional": True} if optional else {})}
@@ -111,8 +121,9 @@ def _container(name: str, of: _Role) -> dict[str, Any]:
             {"name": "AGENTEVAL_ROLE", "value": name},
             secret("AGENTEVAL_LOG__URL", "log-url"),
             secret("AGENTEVAL_STORE__URL", "store-url"),
-            secret("COLLECTOR_KEY", "key"),
-            {"name": "AGENTEVAL_SERVER__KEYS", "value": '["$(COLLECTOR_KEY)"]'},
+            secret("AGENT_KEY", "agent-key"),
+            secret("PEOPLE_KEY", "people-key"),
+            {"name": "AGENTEVAL_SERVER__KEYS", "value": _KEYS},
             secret("OPENAI_API_KEY", "openai-api-key", optional=True),
         ],
         "ports": [{"name": port, "containerPort": number} for port, number in _PORTS.items()],

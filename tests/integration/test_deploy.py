@@ -146,8 +146,15 @@ def test_kubernetes_runs_the_image_of_this_release(folder: str) -> None:
 def test_the_collector_accepts_its_settings_in_kubernetes() -> None:
     [container] = resource("collector.yaml")["spec"]["template"]["spec"]["containers"]
     keys = next(each["value"] for each in container["env"] if each["name"] == "AGENTEVAL_SERVER__KEYS")
-    settings = load(KUBERNETES / "settings.yaml", {"AGENTEVAL_SERVER__KEYS": keys.replace("$(COLLECTOR_KEY)", "k")}, {})
-    assert [key.sha256.get_secret_value() for key in settings.server.keys] == [digest_of("k")]
+    settings = load(KUBERNETES / "settings.yaml", {"AGENTEVAL_SERVER__KEYS": keys}, {})
+    assert [(key.name, sorted(key.scopes)) for key in settings.server.keys] == [
+        ("agents", ["write"]),
+        ("people", ["label", "read"]),
+    ]
+    assert [key.sha256.get_secret_value() for key in settings.server.keys] == [
+        digest_of("$(AGENT_KEY)"),
+        digest_of("$(PEOPLE_KEY)"),
+    ]
     assert str(settings.data_dir) == container["volumeMounts"][0]["mountPath"]
 
 

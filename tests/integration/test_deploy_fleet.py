@@ -65,9 +65,13 @@ def test_the_collector_accepts_the_settings_of_a_role_in_kubernetes(role: str) -
     for each in container["env"]:
         key = each.get("valueFrom", {}).get("secretKeyRef", {}).get("key")
         if each["name"].startswith("AGENTEVAL_"):
-            environment[each["name"]] = each.get("value", URLS.get(key, "")).replace("$(COLLECTOR_KEY)", "k")
+            environment[each["name"]] = each.get("value", URLS.get(key, ""))
     settings = load(FLEET / "settings.yaml", environment, {})
     assert settings.role == role
+    assert [(key.name, sorted(key.scopes)) for key in settings.server.keys] == [
+        ("agents", ["write"]),
+        ("people", ["label", "read"]),
+    ]
     assert str(settings.data_dir) == container["volumeMounts"][0]["mountPath"]
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import json
-import logging
 import signal
 import sys
 import time
@@ -16,6 +15,7 @@ from agenteval_collector.cli.terminal import fail, failing_on
 from agenteval_collector.config.settings import ProcessRole
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.runtime.errors import CollectorError
+from agenteval_collector.runtime.logs import write_logs
 from agenteval_collector.runtime.machine import share_arenas
 
 SWITCH_INTERVAL: Final = 0.001
@@ -51,9 +51,6 @@ def collector(
     # Imported here, so that `--help` is quick.
     from agenteval_collector.app.collector import Collector  # noqa: PLC0415
 
-    logging.basicConfig(
-        force=True, stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
     server = {"grpc_address": grpc_address, "http_address": http_address, "web_address": web_address}
     flags: dict[str, Any] = {"server": {name: address for name, address in server.items() if address is not None}}
     if data_dir is not None:
@@ -61,6 +58,7 @@ def collector(
     if role is not None:
         flags["role"] = role.value
     settings = effective(file, flags)
+    write_logs(settings.server.log_level, settings.server.log_format)
     share_arenas()
     # Not an Event: a signal may interrupt this thread while it holds the Event's lock. The handler would wait for ever.
     stops: list[int] = []

@@ -27,6 +27,7 @@ from agenteval_collector.config.values import (
     of_scheme,
     twice,
 )
+from agenteval_collector.runtime.logs import LogFormat, LogLevel
 from otel_agenteval.conventions.own_readings import FACTS
 from otel_agenteval.loops.settings import LoopSettings, loop_settings
 from otel_agenteval.redaction import OwnPatterns
@@ -138,6 +139,10 @@ class ServerConfig(Section):
     """
     keys_file: Path | None = None
     """A YAML file with a list of further `keys`. It is read again when it changes."""
+    log_level: LogLevel = "info"
+    """The least level of the records that are written to stderr."""
+    log_format: LogFormat = "text"
+    """Lines for people (`text`), or a line of JSON for each record (`json`)."""
     user_header: Header | None = None
     """The header in which an identity proxy names the person who is logged in.
 

@@ -19,6 +19,7 @@ from agenteval_collector.cli.recordings import Recorded
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.findings.effort import MIN_SESSIONS, AgentEfforts, effort_of
 from agenteval_collector.evaluation.findings.trace import OBSERVED
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.logged_requests import Signal
 
@@ -33,6 +34,8 @@ from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.metrics.wilson import wilson
 from otel_agenteval.model import Trace
+
+WHOSE = AgentKey(AGENT, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def look(conversations: Sequence[Conversation]) -> Iterator[Looked]:
         for finding in found.get(conversation.session_id, ()):
             reasons[finding["kind"]].append(f"{conversation.session_id} turn {finding['turn']}: {finding['reason']}")
         effort, is_unusual = _effort(conversation, history)
-        history.remember_efforts([(AGENT, effort)])
+        history.remember_efforts([(WHOSE, effort)])
         if is_unusual:
             reasons[FindingKind.UNUSUAL_EFFORT].append(conversation.session_id)
         severities = frozenset(finding["severity"] for finding in found.get(conversation.session_id, ()))
@@ -85,7 +88,7 @@ def _effort(conversation: Conversation, history: AgentEfforts) -> tuple[Effort, 
     effort, is_unusual = Effort(seconds=None), False
     for trace in traces(conversation):
         effort += effort_of(trace)
-        is_unusual = is_unusual or bool(history.compare(AGENT, effort))
+        is_unusual = is_unusual or bool(history.compare(WHOSE, effort))
     return effort, is_unusual
 
 

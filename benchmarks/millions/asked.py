@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.pass_rates import Rated
@@ -168,7 +169,8 @@ def of_pages(store: Store, drawn: Sample, now: int) -> Questions:
         return run
 
     hour = now // (3600 * 1_000_000_000)
-    rated = Rated("agent-0", "1.9", "task_completion")
+    rated = Rated("agent-0", "shop", "1.9", "task_completion")
+    many = AgentKey("agent-0", "shop")
     newest, problem = {"limit": 50, "cursor": None, "now": now}, ProblemFilter(agent="agent-3")
     return {
         "sessions, newest": listed(),
@@ -199,8 +201,8 @@ def of_pages(store: Store, drawn: Sample, now: int) -> Questions:
         "agents": look(lambda records: records.agents(None, 50)),
         "an agent": look(lambda records: records.agent("agent-3")),
         "an agent's ends of sessions": look(lambda records: records.session_ends("agent-3")),
-        "an agent of many, 7 days": look(lambda records: records.agent_history("agent-0", hour - 168, 6)),
-        "an agent of many, 30 days": look(lambda records: records.agent_history("agent-0", hour - 720, 24)),
+        "an agent of many, 7 days": look(lambda records: records.agent_history(many, hour - 168, 6)),
+        "an agent of many, 30 days": look(lambda records: records.agent_history(many, hour - 720, 24)),
         "problems": look(lambda records: records.problems(ProblemFilter(), **newest)),
         "problems of an agent": look(lambda records: records.problems(problem, **newest)),
         "a problem": look(lambda records: records.problem(chance.choice(drawn.problems), now)),

@@ -39,7 +39,7 @@ def fill(url: str, traces: int, tell: Callable[[str], None]) -> None:
         for sql in rows.made(traces, now):
             run(" ".join(sql.split()[:4]), sql)
         with connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO made.problems VALUES (%s, %s, %s, %s, %s)", list(rows.problems()))
+            cursor.executemany("INSERT INTO made.problems VALUES (%s, %s, %s, %s, %s, %s)", list(rows.problems()))
         indexes = _without_indexes(connection)
         for table, sql in rows.statements(now):
             run(table, sql)

@@ -7,6 +7,7 @@ Some sessions have a thousand traces, and most have a few. Some agents have a fi
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.problem import ProblemKey, problem_of_failure
@@ -55,21 +56,22 @@ def made(traces: int, now: int) -> Iterator[str]:
             CASE WHEN random() < 0.07 THEN floor(random() * {TOOLS * SHAPES})::int END AS shape,
             random() < 0.2 AS is_bad
         FROM made.sessions, LATERAL generate_series(1, size) place"""
-    yield "CREATE UNLOGGED TABLE made.problems (agent text, kind text, tool text, shape text, problem_id text)"
+    columns = ", ".join(f"{name} text" for name in ("agent", "service", "kind", "tool", "shape", "problem_id"))
+    yield f"CREATE UNLOGGED TABLE made.problems ({columns})"
     yield "ANALYZE made.sessions, made.traces"
 
 
 def problems() -> Iterator[tuple[str | None, ...]]:
     """Yield all possible problems, as rows of `made.problems`."""
     for number in range(AGENTS):
-        agent = f"agent-{number}"
-        keys = [problem_of_failure(agent, "task_completion"), ProblemKey(agent, "no_answer", None, "")]
+        agent = AgentKey(f"agent-{number}", "shop")
+        keys = [problem_of_failure(agent, "task_completion"), ProblemKey(*agent, "no_answer", None, "")]
         keys += [
-            ProblemKey(agent, "tool_failed", f"tool_{tool}", f"error {shape}")
+            ProblemKey(*agent, "tool_failed", f"tool_{tool}", f"error {shape}")
             for tool in range(TOOLS)
             for shape in range(SHAPES)
         ]
-        yield from ((key.agent, key.kind, key.tool, key.shape, key.problem_id) for key in keys)
+        yield from ((key.agent, key.service, key.kind, key.tool, key.shape, key.problem_id) for key in keys)
 
 
 def statements(now: int) -> Iterator[Statement]:
@@ -135,6 +137,7 @@ def _sessions() -> Iterator[Statement]:
         session_id="",
         user_id="",
         agent="",
+        service="shop",
         services=["shop"],
         versions=["1.0"],
         started_at=0,
@@ -187,11 +190,12 @@ def _sums() -> Iterator[Statement]:
     )
     yield (
         "problems",
-        """INSERT INTO problems (tenant, problem_id, kind, agent, tool, shape, severity,
+        """INSERT INTO problems (tenant, problem_id, kind, agent, service, tool, shape, severity,
             first_seen, last_seen, traces, sessions, usd, seconds)
-        SELECT 'default', problem_id, kind, agent, tool, shape, max(severity), min(seen_at), max(seen_at), count(*),
-            count(DISTINCT session_id), sum(usd), sum(seconds)
-        FROM made.problems JOIN problem_traces USING (problem_id) GROUP BY problem_id, kind, agent, tool, shape""",
+        SELECT 'default', problem_id, kind, agent, service, tool, shape, max(severity), min(seen_at), max(seen_at),
+            count(*), count(DISTINCT session_id), sum(usd), sum(seconds)
+        FROM made.problems JOIN problem_traces USING (problem_id)
+        GROUP BY problem_id, kind, agent, service, tool, shape""",
     )
     for what, value in (
         ("session", "session_id"),
@@ -212,15 +216,16 @@ def _sums() -> Iterator[Statement]:
         yield (
             "agent_hours",
             f"""INSERT INTO agent_hours
-                (tenant, agent, hour, name, version, session_id, traces, hits, usd, priced)
-            SELECT 'default', agent, {hour}, '{name}', version, session_id, count(*), count(*) FILTER (WHERE {hits}),
-                count(*) * 0.01, count(*)
+                (tenant, agent, service, hour, name, version, session_id, traces, hits, usd, priced)
+            SELECT 'default', agent, 'shop', {hour}, '{name}', version, session_id, count(*),
+                count(*) FILTER (WHERE {hits}), count(*) * 0.01, count(*)
             FROM made.traces WHERE {condition} GROUP BY agent, {hour}, version, session_id ORDER BY {hour}""",
         )
     yield (
         "agent_times",
-        f"""INSERT INTO agent_times (tenant, agent, version, hour, step, traces)
-        SELECT 'default', agent, version, {hour}, 12, count(*) FROM made.traces GROUP BY agent, version, {hour}""",
+        f"""INSERT INTO agent_times (tenant, agent, service, version, hour, step, traces)
+        SELECT 'default', agent, 'shop', version, {hour}, 12, count(*)
+        FROM made.traces GROUP BY agent, version, {hour}""",
     )
 
 
@@ -234,8 +239,8 @@ def _rest(of_trace: Mapping[str, str], now: int) -> Iterator[Statement]:
     yield "conversations", _insert(schema.conversations, row, of_link, newest)
     run = RunTrace(
         trace_id=_ID, session_id=_SESSION, run=RunIdentity(task_id="t", run_id="r", condition="0"), agent=_AGENT,
-        service_version=_VERSION, started_at=0, success=True, confidence=0.9, actions=["search", "book"], seconds=8.0,
-        model_calls=3, model_seconds=4.0, errors=0, usd=0.01, violations=None,
+        service="shop", service_version=_VERSION, started_at=0, success=True, confidence=0.9,
+        actions=["search", "book"], seconds=8.0, model_calls=3, model_seconds=4.0, errors=0, usd=0.01, violations=None,
     )  # fmt: skip
     of_run = {
         **of_trace,

@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.model.agents import AgentFigures, AgentHistory, Range, quantile
+from agenteval_collector.model.agents import AgentFigures, AgentHistory, AgentKey, Range, quantile
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.model.news import no_events
@@ -33,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def history(store: Store, since: int = 0, step: int = 1) -> AgentHistory:
     with store.snapshot() as records:
-        return records.agent_history("planner", since, step)
+        return records.agent_history(AgentKey("planner", "shop"), since, step)
 
 
 def total(store: Store) -> AgentFigures:
@@ -146,7 +147,7 @@ def test_versions_say_when_they_began_however_long_ago(store: Store) -> None:
 
 def test_nothing_is_known_of_an_agent_without_traces(store: Store) -> None:
     with store.snapshot() as records:
-        found = records.agent_history("nobody", 0, 1)
+        found = records.agent_history(AgentKey("nobody", None), 0, 1)
     assert (found.total, found.points, found.versions) == (AgentFigures(), {}, {})
 
 
@@ -160,6 +161,33 @@ def test_agents_are_listed_by_their_newest_telemetry(store: Store) -> None:
         rest = records.agents(page.next_cursor, 2)
         with pytest.raises(InvalidRequest):
             records.agents("abc", 2)
-        assert records.agent("nobody") is None
+        assert records.agent("nobody") == []
     assert [each.agent for each in (*page.items, *rest.items)] == ["a", "b", "c"]
     assert rest.next_cursor is None
+
+
+def test_agents_of_one_name_in_two_services_are_two(store: Store) -> None:
+    commit = Commit(
+        traces=[
+            trace_of(1, session="a", found=[error_in(1, service="shop")]),
+            replace(trace_of(2, session="b"), service="bank"),
+            replace(trace_of(3, session="c"), service=None),
+        ]
+    )
+    for name, service in (("a", "shop"), ("b", "bank"), ("c", None)):
+        of_service = session_of(name)
+        commit.add(replace(of_service, state=replace(of_service.state, service=service)))
+    store.commit(commit)
+    with store.snapshot() as records:
+        seen = [each.key for each in records.agents(None, 50).items]
+        shares = {key.service: records.agent_history(key, 0, 1).total.errors for key in seen}
+        counts = {each.whose: each.problems for each in records.problem_counts(NOW)}
+        page = records.agents(None, 2)
+        rest = records.agents(page.next_cursor, 2)
+        assert [each.service for each in records.agent("planner")] == [None, "bank", "shop"]
+    assert {key.agent for key in seen} == {"planner"}
+    assert {service: (each.hits, each.trials) for service, each in shares.items()} == {
+        "shop": (1, 1), "bank": (0, 1), None: (0, 1),
+    }  # fmt: skip
+    assert counts == {AgentKey("planner", "shop"): 1}
+    assert [each.key for each in (*page.items, *rest.items)] == seen

@@ -106,7 +106,7 @@ def test_the_files_of_the_page_are_kept_for_ever(url: str) -> None:
 def test_the_reliability_of_versions_is_shown_and_compared(url: str) -> None:
     page = asking.get(f"{url}/reliability").text
     assert "60 runs of 12 tasks" in page
-    assert f"/reliability?agent={AGENT}&amp;before=1.4.0&amp;after=1.5.0" in page
+    assert f"/reliability?agent={AGENT}&amp;service=shop&amp;before=1.4.0&amp;after=1.5.0" in page
     assert "1.5.0 is worse: pass^1" in asking.get(f"{url}/reliability?agent={AGENT}&before=1.4.0&after=1.5.0").text
 
 
@@ -132,7 +132,7 @@ def test_two_versions_are_compared_as_on_the_page(url: str) -> None:
     low, high = errors["interval"]
     assert low <= errors["difference"] <= high
     text = agenteval(*command).stdout
-    assert f"{AGENT}: 1.3.0 and 1.4.0, the last 7d" in text
+    assert f"{AGENT} in shop: 1.3.0 and 1.4.0, the last 7d" in text
     assert all(each["name"].replace("_", " ") in text for each in document["figures"])
 
 

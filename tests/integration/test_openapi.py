@@ -36,7 +36,7 @@ from tests.support.web_server import serve
 RUNS = 32
 TRACE = trace_id(1).hex()
 SPAN = span_id(1).hex()
-PROBLEM = ProblemKey("planner", "task_completion", None, "").problem_id
+PROBLEM = ProblemKey("planner", "shop", "task_completion", None, "").problem_id
 QUERIES = (
     "/api/v1/collector",
     "/api/v1/arrivals",

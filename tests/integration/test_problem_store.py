@@ -218,18 +218,19 @@ def summed(problem: Problem) -> tuple[object, ...]:
 def counted_again(store: Store) -> dict[object, tuple[object, ...]]:
     """A slow oracle: all from the findings and outcomes, trace by trace."""
     with store.outside.engine.connect() as connection:
+        whose = "agent, service"
         found = connection.exec_driver_sql(
-            "SELECT agent, kind, tool, metadata, trace_id, session_id, service_version, found_at FROM findings"
+            f"SELECT {whose}, kind, tool, metadata, trace_id, session_id, service_version, found_at FROM findings"
         ).all()
         failed = connection.exec_driver_sql(
-            "SELECT agent, name, NULL, '{}', subject_id, session_id, service_version, evaluated_at FROM outcomes"
+            f"SELECT {whose}, name, NULL, '{{}}', subject_id, session_id, service_version, evaluated_at FROM outcomes"
             " WHERE success = false"
         ).all()
         efforts = dict(map(tuple, connection.exec_driver_sql("SELECT trace_id, effort FROM traces")))
     traces: dict[object, dict[str, list[tuple[str, str, int]]]] = {}
     key: object
-    for agent, kind, tool, metadata, trace_id, session_id, version, time in (*found, *failed):
-        key = (agent, kind, tool, json.loads(metadata).get("shape", ""))
+    for agent, service, kind, tool, metadata, trace_id, session_id, version, time in (*found, *failed):
+        key = (agent, service, kind, tool, json.loads(metadata).get("shape", ""))
         traces.setdefault(key, {}).setdefault(trace_id, []).append((session_id, version, time))
     sums: dict[object, tuple[object, ...]] = {}
     for key, places in traces.items():

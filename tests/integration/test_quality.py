@@ -79,6 +79,7 @@ def test_without_labels_the_rate_is_the_judges_own_and_is_called_so(scoring: Sco
     keep(scoring, *(judged(number, number < 6) for number in range(8)))
     assert only(scoring) == {
         "agent": "planner",
+        "service": "shop",
         "version": "1.2.0",
         "name": NAME,
         "estimate": 0.75,
@@ -277,7 +278,7 @@ def test_the_web_port_the_page_and_the_command_show_the_rates(labelled: Scoring)
     assert f"{low}–{high}" in table
     assert "━●━" in table
     few = "no interval: 0 labels: 20 are needed for an interval"
-    assert f"{NAME}, other 1.2.0: {few}." in table
+    assert f"{NAME}, other in shop 1.2.0: {few}." in table
     assert f"<span>{few}</span>" in page
     told, (low, high) = answer["items"][0]["specificity"], answer["items"][0]["specificity_interval"]
     assert f"{told:.2f} [{low:.2f}, {high:.2f}]" in table

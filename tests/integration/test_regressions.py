@@ -62,6 +62,7 @@ class Sessions:
         names: tuple[str, ...] = ("task_completion",),
     ) -> None:
         resource = Resource()
+        resource.attributes.add(key="service.name").value.string_value = "shop"
         resource.attributes.add(key="service.version").value.string_value = version
         added = []
         evaluations: list[Evaluation] = []
@@ -98,7 +99,7 @@ def sessions(scoring: Scoring) -> Sessions:
 
 
 def shown(version: str, evidence: float, evaluator: str | None = "task_completion", kind: str | None = None) -> object:
-    about = {"evaluator": evaluator, "kind": kind}
+    about = {"service": "shop", "evaluator": evaluator, "kind": kind}
     return Regression(agent=AGENT, version=version, evidence=pytest.approx(evidence), **about)  # type: ignore[arg-type]
 
 

@@ -47,7 +47,8 @@ def commit_of(number: int, *found: dict[str, Any], judged: float | None = None, 
     """Session `s00`, `s01` and so on, each of one trace, seen one second after the other."""
     session_id, trace_id = f"s{number:02}", f"{number:032x}"
     said = {
-        "user_id": None, "agent": "planner", "services": ("shop",), "versions": ("1.2.0",), "trace_count": 1,
+        "user_id": None, "agent": "planner", "service": "shop", "services": ("shop",), "versions": ("1.2.0",),
+        "trace_count": 1,
         "started_at": START, "last_seen_at": START + number * SECOND,
     }  # fmt: skip
     about = {"text": "", **changes}

@@ -29,7 +29,7 @@ EVERYTHING: Final = re.compile(
 )
 """Steps of a plan that read a whole table, or all that a tenant has in it."""
 FEW: Final = re.compile(
-    r"findings_uncounted|findings_told|judge_exchanges_by_age|judge_answers_by_age|outcomes_pending|problems_by_kind|outbox_by_time"
+    r"findings_uncounted|findings_told|judge_exchanges_by_age|judge_answers_by_age|outcomes_pending|problems_by_kind|autoindex_problems_1|outbox_by_time"
 )
 """Indexes of what has to be done still, of what has a bound, or that are read up to a limit."""
 

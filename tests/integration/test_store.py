@@ -244,7 +244,17 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
         "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
         "model", "part", "metadata", "error_type",
     }  # fmt: skip
-    about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at", "status_reason"}
+    about = {
+        "session_id",
+        "user_id",
+        "agent",
+        "service",
+        "services",
+        "status",
+        "started_at",
+        "last_seen_at",
+        "status_reason",
+    }
     about |= {
         "running_traces",
         "findings",

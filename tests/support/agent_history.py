@@ -78,6 +78,7 @@ def session_of(session_id: str, agent: str = "planner", *, at: int = NOW) -> Ses
         session_id=session_id,
         user_id=None,
         agent=agent,
+        service="shop",
         services=("shop",),
         started_at=at,
         last_seen_at=at,
@@ -172,7 +173,7 @@ def _runs(store: Store) -> Commit:
         store.report_run(RunReport(task_id=task, run_id=run, success=success, confidence=0.8))
         age = chance.uniform(1, 19) if version == "1.5.0" else chance.uniform(30, 90)
         at, session = NOW - round(age * HOUR), f"run-{place}"
-        told = {"agent": AGENTS[0], "service_version": version, "session_id": session}
+        told = {"agent": AGENTS[0], "service": "shop", "service_version": version, "session_id": session}
         run_trace = RunTrace(
             trace_id=f"{50_000 + place:032x}", run=identity, started_at=at, success=success, confidence=0.8,
             actions=("search", "book") if chance.random() < 0.7 else ("search",), seconds=1.0 + chance.random(),
@@ -188,7 +189,7 @@ def _odd(text: str, first: int) -> Commit:
     commit = Commit()
     for number in range(first, first + 3):
         session, version = f"{text}{number}", text if number > first else f"{text}0"
-        told = {"agent": text, "service_version": version, "session_id": session}
+        told = {"agent": text, "service": "shop", "service_version": version, "session_id": session}
         found = [error_in(number, tool=text, reason=text, metadata={"shape": text}, found_at=NOW, **told)]
         identity = RunIdentity(task_id=text, run_id=f"{text}{number}")
         run_trace = RunTrace(

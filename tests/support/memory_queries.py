@@ -102,16 +102,15 @@ class MemoryQueries(Queries):
         return next((each for each in self.recurring if each["problem_id"] == problem_id), None)
 
     def rated(self) -> list[Rated]:
-        return [Rated(None, None, REVIEWED)] if self.judged else []
+        return [Rated(None, None, None, REVIEWED)] if self.judged else []
 
-    def next_to_label(
-        self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
-    ) -> DrawDocument | None:
+    def next_to_label(self, name: str, *, skip: Collection[str] = (), **wanted: str | None) -> DrawDocument | None:
         waiting = [each for each in self.judged if each not in skip]
         if name != REVIEWED or not waiting:
             return None
         counts = {"probability": 0.5, "judged": len(self.judged), "labelled": 0}
-        return cast("DrawDocument", {"trace_id": waiting[0], "name": name, "agent": None, "version": None, **counts})
+        whose = {"agent": None, "service": None, "version": None}
+        return cast("DrawDocument", {"trace_id": waiting[0], "name": name, **whose, **counts})
 
     def quality(self, *, limit: int = 50, cursor: str | None = None, **wanted: str | None) -> Page[QualityDocument]:
         return Page(items=[], next_cursor=None)
@@ -127,7 +126,7 @@ class MemoryQueries(Queries):
     def session(self, session_id: str) -> SessionDocument | None:
         return self.all_sessions.get(session_id)
 
-    def hit_rate(self, agent: str) -> HitRateDocument | None:
+    def hit_rate(self, agent: str, service: str | None = None) -> HitRateDocument | None:
         return self.hit_rates.get(agent)
 
     def attention(self, wanted: SessionFilter) -> AttentionDocument:
@@ -240,6 +239,7 @@ def problem(title: str, **changes: Any) -> ProblemDocument:
     document = {
         "problem_id": KNOWN_PROBLEM,
         "agent": "travel_agent",
+        "service": "travel",
         "title": title,
         "kind": "tool_failed",
         "severity": "warning",
@@ -439,6 +439,7 @@ def session(
         "session_id": session_id,
         "user_id": "u-7",
         "agent": "travel_agent",
+        "service": "travel",
         "services": ["travel"],
         "versions": [],
         "effort": {"steps": 9, "tokens": 6420, "seconds": 7.1, "usd": 0.0639},

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.agent_work import work_of
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.judge_jobs import BudgetLevel
 from agenteval_collector.model.logged_requests import LogLag
@@ -38,7 +39,7 @@ class _Worse:
     """A version that is worse by an evaluator, and by a kind of finding."""
 
     def figures(self) -> Iterable[Regression]:
-        whose = {"agent": "planner", "version": "1.2.0"}
+        whose = {"agent": "planner", "service": "shop", "version": "1.2.0"}
         yield Regression(**whose, evaluator="task_completion", evidence=25.0)
         yield Regression(**whose, kind="turn_failed", evidence=25.0)
 
@@ -87,7 +88,9 @@ def samples() -> Sequence[Sample]:
     trace = Trace(trace_id="1" * 32, agents=("planner",), service="shop", service_version="1.2.0", turns=(turn,))
     telemetry.agents.take_news(News(work=[work_of(trace, lambda _: 0.25)]))
     telemetry.versions.observe_regressions(_Worse().figures)
-    telemetry.findings.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
+    telemetry.findings.observe_problems(
+        lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, AgentKey("planner", "shop"), 1)]
+    )
     assembling: Any = _Assembling()
     telemetry.own_work.observe_assembly(assembling)
     telemetry.own_work.observe_duty(lambda: True)

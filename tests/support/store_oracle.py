@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from agenteval_collector.model.agents import HOUR, step_of
 from agenteval_collector.model.problem import problem_of_failure, problem_of_finding
 from agenteval_collector.stores.problems import hour_of
+from agenteval_collector.stores.rows import whose
 from agenteval_collector.stores.schema import (
     agent_hours,
     agent_times,
@@ -28,7 +29,7 @@ Sums: TypeAlias = Mapping[str, Mapping[Any, Any]]
 def kept_sums(store: Store) -> Sums:
     """The sums that the store keeps, without those of nothing."""
     hours = {
-        tuple(row[name] for name in ("agent", "hour", "name", "version", "session_id")): [
+        tuple(row[name] for name in ("agent", "service", "hour", "name", "version", "session_id")): [
             row["traces"],
             row["hits"],
             round(row["usd"], 6),
@@ -38,7 +39,7 @@ def kept_sums(store: Store) -> Sums:
         if row["traces"]
     }
     times = {
-        (row["agent"], row["version"], row["hour"], row["step"]): row["traces"]
+        (row["agent"], row["service"], row["version"], row["hour"], row["step"]): row["traces"]
         for row in _rows(store, agent_times)
         if row["traces"]
     }
@@ -86,7 +87,8 @@ def _agents(of_trace: Mapping[str, Row], found: Iterable[Row], judged: Iterable[
     times: Counter[tuple[Any, ...]] = Counter()
 
     def count(trace: Row, name: str, hit: bool, usd: float | None) -> None:
-        key = trace["agent"], trace["started_at"] // HOUR, name, trace["service_version"] or "", trace["session_id"]
+        hour, version = trace["started_at"] // HOUR, trace["service_version"] or ""
+        key = trace["agent"], trace["service"] or "", hour, name, version, trace["session_id"]
         traces, hits, money, priced = hours[key]
         hours[key] = [traces + 1, hits + hit, round(money + (usd or 0.0), 6), priced + (usd is not None)]
 
@@ -94,7 +96,8 @@ def _agents(of_trace: Mapping[str, Row], found: Iterable[Row], judged: Iterable[
         effort = json.loads(trace["effort"])
         count(trace, "", trace["trace_id"] in failed, effort["usd"])
         step = step_of(effort["seconds"])
-        times[trace["agent"], trace["service_version"] or "", trace["started_at"] // HOUR, step] += 1
+        hour, version = trace["started_at"] // HOUR, trace["service_version"] or ""
+        times[trace["agent"], trace["service"] or "", version, hour, step] += 1
     for row in judged:
         if (
             row["subject"] == "trace"
@@ -109,7 +112,7 @@ def _agents(of_trace: Mapping[str, Row], found: Iterable[Row], judged: Iterable[
 def _problems(of_trace: Mapping[str, Row], found: Iterable[Row], judged: Iterable[Row]) -> Sums:
     seen: dict[tuple[str, str], list[Any]] = {}
     for row in found:
-        key = problem_of_finding(row["agent"], row["kind"], row["severity"], row["tool"], json.loads(row["metadata"]))
+        key = problem_of_finding(whose(row), row["kind"], row["severity"], row["tool"], json.loads(row["metadata"]))
         if row["counted"] and key is not None:
             place = key.problem_id, row["trace_id"]
             at = min(row["found_at"], seen[place][1]) if place in seen else row["found_at"]
@@ -117,7 +120,7 @@ def _problems(of_trace: Mapping[str, Row], found: Iterable[Row], judged: Iterabl
     for row in judged:
         if row["method"] == "llm" and row["success"] is False:
             about = [row["session_id"], row["evaluated_at"], row["service_version"]]
-            seen[problem_of_failure(row["agent"], row["name"]).problem_id, row["subject_id"]] = about
+            seen[problem_of_failure(whose(row), row["name"]).problem_id, row["subject_id"]] = about
     sums: dict[str, list[Any]] = {}
     members: defaultdict[str, set[str]] = defaultdict(set)
     counts: Counter[tuple[str, str, str]] = Counter()

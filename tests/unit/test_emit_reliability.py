@@ -12,7 +12,13 @@ from tests.support.rendering import rendered
 def version(
     agent: str | None, name: str | None, runs: int = 4, figures: dict[str, float] | None = None
 ) -> VersionFigures:
-    return VersionFigures(agent=agent, version=name, runs=runs, figures={"C_out": 0.5} if figures is None else figures)
+    return VersionFigures(
+        agent=agent,
+        service="office",
+        version=name,
+        runs=runs,
+        figures={"C_out": 0.5} if figures is None else figures,
+    )
 
 
 class Runs:

@@ -13,6 +13,7 @@ from agenteval_collector.evaluation.findings.effort import (
     effort_of,
     unusual_effort,
 )
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.effort import Effort
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,19 +42,22 @@ def unusual_slowly(finished: Sequence[Effort], present: Effort) -> dict[str, flo
     return found
 
 
+A = AgentKey("a", "shop")
+AGENTS = [A, AgentKey("a", "bank"), AgentKey("b", "shop"), AgentKey("c", "shop")]
+"""Two services have an agent of the same name; the last one is not known."""
 AMOUNTS = st.none() | st.integers(0, 20)
 EFFORTS = st.builds(Effort, steps=AMOUNTS, tokens=AMOUNTS, seconds=AMOUNTS, usd=AMOUNTS)
 
 
-@given(st.lists(st.tuples(st.sampled_from("ab"), EFFORTS), max_size=300), EFFORTS)
+@given(st.lists(st.tuples(st.sampled_from(AGENTS[:3]), EFFORTS), max_size=300), EFFORTS)
 def test_the_top_share_of_the_last_sessions_of_an_agent_is_unusual(
-    finished: list[tuple[str, Effort]], present: Effort
+    finished: list[tuple[AgentKey, Effort]], present: Effort
 ) -> None:
     history, by_agent = AgentEfforts(), defaultdict(list)
     for agent, effort in finished:
         history.remember_efforts([(agent, effort)])
         by_agent[agent].append(effort)
-    for agent in "abc":
+    for agent in AGENTS:
         found = {each.measure: each.percentile for each in history.compare(agent, present)}
         assert found == pytest.approx(unusual_slowly(by_agent[agent], present))
 
@@ -61,24 +65,24 @@ def test_the_top_share_of_the_last_sessions_of_an_agent_is_unusual(
 def test_nothing_is_unusual_before_enough_sessions_are_known() -> None:
     history = AgentEfforts()
     for _ in range(MIN_SESSIONS - 1):
-        history.remember_efforts([("a", Effort(steps=3))])
-    assert history.compare("a", Effort(steps=50)) == []
-    history.remember_efforts([("a", Effort(steps=3))])
-    assert history.compare("a", Effort(steps=50)) == [Unusual("steps", 50, 100.0, MIN_SESSIONS)]
+        history.remember_efforts([(A, Effort(steps=3))])
+    assert history.compare(A, Effort(steps=50)) == []
+    history.remember_efforts([(A, Effort(steps=3))])
+    assert history.compare(A, Effort(steps=50)) == [Unusual("steps", 50, 100.0, MIN_SESSIONS)]
 
 
 def test_what_every_session_takes_is_usual() -> None:
     history = AgentEfforts()
     for _ in range(MIN_SESSIONS):
-        history.remember_efforts([("a", Effort(steps=3))])
-    assert history.compare("a", Effort(steps=3)) == []
+        history.remember_efforts([(A, Effort(steps=3))])
+    assert history.compare(A, Effort(steps=3)) == []
 
 
 def test_only_the_last_sessions_count() -> None:
     history = AgentEfforts()
     for steps in [100] * KEPT_SESSIONS + [1] * KEPT_SESSIONS:
-        history.remember_efforts([("a", Effort(steps=steps))])
-    assert [each.measure for each in history.compare("a", Effort(steps=2))] == ["steps"]
+        history.remember_efforts([(A, Effort(steps=steps))])
+    assert [each.measure for each in history.compare(A, Effort(steps=2))] == ["steps"]
 
 
 def model_call(usage: Usage | None) -> ModelCall:

@@ -4,6 +4,7 @@ import random
 import uuid
 
 import pytest
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.problem import ProblemKey, problem_of_failure, problem_of_finding
 from agenteval_collector.model.problem_shape import MAX_SHAPE, shape_of
 from hypothesis import given
@@ -114,30 +115,30 @@ def test_the_type_of_an_exception_is_told_from_its_text_or_beside_it() -> None:
 
 
 def test_a_finding_of_severity_info_is_no_problem() -> None:
-    assert problem_of_finding("shop", "value_not_said", "info", "search", {}) is None
+    assert problem_of_finding(AgentKey("shop", "s"), "value_not_said", "info", "search", {}) is None
 
 
 def test_ids_tell_problems_apart_that_read_alike() -> None:
     keys = [
-        ProblemKey(None, "tool_failed", None, ""),
-        ProblemKey("", "tool_failed", None, ""),
-        ProblemKey("tool_failed", "", None, ""),
-        ProblemKey("a", "tool_failed", "b", "c"),
-        ProblemKey("a", "tool_failed", "bc", ""),
-        problem_of_failure("a", "task_completion"),
+        ProblemKey(None, None, "tool_failed", None, ""),
+        ProblemKey("", None, "tool_failed", None, ""),
+        ProblemKey("tool_failed", None, "", None, ""),
+        ProblemKey("a", None, "tool_failed", "b", "c"),
+        ProblemKey("a", None, "tool_failed", "bc", ""),
+        problem_of_failure(AgentKey("a", None), "task_completion"),
     ]
     assert len({key.problem_id for key in keys}) == len(keys)
 
 
 def test_titles_say_what_happens_and_where() -> None:
-    assert ProblemKey("a", "tool_failed", "refund", "no order …").title == "refund: no order …"
-    assert ProblemKey("a", "no_answer", None, "").title == "Answers with an empty text"
-    assert problem_of_failure("a", "task_completion").title == "Fails task completion"
-    assert ProblemKey("a", "tool_failed", "refund", "x").overflow.title == "refund: other errors"
+    assert ProblemKey("a", None, "tool_failed", "refund", "no order …").title == "refund: no order …"
+    assert ProblemKey("a", None, "no_answer", None, "").title == "Answers with an empty text"
+    assert problem_of_failure(AgentKey("a", None), "task_completion").title == "Fails task completion"
+    assert ProblemKey("a", None, "tool_failed", "refund", "x").overflow.title == "refund: other errors"
 
 
 @pytest.mark.parametrize("kind", sorted({*FindingKind, *LoopKind}))
 def test_each_kind_of_finding_has_a_title_in_words(kind: str) -> None:
     """Where one is left out, users read its name."""
-    title = ProblemKey(agent="planner", kind=kind, tool=None, shape="").title
+    title = ProblemKey(agent="planner", service=None, kind=kind, tool=None, shape="").title
     assert title != f"Fails {kind.replace('_', ' ')}"

@@ -16,7 +16,7 @@ NEW: dict[str, Any] = {"service_version": "1.5"}
 
 
 def owners(*traces: Any) -> list[tuple[str | None, str | None, list[int]]]:
-    return [(run.agent, run.service_version, [each.started_at for each in run.traces]) for run in grouped(traces)]
+    return [(run.whose.agent, run.whose.version, [each.started_at for each in run.traces]) for run in grouped(traces)]
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,11 @@ def owners(*traces: Any) -> list[tuple[str | None, str | None, list[int]]]:
             [trace(1), trace(2, agent="other"), trace(3)],
             [("clerk", "1", [1, 3]), ("other", "1", [2])],
             id="another agent is another run",
+        ),
+        pytest.param(
+            [trace(1), trace(2, service="bank"), trace(3)],
+            [("clerk", "1", [1, 3]), ("clerk", "1", [2])],
+            id="another service's agent of the same name is another run",
         ),
         pytest.param(
             [trace(1, **OLD), trace(2, **OLD), trace(3, **NEW)],
@@ -77,21 +82,28 @@ def test_a_report_is_of_the_run_it_names_and_else_of_the_newest_begun(
 ) -> None:
     runs = grouped([trace(10, **OLD), trace(20, versions=("1.5", "driver 2"), **NEW)])
     found = reported_run(runs, RunReport(task_id="refund", run_id="1", success=True, **report))
-    assert (found.service_version if found else None) == version
+    assert (found.whose.version if found else None) == version
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["a", "b", None]), st.sampled_from(["1", "2", None]))),
+    st.lists(
+        st.tuples(
+            st.integers(0, 9),
+            st.sampled_from(["a", "b", None]),
+            st.sampled_from(["shop", "bank", None]),
+            st.sampled_from(["1", "2", None]),
+        )
+    ),
     st.randoms(use_true_random=False),
 )
 def test_every_trace_is_in_one_run_whatever_the_order(facts: list[Any], shuffle: random.Random) -> None:
     traces = [
-        trace(number, started_at=start, agent=agent, service_version=version)
-        for number, (start, agent, version) in enumerate(facts)
+        trace(number, started_at=start, agent=agent, service=service, service_version=version)
+        for number, (start, agent, service, version) in enumerate(facts)
     ]
     runs = grouped(traces)
     assert sorted(each.trace_id for run in runs for each in run.traces) == [each.trace_id for each in traces]
-    assert len({(run.agent, run.service_version) for run in runs}) == len(runs)
+    assert len({run.whose for run in runs}) == len(runs)
     assert [run.began for run in runs] == sorted(run.began for run in runs)
     shuffle.shuffle(traces)
     assert grouped(traces) == runs

@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 from agenteval_collector.figures.counting import CountedRuns
 from agenteval_collector.figures.version_reports import OLD_KEPT, SCRAPE_BUDGET, SHARE, ReliabilityReports
-from agenteval_collector.model.runs import LIVE_VERSIONS, StoredRun, UnmatchedReport
+from agenteval_collector.model.runs import LIVE_VERSIONS, AgentVersion, StoredRun, UnmatchedReport
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.model import RunIdentity
@@ -18,30 +18,31 @@ from tests.unit.test_reliability_runs import trace
 class Source(CountedRuns):
     """Runs by agent and version, without a store; reading those of one takes `seconds`."""
 
-    def __init__(self, clock: ManualClock, *versions: tuple[str, str]) -> None:
+    def __init__(self, clock: ManualClock, *versions: tuple[str, ...]) -> None:
         self.clock = clock
-        self.successes = {version: [True] for version in versions}
+        self.successes = {_in_office(*version): [True] for version in versions}
         self.seconds = 0.0
         self.changes = 0
-        self.read: list[tuple[str | None, str | None]] = []
+        self.read: list[AgentVersion] = []
         self.may_read = Event()
         self.may_read.set()
 
     def revision(self) -> int:
         return self.changes
 
-    def versions(self) -> list[tuple[str | None, str | None]]:
+    def versions(self) -> list[AgentVersion]:
         return list(self.successes)
 
-    def runs(self, version: tuple[str | None, str | None]) -> Sequence[StoredRun]:
+    def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
         self.may_read.wait(60)
         self.clock.advance(self.seconds)
         self.read.append(version)
         return [
             StoredRun(
                 run=RunIdentity(task_id="refund", run_id=str(number)),
-                agent=version[0],
-                service_version=version[1],
+                agent=version.agent,
+                service=version.service,
+                service_version=version.version,
                 traces=[trace(number)],
                 success=success,
                 confidence=None,
@@ -56,11 +57,16 @@ class Source(CountedRuns):
         return []
 
     def put(self, agent: str, version: str, success: bool) -> None:
-        self.successes[agent, version] = [*self.successes.get((agent, version), []), success]
+        whose = _in_office(agent, version)
+        self.successes[whose] = [*self.successes.get(whose, []), success]
         self.changes += 1
 
 
-def made(*versions: tuple[str, str]) -> tuple[ReliabilityReports, Source]:
+def _in_office(agent: str, version: str, service: str = "office") -> AgentVersion:
+    return AgentVersion(agent, service, version)
+
+
+def made(*versions: tuple[str, ...]) -> tuple[ReliabilityReports, Source]:
     clock = ManualClock()
     source = Source(clock, *versions)
     return ReliabilityReports(source, 1000, clock), source
@@ -80,7 +86,7 @@ def test_runs_are_read_again_only_when_something_changed() -> None:
 def test_only_what_was_asked_for_is_read() -> None:
     reports, source = made(("clerk", "1"), ("clerk", "2"), ("cook", "1"))
     reports.page(agent="clerk", version="2")
-    assert source.read == [("clerk", "2")]
+    assert source.read == [("clerk", "office", "2")]
 
 
 def test_the_runs_of_a_few_old_versions_are_kept() -> None:
@@ -89,7 +95,7 @@ def test_the_runs_of_a_few_old_versions_are_kept() -> None:
     newest, old, last = names[0], names[LIVE_VERSIONS], names[-1]
     for version in (*names[:-1], newest, old, last, newest, old):
         reports.page(version=version)
-    assert [version for _, version in source.read] == [*names, old]
+    assert [version for _, _, version in source.read] == [*names, old]
 
 
 def test_gauges_show_the_newest_versions_of_each_agent() -> None:
@@ -149,5 +155,21 @@ def test_an_agent_with_one_of_two_versions_is_not_compared() -> None:
     with pytest.raises(NotFound, match="no agent has runs of both '1' and '2'"):
         reports.comparison("1", "2")
     reports, _ = made(("clerk", "1"), ("clerk", "2"), ("other", "1"), ("other", "2"))
-    with pytest.raises(InvalidRequest, match="several agents have these versions: 'clerk', 'other'; give agent"):
+    with pytest.raises(
+        InvalidRequest, match="several agents have these versions: 'clerk' in 'office', 'other' in 'office'; give"
+    ):
         reports.comparison("1", "2")
+
+
+def test_agents_of_one_name_in_two_services_are_two() -> None:
+    reports, source = made(("clerk", "1"), ("clerk", "2"), ("clerk", "1", "bank"), ("clerk", "2", "bank"))
+    assert [(each.service, each.version) for each in reports.figures()] == [
+        *(("office", "1"), ("office", "2")), *(("bank", "1"), ("bank", "2")),
+    ]  # fmt: skip
+    source.read.clear()
+    source.changes += 1
+    assert [item.runs.whose.service for item in reports.page(service="bank").items] == ["bank", "bank"]
+    assert {version.service for version in source.read} == {"bank"}
+    assert reports.comparison("1", "2", service="bank").service == "bank"
+    with pytest.raises(InvalidRequest, match="'clerk' in 'office', 'clerk' in 'bank'; give agent and service"):
+        reports.comparison("1", "2", agent="clerk")

@@ -30,6 +30,7 @@ def trace(number: int, **facts: Any) -> RunTrace:
         "session_id": "s-1",
         "run": RUN,
         "agent": "clerk",
+        "service": "office",
         "service_version": "1",
         "started_at": number,
         "success": None,
@@ -54,7 +55,7 @@ def stored(*traces: RunTrace, **more: Any) -> StoredRun:
         "judged": {},
         "run": RUN,
     }
-    return StoredRun(agent="clerk", service_version="1", traces=traces, **{**given, **more})
+    return StoredRun(agent="clerk", service="office", service_version="1", traces=traces, **{**given, **more})
 
 
 def assembled(*traces: RunTrace, **more: Any) -> AssembledRun:

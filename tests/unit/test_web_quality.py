@@ -12,6 +12,7 @@ from tests.support.memory_queries import NOW, MemoryQueries, agreement
 
 RATE: QualityDocument = {
     "agent": "planner",
+    "service": "shop",
     "version": "1.2.0",
     "name": "task_completion",
     "estimate": 0.81,

@@ -19,7 +19,7 @@ from agenteval_collector.runtime.errors import NotFound
 from agenteval_collector.serve.api.figure_documents import AgentPage, RateDocument
 from agenteval_collector.serve.web.agents import compared
 from agenteval_collector.serve.web.charts import main_evaluator
-from agenteval_collector.serve.web.formats import ago, interval, money, percent, quantity, query, words
+from agenteval_collector.serve.web.formats import agent_words, ago, interval, money, percent, quantity, query, words
 
 
 def agents(
@@ -37,6 +37,7 @@ def compare(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="An agent's name.")],
     before: Annotated[str, typer.Argument(metavar="V1", help="The earlier service.version.")],
     after: Annotated[str, typer.Argument(metavar="V2", help="The later one.")],
+    service: Annotated[str | None, typer.Option(help="The agent's service, if several have one of this name.")] = None,
     time: Annotated[
         Range, typer.Option("--range", help="The time that the figures are about, up to now.")
     ] = Range.MONTH,
@@ -45,17 +46,20 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two versions of an agent on what they did in production: passes, errors, cost, time."""
-    document = fetch(url, f"/api/v1/agents/{quote(agent, safe='')}" + query({"range": time.value}), api_key)
+    asked = query({"range": time.value, "service": service})
+    document = fetch(url, f"/api/v1/agents/{quote(agent, safe='')}" + asked, api_key)
     with failing_on(NotFound):
         comparison = compared(document, before, after)
     # Both versions are named, so both are there.
     assert comparison is not None
     if as_json:
-        about = {"agent": agent, "range": time.value, "before": before, "after": after}
+        about = {"agent": agent, "service": document["service"], "range": time.value, "before": before, "after": after}
         typer.echo(json.dumps({**about, "figures": [row._asdict() for row in comparison.rows]}))
         return
     out = console()
-    out.print(content(f"{agent}: {before} and {after}, the last {time.value}", "bold"))
+    out.print(
+        content(f"{agent_words(agent, document['service'])}: {before} and {after}, the last {time.value}", "bold")
+    )
     rows = table("figure", content(before), content(after), "difference, 95 %", right=(before, after))
     for row in comparison.rows:
         style = "bold red" if row.is_worse else ""
@@ -78,7 +82,7 @@ def _show_agents(page: AgentPage) -> None:
     for item in page["items"]:
         main = main_evaluator(item)
         listed.add_row(
-            content(item["agent"]),
+            content(agent_words(item["agent"], item["service"])),
             Text("not judged", "dim") if main is None else content(f"{_rate(item['pass_rates'][main])} {words(main)}"),
             _rate(item["errors"]),
             str(item["problems"]["error"] + item["problems"]["warning"]),

@@ -14,7 +14,7 @@ from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.serve.api.answers import Listing
 from agenteval_collector.serve.api.figure_documents import ProblemDocument
-from agenteval_collector.serve.web.formats import ago, moment, money, query
+from agenteval_collector.serve.web.formats import agent_words, ago, moment, money, query
 from otel_agenteval.loops.setting_values import seconds
 
 ProblemId = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem's id: 16 hexadecimal digits.")]
@@ -28,6 +28,7 @@ _STATES = {"new": "bold red", "regressed": "bold red", "ongoing": "", "muted": "
 
 def problems(
     agent: Annotated[str | None, typer.Option(help="Only those of this agent.")] = None,
+    service: Annotated[str | None, typer.Option(help="Only those of agents in this service.")] = None,
     state: Annotated[
         str | None, typer.Option(help="Only those in this state: new, ongoing, regressed, muted, resolved.")
     ] = None,
@@ -39,7 +40,8 @@ def problems(
     as_json: AsJson = False,
 ) -> None:
     """List what goes wrong again and again: each failure once, with how often, since when, in which versions."""
-    filters = query({"limit": limit, "agent": agent, "state": state, "severity": severity, "version": version})
+    whose = {"agent": agent, "service": service, "version": version}
+    filters = query({"limit": limit, "state": state, "severity": severity, **whose})
     answer(_show_problems, "/api/v1/problems" + filters, url, api_key, as_json)
 
 
@@ -84,7 +86,7 @@ def _show_problems(page: Listing[ProblemDocument]) -> None:
             "problem": content(item["problem_id"]),
             "state": Text(item["state"], _STATES[item["state"]]),
             "severity": severity_text(item["severity"]),
-            "agent": content(item["agent"] or "unnamed", "" if item["agent"] else "dim"),
+            "agent": content(agent_words(item["agent"], item["service"]), "" if item["agent"] else "dim"),
             "what": content(item["title"]),
             "traces": Text(str(item["traces"])),
             "sessions": Text(str(item["sessions"])),

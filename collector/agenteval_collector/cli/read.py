@@ -125,6 +125,7 @@ def why(
 
 def quality(
     agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
+    service: Annotated[str | None, typer.Option(help="Only agents in this service.")] = None,
     version: Annotated[str | None, typer.Option(help="Only this service.version.")] = None,
     name: Annotated[str | None, typer.Option(help="Only this evaluator.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many rates, the newest.")] = 50,
@@ -133,7 +134,7 @@ def quality(
     as_json: AsJson = False,
 ) -> None:
     """Show which share of traces pass, with 95 % intervals if people have labelled enough of them."""
-    filters = query({"limit": limit, "agent": agent, "version": version, "name": name})
+    filters = query({"limit": limit, "agent": agent, "service": service, "version": version, "name": name})
     answer(show_quality, "/api/v1/quality" + filters, url, api_key, as_json)
 
 
@@ -150,6 +151,7 @@ def agreement(
 
 def reliability(
     agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
+    service: Annotated[str | None, typer.Option(help="Only agents in this service.")] = None,
     version: Annotated[str | None, typer.Option(help="Only this service.version.")] = None,
     compare: Annotated[
         tuple[str, str] | None,
@@ -167,7 +169,7 @@ def reliability(
     as_json: AsJson = False,
 ) -> None:
     """Show how reliable agents are over repeated runs of their tasks."""
-    path, address = "/api/v1/reliability", {"variant": variant, "agent": agent}
+    path, address = "/api/v1/reliability", {"variant": variant, "agent": agent, "service": service}
     if compare is not None:
         if version is not None:
             raise typer.BadParameter("give the two versions with --compare alone", param_hint="--version")
@@ -178,7 +180,7 @@ def reliability(
         raise typer.BadParameter("it says which figure decides a comparison: give --compare", param_hint="--primary")
 
     def show(page: Listing[ReliabilityDocument]) -> None:
-        if page["items"] or not (agent or version):
+        if page["items"] or not (agent or service or version):
             show_reliability(page["items"])
         else:
             # Nothing is known of this agent and version: list those that have runs.

@@ -11,7 +11,17 @@ from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.serve.api.answers import Interval, Listing
 from agenteval_collector.serve.api.figure_documents import AgreementDocument, DriftDocument, QualityDocument
 from agenteval_collector.serve.api.trace_documents import ExchangeDocument, SessionDocument, TraceDocument
-from agenteval_collector.serve.web.formats import believed, moment, money, number, oneline, p_value, rate_notes, seconds
+from agenteval_collector.serve.web.formats import (
+    agent_words,
+    believed,
+    moment,
+    money,
+    number,
+    oneline,
+    p_value,
+    rate_notes,
+    seconds,
+)
 
 _FIGURES = {
     "kappa": "kappa",
@@ -168,7 +178,7 @@ def show_quality(page: Listing[QualityDocument]) -> None:
     for item in page["items"]:
         rates.add_row(
             content(item["name"]),
-            content(item["agent"] or "unnamed", "" if item["agent"] else "dim"),
+            content(agent_words(item["agent"], item["service"]), "" if item["agent"] else "dim"),
             content(item["version"] or "–"),
             number(item["estimate"]),
             "–" if item["interval"] is None else "–".join(map(number, item["interval"])),
@@ -182,7 +192,7 @@ def show_quality(page: Listing[QualityDocument]) -> None:
     out.print(rates)
     for item in page["items"]:
         if notes := rate_notes(item):
-            row = f"{item['name']}, {item['agent'] or 'unnamed'} {item['version'] or ''}".rstrip()
+            row = f"{item['name']}, {agent_words(item['agent'], item['service'])} {item['version'] or ''}".rstrip()
             out.print(content(f"{row}: {'; '.join(notes)}.", "dim"))
 
 

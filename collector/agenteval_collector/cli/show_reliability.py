@@ -12,7 +12,7 @@ from agenteval_collector.serve.api.figure_documents import (
     ReliabilityDocument,
 )
 from agenteval_collector.serve.web import reliability_text
-from agenteval_collector.serve.web.formats import number, percent
+from agenteval_collector.serve.web.formats import agent_words, number, percent
 
 
 def show_reliability(items: Sequence[ReliabilityDocument]) -> None:
@@ -42,7 +42,7 @@ def show_reliability(items: Sequence[ReliabilityDocument]) -> None:
 def show_comparison(comparison: ComparisonDocument) -> None:
     """Print two versions of an agent side by side, figure by figure."""
     out = console()
-    agent = comparison["agent"] or "unnamed agent"
+    agent = agent_words(comparison["agent"] or "unnamed agent", comparison["service"])
     before, after = comparison["before"], comparison["after"]
     out.print(content(f"{agent}: {before} and {after}", "bold"))
     runs = comparison["runs"]

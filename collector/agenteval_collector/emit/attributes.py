@@ -157,13 +157,14 @@ class BoundedIdentities:
             service = _admitted(service, self._services)
             return (agent, service) if self._pairs.admits((agent, service)) else (OTHER, service)
 
-    def agent_version(self, agent: str | None, version: str | None) -> dict[str, str] | None:
+    def agent_version(self, agent: str | None, service: str | None, version: str | None) -> dict[str, str] | None:
         """Return the attributes for gauges by agent and version, which show the newest versions only; None if the
-        agent was not admitted."""
+        agent or its service was not admitted."""
         with self._lock:
             agent = _admitted(agent, self._agents)
+            service = _admitted(service, self._services)
         version = clean(version, _LABEL_LENGTH) if version else None
-        return None if agent == OTHER else AgentIdentity(agent, version=version).attributes
+        return None if OTHER in (agent, service) else AgentIdentity(agent, service, version).attributes
 
     def _version(self, agent: str | None, service: str | None, version: str | None) -> str | None:
         if not version:

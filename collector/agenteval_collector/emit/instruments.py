@@ -215,7 +215,7 @@ class FindingInstruments:
         def levels() -> Observations:
             counts: Tally[tuple[str | None, str, str]] = Tally()
             for reading in read():
-                agent, _ = self._identities.pair(reading.agent, None)
+                agent, _ = self._identities.pair(reading.whose.agent, None)
                 for state in ProblemState:
                     counts[agent, state, reading.severity] += reading.problems if state is reading.state else 0
             for (agent, named, severity), count in counts.items():

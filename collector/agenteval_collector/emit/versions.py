@@ -1,25 +1,26 @@
 """Gauges of agents' versions: pass rates, reliability over runs, and evidence of a regression."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from agenteval_collector.emit.attributes import BoundedIdentities, present
 from agenteval_collector.emit.meter import Meter, Observations
-from agenteval_collector.model.pass_rates import VersionRate
+from agenteval_collector.model.pass_rates import Rated, VersionRate
 from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.runs import VersionFigures
 from otel_agenteval import semconv
 from otel_agenteval.metrics.pass_rate import PassRate
 
-Version = TypeVar("Version", VersionFigures, Regression)
+Version = TypeVar("Version", VersionFigures, Regression, Rated)
 
 
 class VersionGauges:
     """Gauges of agents' versions. An agent beyond the cardinality limit is left out: figures of different agents must
     not share a series.
 
-    Each source is read at each scrape and push, on the caller's thread, for the newest few versions of each agent. Each
-    `observe_*` is called once.
+    The service is an attribute only where services share the name of an agent. Each source is read at each scrape and
+    push, on the caller's thread, for the newest few versions of each agent. Each `observe_*` is called once.
     """
 
     def __init__(self, meter: Meter, identities: BoundedIdentities) -> None:
@@ -65,10 +66,15 @@ class VersionGauges:
             shown,
         )
 
-    def _named(self, named_versions: Iterable[Version]) -> Iterator[tuple[dict[str, str], Version]]:
+    def _named(self, versions: Iterable[Version]) -> Iterator[tuple[dict[str, str], Version]]:
         """Yield each item whose version has series of its own, together with the attributes of that version."""
-        for version in named_versions:
-            if (whose := self._identities.agent_version(version.agent, version.version)) is not None:
+        versions = list(versions)
+        services = defaultdict[str | None, set[str | None]](set)
+        for version in versions:
+            services[version.agent].add(version.service)
+        for version in versions:
+            service = version.service if len(services[version.agent]) > 1 else None
+            if (whose := self._identities.agent_version(version.agent, service, version.version)) is not None:
                 yield whose, version
 
     def observe_pass_rates(self, read: Callable[[], Iterable[VersionRate]]) -> None:
@@ -76,13 +82,11 @@ class VersionGauges:
         rates: list[tuple[dict[str, str], PassRate]] = []
 
         def labelled() -> Iterable[tuple[dict[str, str], PassRate]]:
-            for version in read():
-                if (whose := self._identities.agent_version(version.rated.agent, version.rated.version)) is not None:
-                    evaluator = {
-                        semconv.GEN_AI_EVALUATION_NAME: version.rated.name,
-                        semconv.AGENTEVAL_ESTIMATOR: version.rate.estimator,
-                    }
-                    yield {**whose, **evaluator}, version.rate
+            by_version = {version.rated: version.rate for version in read()}
+            for whose, rated in self._named(by_version):
+                rate = by_version[rated]
+                evaluator = {semconv.GEN_AI_EVALUATION_NAME: rated.name, semconv.AGENTEVAL_ESTIMATOR: rate.estimator}
+                yield {**whose, **evaluator}, rate
 
         def estimates() -> Observations:
             # Read first of the three: the bounds then belong to the same moment, and are not computed again.

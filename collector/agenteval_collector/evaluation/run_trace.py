@@ -56,6 +56,7 @@ def sum_up(
         session_id=session_id,
         run=trace.run,
         agent=trace.agent,
+        service=trace.service,
         service_version=trace.service_version,
         started_at=trace.started_at,
         success=trace.run_outcome.success,

@@ -189,7 +189,8 @@ class TraceEvaluation:
                 effort=effort,
                 work=self._work(trace, findings, assembled, elsewhere) if in_session else None,
                 in_session=in_session,
-                agent=trace.agent,
+                # What is no turn of an agent counts for none.
+                agent=trace.agent if trace.turns or assembled.death is not None else None,
                 service=trace.service,
                 service_version=trace.service_version,
                 environment=trace.environment,
@@ -438,7 +439,7 @@ class TraceOutcomes:
             trace_id=None,
             span_id=None,
             agent=state.agent,
-            service=state.services[0] if state.services else None,
+            service=state.service,
             service_version=state.versions[-1] if state.versions else None,
             environment=state.environment,
             model=referral.model,
@@ -531,7 +532,7 @@ class TraceObservation:
     def unusual_effort(self, trace: Trace, session: SessionState) -> list[Finding]:
         """Return the finding that `session` takes more effort than usual now that `trace` has come, if it does."""
         finding = self.efforts.unusual(
-            trace, session.effort, agent=session.agent, session_id=session.session_id, found_at=self.clock.now()
+            trace, session.effort, agent=session.key, session_id=session.session_id, found_at=self.clock.now()
         )
         return self.settings.apply(finding)
 

@@ -40,8 +40,7 @@ _Scores: TypeAlias = Mapping[str, Mapping[str, Evaluation]]
 class RunGroup:
     """The traces of one run, by start, with its agent and version."""
 
-    agent: str | None
-    service_version: str | None
+    whose: AgentVersion
     began: int
     """The start of the agent's first trace, in nanoseconds since the Unix epoch."""
     traces: tuple[RunTrace, ...]
@@ -49,7 +48,7 @@ class RunGroup:
     @property
     def versions(self) -> frozenset[str | None]:
         """The `service.version` of the agent, and of every service that took part."""
-        return frozenset((self.service_version, *(version for trace in self.traces for version in trace.versions)))
+        return frozenset((self.whose.version, *(version for trace in self.traces for version in trace.versions)))
 
 
 class CountedRuns:
@@ -109,9 +108,7 @@ def _counting(
         for report in reports.get(name, ()):
             if (run := reported_run(groups, report)) is not None:
                 by_group[id(run)].append(report)
-        groups_of_runs += [
-            (group, by_group[id(group)]) for group in groups if (group.agent, group.service_version) == version
-        ]
+        groups_of_runs += [(group, by_group[id(group)]) for group in groups if group.whose == version]
     session_ids = dict.fromkeys(trace.session_id for group, _ in groups_of_runs for trace in group.traces)
     over = reader.finalized(list(session_ids))
     return [
@@ -155,8 +152,7 @@ def _unmatched(report: RunReport, traces: Sequence[RunTrace]) -> UnmatchedReport
     if same:
         return UnmatchedReport(report=report, reason=Unmatched.OTHER_AGENT)
     if (run := reported_run(grouped(traces), report)) is not None:
-        whose = (run.agent, run.service_version)
-        return UnmatchedReport(report=report, reason=Unmatched.OTHER_CONDITION, whose=whose)
+        return UnmatchedReport(report=report, reason=Unmatched.OTHER_CONDITION, whose=run.whose)
     return UnmatchedReport(report=report, reason=Unmatched.NO_TRACE)
 
 
@@ -168,8 +164,9 @@ def _stored(group: RunGroup, reports: Sequence[RunReport], scores: _Scores) -> S
     )
     return StoredRun(
         run=group.traces[0].run,
-        agent=group.agent,
-        service_version=group.service_version,
+        agent=group.whose.agent,
+        service=group.whose.service,
+        service_version=group.whose.version,
         traces=group.traces,
         success=_last([report.success for report in reports]),
         confidence=_last([report.confidence for report in reports]),
@@ -205,20 +202,17 @@ def grouped(traces: Iterable[RunTrace]) -> list[RunGroup]:
     """Return the runs of traces with the same task, run id and condition, in order of their beginning."""
     ordered = sorted(traces, key=lambda trace: (trace.started_at, trace.trace_id))
     named = [trace for trace in ordered if trace.agent is not None]
-    owned: dict[tuple[str | None, str | None], list[RunTrace]] = {}
+    owned: dict[AgentVersion, list[RunTrace]] = {}
     for trace in named or ordered:
-        owned.setdefault((trace.agent, trace.service_version), []).append(trace)
-    runs = [
-        RunGroup(agent=agent, service_version=version, began=own[0].started_at, traces=tuple(own))
-        for (agent, version), own in owned.items()
-    ]
-    joined: dict[tuple[str | None, str | None], list[RunTrace]] = {}
+        owned.setdefault(AgentVersion(trace.agent, trace.service, trace.service_version), []).append(trace)
+    runs = [RunGroup(whose=whose, began=own[0].started_at, traces=tuple(own)) for whose, own in owned.items()]
+    joined: dict[AgentVersion, list[RunTrace]] = {}
     # A trace without an agent joins a run of its own version, or any run if its version has none.
     for trace in (trace for trace in ordered if trace.agent is None and named):
-        same = [run for run in runs if run.service_version == trace.service_version]
+        same = [run for run in runs if run.whose.version == trace.service_version]
         run = _at(same or runs, trace.started_at)
-        joined.setdefault((run.agent, run.service_version), []).append(trace)
-    return [_with(run, joined.get((run.agent, run.service_version), ())) for run in runs]
+        joined.setdefault(run.whose, []).append(trace)
+    return [_with(run, joined.get(run.whose, ())) for run in runs]
 
 
 def reported_run(runs: Sequence[RunGroup], report: RunReport) -> RunGroup | None:
@@ -229,7 +223,7 @@ def reported_run(runs: Sequence[RunGroup], report: RunReport) -> RunGroup | None
     meant = [
         run
         for run in runs
-        if report.agent in (None, run.agent)
+        if report.agent in (None, run.whose.agent)
         and (report.service_version is None or report.service_version in run.versions)
     ]
     return _at(meant, report.reported_at or 0) if meant else None

@@ -99,6 +99,7 @@ class PassRates:
         self,
         *,
         agent: str | None = None,
+        service: str | None = None,
         version: str | None = None,
         name: str | None = None,
         limit: int,
@@ -106,9 +107,10 @@ class PassRates:
     ) -> Page[VersionRate]:
         """Return at most `limit` rates. The rate with the newest judgement is first.
 
-        For `agent`, `version` and `name`, None means any. Raises InvalidRequest for a cursor of another listing.
+        For `agent`, `service`, `version` and `name`, None means any. Raises InvalidRequest for a cursor of another
+        listing.
         """
-        key = (agent, version, name)
+        key = (agent, service, version, name)
         with self._lock, self._snapshot() as snapshot:
             following = behind(snapshot.rated(), cursor, lambda item: item.rated)
             wanted = [item for item in following if _matches(item.rated, key)]
@@ -121,15 +123,21 @@ class PassRates:
             return [item.rated for item in snapshot.rated()]
 
     def next_draw(
-        self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
+        self,
+        name: str,
+        *,
+        agent: str | None = None,
+        service: str | None = None,
+        version: str | None = None,
+        skip: Collection[str] = (),
     ) -> tuple[Rated, Draw] | None:
         """Return the trace or session to be labelled next. Return None if nothing is left.
 
-        If no agent or version is given, it is taken from what was judged last.
+        If no agent, service or version is given, it is taken from what was judged last.
         """
         with self._snapshot() as snapshot:
             for item in snapshot.rated():
-                if _matches(item.rated, (agent, version, name)):
+                if _matches(item.rated, (agent, service, version, name)):
                     drawn = draw(snapshot.judged(item.rated), skip=skip)
                     return None if drawn is None else (item.rated, drawn)
         return None
@@ -191,10 +199,10 @@ def _matches(rated: Rated, filters: Sequence[str | None]) -> bool:
 
 
 def _live(changes: Sequence[RatedChange]) -> list[RatedChange]:
-    counts: Counter[tuple[str | None, str]] = Counter()
+    counts: Counter[tuple[str | None, str | None, str]] = Counter()
     live = []
     for change in changes:
-        key = change.rated.agent, change.rated.name
+        key = change.rated.agent, change.rated.service, change.rated.name
         counts[key] += 1
         if counts[key] <= LIVE_VERSIONS:
             live.append(change)

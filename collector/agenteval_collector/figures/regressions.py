@@ -8,11 +8,13 @@ primary evaluator has one half of it, and the other evaluators and the kinds of 
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from threading import Lock
 from typing import Final
 
 from agenteval_collector.config.findings import KINDS
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.regressions import JudgedBy, Regression, SeenVersion, VersionTrials
 from agenteval_collector.model.runs import LIVE_VERSIONS
 from agenteval_collector.runtime.clock import Clock
@@ -85,9 +87,9 @@ class Regressions:
 def _pairs(versions: Iterable[SeenVersion]) -> list[tuple[SeenVersion, SeenVersion]]:
     """Return pairs of the newest versions of each agent, by their first traces. A pair has the version before and the
     version."""
-    by_agent: dict[str, list[SeenVersion]] = {}
+    by_agent: dict[AgentKey, list[SeenVersion]] = {}
     for version in versions:
-        by_agent.setdefault(version.agent, []).append(version)
+        by_agent.setdefault(version.key, []).append(version)
     return [pair for versions in by_agent.values() for pair in list(pairwise(versions))[-LIVE_VERSIONS:]]
 
 
@@ -98,15 +100,16 @@ def _compared(
     # The level is split among all evaluators of the version before, as these are known before the version begins.
     # Evaluators that judge no more count, too.
     shares = _shares_of_level(before.shares, primary)
+    found = partial(Regression, agent=version.agent, service=version.service, version=version.version)
     for evaluator in _in_both(before.shares, after.shares):
         share = shares[evaluator]
         evidence = regression_evidence(*_counts(before.shares[evaluator]), *_counts(after.shares[evaluator]), share)
-        yield Regression(agent=version.agent, version=version.version, evaluator=evaluator.name, evidence=evidence)
+        yield found(evaluator=evaluator.name, evidence=evidence)
     for kind in sorted({*before.found, *after.found}) if before.sessions and after.sessions else ():
         n, m = before.sessions, after.sessions
         share = OF_KINDS / len(KINDS)
         evidence = regression_evidence(n, n - before.found.get(kind, 0), m, m - after.found.get(kind, 0), share)
-        yield Regression(agent=version.agent, version=version.version, kind=kind, evidence=evidence)
+        yield found(kind=kind, evidence=evidence)
 
 
 def _shares_of_level(evaluators: Collection[JudgedBy], names: Sequence[str]) -> dict[JudgedBy, float]:

@@ -10,6 +10,7 @@ from typing import cast, get_args
 
 from agenteval_collector.figures.assembled_run import AssembledRun, assemble
 from agenteval_collector.figures.counting import CountedRuns
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.runs import LIVE_VERSIONS, AgentVersion, StoredRun, UnmatchedReport, VersionFigures
 from agenteval_collector.runtime.clock import Clock
@@ -34,8 +35,7 @@ PATIENCE = 2.0
 class VersionRuns:
     """The runs in the window of one agent's version, and by reason the numbers of runs that cannot count."""
 
-    agent: str | None
-    version: str | None
+    whose: AgentVersion
     runs: tuple[AssembledRun, ...]
     left_out: dict[str, int]
 
@@ -63,6 +63,7 @@ class VersionComparison:
     """A comparison of two versions of an agent."""
 
     agent: str | None
+    service: str | None
     before: str
     after: str
     comparison: metrics.ReliabilityComparison
@@ -96,6 +97,7 @@ class ReliabilityReports:
         self,
         *,
         agent: str | None = None,
+        service: str | None = None,
         version: str | None = None,
         variant: str | None = None,
         limit: int | None = None,
@@ -112,7 +114,8 @@ class ReliabilityReports:
             versions = self._versions()
             unmatched = _by_version(self._source.unmatched_reports(), versions)
             for key in behind(list(dict.fromkeys([*versions, *unmatched])), cursor, tuple):
-                if agent not in (None, key[0]) or version not in (None, key[1]):
+                asked = zip((agent, service, version), key, strict=True)
+                if not all(wanted in (None, own) for wanted, own in asked):
                     continue
                 report = self._current(key)
                 if not (report.runs.any or key in unmatched):
@@ -136,6 +139,7 @@ class ReliabilityReports:
         after: str,
         *,
         agent: str | None = None,
+        service: str | None = None,
         variant: str | None = None,
         primary: str | None = None,
     ) -> VersionComparison:
@@ -145,25 +149,29 @@ class ReliabilityReports:
         figure is meant.
         """
         chosen, deciding = checked_variant(variant), _checked_primary(primary)
-        runs_by_variant: dict[str | None, dict[str | None, list[metrics.Run]]] = {}
+        runs_by_agent: dict[AgentKey, dict[str | None, list[metrics.Run]]] = {}
         with self._lock:
             wanted = [
-                version for version in self._versions() if agent in (None, version[0]) and version[1] in (before, after)
+                version
+                for version in self._versions()
+                if agent in (None, version.agent)
+                and service in (None, version.service)
+                and version.version in (before, after)
             ]
             for report in map(self._current, wanted):
                 if report.runs.runs:
-                    runs_by_variant.setdefault(report.runs.agent, {})[report.runs.version] = [
-                        key.run for key in report.runs.runs
-                    ]
-        candidates = [name for name, runs in runs_by_variant.items() if runs.keys() >= {before, after}]
+                    whose = report.runs.whose
+                    runs_by_agent.setdefault(whose.key, {})[whose.version] = [key.run for key in report.runs.runs]
+        candidates = [name for name, runs in runs_by_agent.items() if runs.keys() >= {before, after}]
         if len(candidates) > 1:
-            names = ", ".join(repr(name) for name in candidates[:10])
-            raise InvalidRequest(f"several agents have these versions: {names}; give agent")
+            names = ", ".join(f"{name.agent!r} in {name.service!r}" for name in candidates[:10])
+            raise InvalidRequest(f"several agents have these versions: {names}; give agent and service")
         if not candidates:
-            raise NotFound(_missing(before, after, {version for runs in runs_by_variant.values() for version in runs}))
-        runs = runs_by_variant[candidates[0]]
+            raise NotFound(_missing(before, after, {version for runs in runs_by_agent.values() for version in runs}))
+        [found] = candidates
+        runs = runs_by_agent[found]
         compared = metrics.compare_reliability(runs[before], runs[after], chosen, primary=deciding)
-        return VersionComparison(agent=candidates[0], before=before, after=after, comparison=compared)
+        return VersionComparison(**found._asdict(), before=before, after=after, comparison=compared)
 
     def figures(self) -> list[VersionFigures]:
         """Return the figures that gauges show, of the `LIVE_VERSIONS` of each agent with the newest traces.
@@ -232,8 +240,10 @@ def _by_version(
     counts: dict[AgentVersion, Counter[str]] = {}
     for key in unmatched:
         named = key.report.agent, key.report.service_version
-        fitting = [version for version in versions if named[0] in (None, version[0]) and named[1] in (None, version[1])]
-        whose = key.whose or (fitting[0] if len(fitting) == 1 else named)
+        fitting = [
+            version for version in versions if named[0] in (None, version.agent) and named[1] in (None, version.version)
+        ]
+        whose = key.whose or (fitting[0] if len(fitting) == 1 else AgentVersion(named[0], None, named[1]))
         counts.setdefault(whose, Counter())[key.reason.value] += 1
     return counts
 
@@ -246,11 +256,11 @@ def _missing(before: str, after: str, versions: Collection[str | None]) -> str:
 
 
 def _live(versions: Sequence[AgentVersion]) -> list[AgentVersion]:
-    counts: Counter[str | None] = Counter()
+    counts: Counter[AgentKey] = Counter()
     live = []
     for version in versions:
-        counts[version[0]] += 1
-        if counts[version[0]] <= LIVE_VERSIONS:
+        counts[version.key] += 1
+        if counts[version.key] <= LIVE_VERSIONS:
             live.append(version)
     return live
 
@@ -263,7 +273,7 @@ def _report(entry: _KnownVersion, variant: Variant) -> metrics.ReliabilityReport
 
 def _figures(runs: VersionRuns, report: metrics.ReliabilityReport) -> VersionFigures:
     defined = {name: value for name, value in report.metrics.items() if value is not None}
-    return VersionFigures(agent=runs.agent, version=runs.version, runs=len(runs.runs), figures=defined)
+    return VersionFigures(**runs.whose._asdict(), runs=len(runs.runs), figures=defined)
 
 
 def checked_variant(text: str | None) -> Variant:
@@ -288,8 +298,7 @@ def _checked_primary(name: str | None) -> str:
 def _version_runs(version: AgentVersion, stored: Sequence[StoredRun]) -> VersionRuns:
     runs = [assemble(key) for key in stored]
     return VersionRuns(
-        agent=version[0],
-        version=version[1],
+        whose=version,
         runs=tuple(key for key in runs if isinstance(key, AssembledRun)),
         left_out=dict(Counter(key for key in runs if isinstance(key, str))),
     )

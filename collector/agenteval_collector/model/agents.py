@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from otel_agenteval.metrics.wilson import Clusters
 
@@ -14,6 +14,16 @@ _STEPS_PER_DOUBLING: Final = 4
 """Steps of a duration until it is twice as long. So a step is 19 % longer than the one before it."""
 _SHORTEST: Final = 0.001
 """Seconds; shorter durations count as this."""
+
+
+class AgentKey(NamedTuple):
+    """What tells an agent from others: its name, and the `service.name` that it runs in. None: nobody says.
+
+    Two services may each have an agent of the same name.
+    """
+
+    agent: str | None
+    service: str | None
 
 
 class Range(StrEnum):
@@ -79,7 +89,12 @@ class SeenAgent:
     """An agent, and when the newest telemetry of its sessions was received (ns since the Unix epoch)."""
 
     agent: str
+    service: str | None
     last_seen_at: int
+
+    @property
+    def key(self) -> AgentKey:
+        return AgentKey(self.agent, self.service)
 
 
 def step_of(seconds: float) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from agenteval_collector.model.agent_work import AgentWork
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.effort import Effort
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.internal.checked import checked_dataclass
@@ -48,7 +49,7 @@ class News:
     counted: Sequence[Finding] = ()
     traces: Sequence[WorstFinding] = ()
     sessions: Sequence[WorstFinding] = ()
-    efforts: Sequence[tuple[str, Effort]] = ()
+    efforts: Sequence[tuple[AgentKey, Effort]] = ()
     work: Sequence[AgentWork] = ()
 
 

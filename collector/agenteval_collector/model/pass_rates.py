@@ -12,6 +12,7 @@ class Rated(NamedTuple):
     """One judged evaluator on one version of an agent: the subject of a rate of passing. None: not recorded."""
 
     agent: str | None
+    service: str | None
     version: str | None
     name: str
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from agenteval_collector.model.agents import AgentKey
 from otel_agenteval.detectors.rules import LoopKind
 from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.model import Json
@@ -36,11 +37,12 @@ _BY_ERROR: Final[Mapping[str, str]] = {
 class ProblemKey(NamedTuple):
     """Tells a problem from others.
 
-    `kind` is the kind of its findings, or the name of the evaluator that its traces fail. `shape` is the shape of the
-    error, empty if there is none.
+    It is a problem of the agent with the name `agent` in `service`. `kind` is the kind of its findings, or the name of
+    the evaluator that its traces fail. `shape` is the shape of the error, empty if there is none.
     """
 
     agent: str | None
+    service: str | None
     kind: str
     tool: str | None
     shape: str
@@ -74,25 +76,25 @@ class ProblemKey(NamedTuple):
 
 ALL_OTHERS: Final = "other"
 """The kind of the one problem for all failures that find no place of their own."""
-LAST_RESORT: Final = ProblemKey(None, ALL_OTHERS, None, OTHER)
+LAST_RESORT: Final = ProblemKey(None, None, ALL_OTHERS, None, OTHER)
 
 
 def problem_of_finding(
-    agent: str | None, kind: str, severity: str, tool: str | None, metadata: Mapping[str, Json]
+    whose: AgentKey, kind: str, severity: str, tool: str | None, metadata: Mapping[str, Json]
 ) -> ProblemKey | None:
     """Return the problem of a finding. Return None for a finding of severity `info`, which is no problem."""
     if severity == Severity.INFO:
         return None
     shape = metadata.get("shape")
-    return ProblemKey(agent, kind, tool, shape if isinstance(shape, str) else "")
+    return ProblemKey(*whose, kind, tool, shape if isinstance(shape, str) else "")
 
 
-def problem_of_failure(agent: str | None, name: str) -> ProblemKey:
+def problem_of_failure(whose: AgentKey, name: str) -> ProblemKey:
     """Return the problem of a judge's score below its threshold.
 
     There is one problem for each evaluator, because the judge words its reasons anew each time.
     """
-    return ProblemKey(agent, name, None, "")
+    return ProblemKey(*whose, name, None, "")
 
 
 class ProblemState(StrEnum):
@@ -144,6 +146,7 @@ class ProblemFilter(NamedTuple):
     """The filter of a listing. None means any. `version` selects problems that occurred in that version."""
 
     agent: str | None = None
+    service: str | None = None
     state: ProblemState | None = None
     severity: Severity | None = None
     version: str | None = None
@@ -154,9 +157,9 @@ EVERY_PROBLEM: Final = ProblemFilter()
 
 
 class ProblemCount(NamedTuple):
-    """The number of problems with this state, severity and agent."""
+    """The number of problems with this state and severity, of one agent."""
 
     state: ProblemState
     severity: Severity
-    agent: str | None
+    whose: AgentKey
     problems: int

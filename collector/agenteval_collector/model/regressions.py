@@ -4,13 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agenteval_collector.model.agents import AgentKey
+
 
 class SeenVersion(NamedTuple):
     """A version of an agent, and when its first trace began (ns since the Unix epoch)."""
 
     agent: str
+    service: str | None
     version: str
     first_at: int
+
+    @property
+    def key(self) -> AgentKey:
+        """The agent."""
+        return AgentKey(self.agent, self.service)
 
 
 class JudgedBy(NamedTuple):
@@ -42,6 +50,7 @@ class Regression:
     """
 
     agent: str
+    service: str | None
     version: str
     evaluator: str | None = None
     kind: str | None = None

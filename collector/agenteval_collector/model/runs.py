@@ -3,15 +3,27 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple, Self, TypeAlias, TypedDict
+from typing import Final, NamedTuple, Self, TypedDict
 
+from agenteval_collector.model.agents import AgentKey
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Status
 
-AgentVersion: TypeAlias = tuple[str | None, str | None]
-"""An agent's name and its service.version."""
 LIVE_VERSIONS: Final = 3
 """The number of versions of an agent that gauges show: its newest ones."""
+
+
+class AgentVersion(NamedTuple):
+    """A version of an agent: its name, the service that it runs in, and its version. None: not named."""
+
+    agent: str | None
+    service: str | None
+    version: str | None
+
+    @property
+    def key(self) -> AgentKey:
+        """The agent."""
+        return AgentKey(self.agent, self.service)
 
 
 class RunKey(NamedTuple):
@@ -63,6 +75,7 @@ class RunTrace:
     session_id: str
     run: RunIdentity
     agent: str | None
+    service: str | None
     service_version: str | None
     started_at: int
     success: bool | None
@@ -107,6 +120,7 @@ class StoredRun:
 
     run: RunIdentity
     agent: str | None
+    service: str | None
     service_version: str | None
     traces: Sequence[RunTrace]
     success: bool | None
@@ -132,7 +146,7 @@ class UnmatchedReport:
 
     report: RunReport
     reason: Unmatched
-    whose: tuple[str | None, str | None] | None = None
+    whose: AgentVersion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +154,7 @@ class VersionFigures:
     """The figures of one version of an agent, those that are defined."""
 
     agent: str | None
+    service: str | None
     version: str | None
     runs: int
     figures: dict[str, float]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.effort import NO_EFFORT, Effort
 from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.model.turn_summary import TurnSummary
@@ -18,7 +19,8 @@ Signals = Mapping[str, Evaluation]
 class SessionState:
     """A session after its newest trace.
 
-    Times are in nanoseconds since the Unix epoch. `last_seen_at` is when its newest telemetry was received. `effort` is
+    `service` is that in which its `agent` runs, `services` are all that took part in it. Times are in nanoseconds since
+    the Unix epoch. `last_seen_at` is when its newest telemetry was received. `effort` is
     the sum over its traces; `is_unusual`: more than sessions of this agent usually take. `is_blind`: its traces hold
     nothing that could be looked at.
 
@@ -29,6 +31,7 @@ class SessionState:
     session_id: str
     user_id: str | None
     agent: str | None
+    service: str | None = None
     services: Sequence[str]
     versions: Sequence[str] = ()
     environment: str | None = None
@@ -41,6 +44,11 @@ class SessionState:
     is_blind: bool = True
     finalized_at: int | None = None
     ended_at: int | None = None
+
+    @property
+    def key(self) -> AgentKey:
+        """Its agent."""
+        return AgentKey(self.agent, self.service)
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,7 +94,8 @@ def _explain(ask: Ask, arguments: Arguments) -> str:
 
 def _compare(ask: Ask, arguments: Arguments) -> Any:
     """Return the figures of two versions, with the differences that are more than chance explains."""
-    address = _path("/api/v1/agents/{agent}", arguments) + query({"range": Range.MONTH.value})
+    address = _path("/api/v1/agents/{agent}", arguments)
+    address += query({"range": Range.MONTH.value, "service": arguments.get("service")})
     try:
         comparison = compared(ask(address), arguments["before"], arguments["after"])
     except NotFound as error:
@@ -107,6 +108,7 @@ def _sentences(note: Note) -> str:
 
 
 _AGENT = Parameter(about="Only this agent.")
+_SERVICE = Parameter(about="Only agents in this service.name: two services may have an agent of one name.")
 _VERSION = Parameter(about="Only this service.version.")
 _ENVIRONMENT = Parameter(about="Only this deployment environment.")
 _SINCE = Parameter(about="Only what was seen since this time (RFC 3339).")
@@ -125,6 +127,7 @@ READ_TOOLS: Final = (
         path="/api/v1/problems",
         parameters={
             "agent": _AGENT,
+            "service": _SERVICE,
             "state": Parameter(about="Only this state: new, ongoing, regressed, muted, resolved."),
             "severity": Parameter(about="Only this severity: error, warning."),
             "version": _VERSION,
@@ -145,6 +148,7 @@ READ_TOOLS: Final = (
             "problem": Parameter(about="Only traces of this problem."),
             "label": Parameter(about="Only traces with a label that says this: pass, fail."),
             "agent": _AGENT,
+            "service": _SERVICE,
             "version": _VERSION,
             "environment": _ENVIRONMENT,
             "finding": _FINDING,
@@ -159,6 +163,7 @@ READ_TOOLS: Final = (
         path="/api/v1/sessions",
         parameters={
             "agent": _AGENT,
+            "service": _SERVICE,
             "version": _VERSION,
             "environment": _ENVIRONMENT,
             "finding": _FINDING,
@@ -209,6 +214,7 @@ READ_TOOLS: Final = (
         path="",
         parameters={
             "agent": Parameter(about="The agent.", required=True),
+            "service": Parameter(about="Its service, if several have an agent of this name."),
             "before": Parameter(about="The earlier service.version.", required=True),
             "after": Parameter(about="The later one.", required=True),
         },
@@ -220,6 +226,7 @@ READ_TOOLS: Final = (
         path="/api/v1/quality",
         parameters={
             "agent": _AGENT,
+            "service": _SERVICE,
             "version": _VERSION,
             "name": Parameter(about="Only this evaluator."),
             **_PAGED,

@@ -6,13 +6,26 @@ own.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from operator import add
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Table, bindparam, cast, exists, func, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Row,
+    ScalarSelect,
+    Table,
+    bindparam,
+    cast,
+    exists,
+    func,
+    literal_column,
+    select,
+    tuple_,
+)
 
-from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, SeenAgent, step_of
+from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, AgentKey, SeenAgent, step_of
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.stores.access import TenantConnection, Values, delete_one, ids
@@ -41,6 +54,7 @@ class _Time(NamedTuple):
     """The key of a row of `agent_times`."""
 
     agent: str
+    service: str
     hour: int
     version: str
     step: int
@@ -51,6 +65,7 @@ class _Hour(NamedTuple):
 
     name: str
     agent: str
+    service: str
     hour: int
     version: str
     session_id: str
@@ -110,15 +125,19 @@ class AgentSums:
         for row in self._connection.execute(_TRACES, self._ids):
             if row.agent is None:
                 continue
-            key = row.agent, row.started_at // HOUR, row.service_version or ""
+            key = _place_of(row)
             effort = effort_from(row.effort)
             time = None if effort.seconds is None else _Time(*key, step_of(effort.seconds))
             yield _Hour(ALL, *key, row.session_id), bool(row.failed), effort.usd, time
         for row in self._connection.execute(_JUDGED, self._ids):
             if row.agent is None:
                 continue
-            key = row.agent, row.started_at // HOUR, row.service_version or ""
-            yield _Hour(row.name, *key, row.session_id), bool(row.success), None, None
+            yield _Hour(row.name, *_place_of(row), row.session_id), bool(row.success), None, None
+
+
+def _place_of(row: Row[Any]) -> tuple[str, str, int, str]:
+    """Return what the sums of a trace are kept by: its agent and service, its hour and its version."""
+    return row.agent, row.service or "", row.started_at // HOUR, row.service_version or ""
 
 
 def changed_by(commit: Commit) -> set[str]:
@@ -131,7 +150,7 @@ def changed_by(commit: Commit) -> set[str]:
 # No condition on the agent here: with one, SQLite would use the index of agents, and read all traces that have an
 # agent.
 _OF_TRACES: Final = (own(traces), among(traces.c.trace_id, "ids"))
-_PLACE: Final = (traces.c.agent, traces.c.started_at, traces.c.service_version, traces.c.session_id)
+_PLACE: Final = [traces.c[name] for name in ("agent", "service", "started_at", "service_version", "session_id")]
 _TRACES: Final = select(
     *_PLACE,
     traces.c.effort,
@@ -162,33 +181,44 @@ _EMPTY_HOUR, _EMPTY_TIME = (delete_one(table).where(table.c.traces <= 0) for tab
 
 def read_agents(connection: TenantConnection, cursor: str | None, limit: int) -> Page[SeenAgent]:
     """Return the agents, those with the newest telemetry first. Raises InvalidRequest for a foreign cursor."""
-    newest = select(func.max(sessions.c.last_seen_at)).where(own(sessions), sessions.c.agent == _NAMES.c.agent)
-    query = select(_NAMES.c.agent, newest.scalar_subquery().label("last_seen_at"))
-    agents = query.where(_NAMES.c.agent.is_not(None)).subquery()
-    order = (agents.c.last_seen_at, agents.c.agent)
-    return read_page(connection, select(agents), order, limit=limit, cursor=cursor).map(lambda row: SeenAgent(**row))
+    agents = _SEEN.where(_NAMES.c.agent.is_not(None)).subquery()
+    order = (agents.c.last_seen_at, agents.c.agent, agents.c.service)
+    return read_page(connection, select(agents), order, limit=limit, cursor=cursor).map(_seen)
 
 
-_FIRST: Final = select(func.min(sessions.c.agent).label("agent")).where(own(sessions)).cte("names", recursive=True)
+def read_agent(connection: TenantConnection, agent: str) -> list[SeenAgent]:
+    """Return the agents of this name, by service; none if the name is unknown."""
+    query = _SEEN.where(_NAMES.c.agent == agent).order_by(_NAMES.c.service)
+    return [_seen(row) for row in connection.execute(query).mappings()]
+
+
+def _seen(row: Mapping[Any, Any]) -> SeenAgent:
+    return SeenAgent(agent=row["agent"], service=row["service"] or None, last_seen_at=row["last_seen_at"])
+
+
+def _first(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> ScalarSelect[Any]:
+    """Make the query of the agent or service of the first session that fulfils the conditions, by agent and service."""
+    query = select(column).where(own(sessions), sessions.c.agent.is_not(None), *conditions)
+    return query.order_by(sessions.c.agent, sessions.c.service).limit(1).scalar_subquery()
+
+
+_KEYS: Final = (sessions.c.agent, sessions.c.service)
+_FIRST: Final = select(*(_first(column).label(column.name) for column in _KEYS)).cte("names", recursive=True)
+_IS_BEHIND: Final = tuple_(*_KEYS) > tuple_(_FIRST.c.agent, _FIRST.c.service)
 _NAMES: Final = _FIRST.union_all(
-    select(
-        select(func.min(sessions.c.agent)).where(own(sessions), sessions.c.agent > _FIRST.c.agent).scalar_subquery()
-    ).where(_FIRST.c.agent.is_not(None))
+    select(*(_first(column, _IS_BEHIND) for column in _KEYS)).where(_FIRST.c.agent.is_not(None))
 )
-"""The names of all agents, and null at the end. From each name the index leads to the next one, past all sessions of
+"""All agents with their services, and null at the end. From each the index leads to the next one, past all sessions of
 the first."""
+_LAST_SEEN: Final = select(func.max(sessions.c.last_seen_at)).where(
+    own(sessions), sessions.c.agent == _NAMES.c.agent, sessions.c.service == _NAMES.c.service
+)
+_SEEN: Final = select(_NAMES.c.agent, _NAMES.c.service, _LAST_SEEN.scalar_subquery().label("last_seen_at"))
 
 
-def read_agent(connection: TenantConnection, agent: str) -> SeenAgent | None:
-    """Return an agent; None if it is unknown."""
-    query = select(func.max(sessions.c.last_seen_at)).where(own(sessions), sessions.c.agent == agent)
-    at = connection.execute(query).scalar()
-    return None if at is None else SeenAgent(agent=agent, last_seen_at=at)
-
-
-def read_history(connection: TenantConnection, agent: str, since: int, step: int) -> AgentHistory:
+def read_history(connection: TenantConnection, key: AgentKey, since: int, step: int) -> AgentHistory:
     """Return the figures of an agent from the hour `since` on, with a point every `step` hours."""
-    values: Values = {"agent": agent, "since": since, "step": step}
+    values: Values = {"agent": key.agent, "service": key.service or "", "since": since, "step": step}
     total, points, versions = _Sums(), defaultdict[int, _Sums](_Sums), defaultdict[str, _Sums](_Sums)
     began: dict[str, int] = {}
     for point, name, version, first_hour, *added in connection.execute(_SUMS, values).all():
@@ -201,9 +231,9 @@ def read_history(connection: TenantConnection, agent: str, since: int, step: int
             figures.sessions.add(session_id)
     for version, in_version in versions.items():
         of_version: Values = {**values, "version": version}
-        for point, key, count in connection.execute(_TIMES, of_version).all():
+        for point, at, count in connection.execute(_TIMES, of_version).all():
             for figures in (total, points[point], in_version):
-                figures.steps[key] += count
+                figures.steps[at] += count
         if (first_hour := connection.execute(_FIRST_TIME, of_version).scalar()) is not None:
             began[version] = min(first_hour, began[version])
     return AgentHistory(
@@ -234,10 +264,14 @@ class _Sums:
         )
 
 
+def _is_of(table: Table) -> tuple[ColumnElement[bool], ...]:
+    return own(table), table.c.agent == bindparam("agent"), table.c.service == bindparam("service")
+
+
 def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
     """Make the conditions for an agent's rows from a given hour on. They leave out rows that count no trace any
     more."""
-    return own(table), table.c.agent == bindparam("agent"), table.c.hour >= bindparam("since"), table.c.traces > 0
+    return *_is_of(table), table.c.hour >= bindparam("since"), table.c.traces > 0
 
 
 # In the order of the primary key, so that nothing has to be sorted.
@@ -279,6 +313,4 @@ _TIMES: Final = (
     .where(*_of(agent_times), _OF_VERSION)
     .group_by(_TIME_POINT, agent_times.c.step)
 )
-_FIRST_TIME: Final = select(func.min(agent_times.c.hour)).where(
-    own(agent_times), agent_times.c.agent == bindparam("agent"), _OF_VERSION
-)
+_FIRST_TIME: Final = select(func.min(agent_times.c.hour)).where(*_is_of(agent_times), _OF_VERSION)

@@ -32,7 +32,7 @@ def read_rated(connection: TenantConnection) -> list[RatedChange]:
 def _newest(connection: TenantConnection, which: TextClause) -> dict[Rated, tuple[int, int]]:
     """Return the time of the newest such judgement, and their number, by what is rated. The newest comes first."""
     # Grouped in the order of the index, so that nothing has to be sorted.
-    key = (outcomes.c.name, outcomes.c.agent, outcomes.c.service_version)
+    key = (outcomes.c.name, outcomes.c.agent, outcomes.c.service, outcomes.c.service_version)
     newest = func.max(outcomes.c.evaluated_at)
     query = (
         select(*key, newest, func.count())
@@ -40,7 +40,8 @@ def _newest(connection: TenantConnection, which: TextClause) -> dict[Rated, tupl
         .group_by(*key)
         .order_by(newest.desc(), *(column.nulls_first() for column in key))
     )
-    return {Rated(agent, version, name): (at, count) for name, agent, version, at, count in connection.execute(query)}
+    rows = connection.execute(query)
+    return {Rated(agent, service, version, name): (at, count) for name, agent, service, version, at, count in rows}
 
 
 def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]:
@@ -106,5 +107,6 @@ def _is(rated: Rated) -> tuple[ColumnElement[bool], ...]:
     return (
         outcomes.c.name == rated.name,
         has(outcomes.c.agent, rated.agent),
+        has(outcomes.c.service, rated.service),
         has(outcomes.c.service_version, rated.version),
     )

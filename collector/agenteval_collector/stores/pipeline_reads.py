@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Row, bindparam, delete, exists, literal_column, select, tuple_
 
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.sessions import Member, SessionSums, StoredPlace, StoredSession
@@ -107,13 +108,13 @@ def read_processes(connection: TenantConnection, session_id: str) -> frozenset[s
     return frozenset(process for processes in newest for process in json.loads(processes))
 
 
-def read_efforts(connection: TenantConnection, limit: int) -> list[tuple[str, Effort]]:
+def read_efforts(connection: TenantConnection, limit: int) -> list[tuple[AgentKey, Effort]]:
     """Return the agents and efforts of the `limit` sessions that were over last, the oldest of them first."""
-    query = select(sessions.c.agent, sessions.c.effort).where(
+    query = select(sessions.c.agent, sessions.c.service, sessions.c.effort).where(
         own(sessions), sessions.c.finalized_at.is_not(None), sessions.c.agent.is_not(None)
     )
     rows = connection.execute(query.order_by(sessions.c.finalized_at.desc()).limit(limit)).all()
-    return [(row.agent, effort_from(row.effort)) for row in reversed(rows)]
+    return [(AgentKey(row.agent, row.service or None), effort_from(row.effort)) for row in reversed(rows)]
 
 
 def read_session_revision(connection: TenantConnection, session_id: str) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, exists, func, literal, or_, select, update
 
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.kept_findings import SEVERITIES
 from agenteval_collector.model.problem import (
@@ -25,7 +26,7 @@ from agenteval_collector.stores.access import TenantConnection, TenantDatabase, 
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.problems import HOUR, hour_of
-from agenteval_collector.stores.rows import FieldMap
+from agenteval_collector.stores.rows import FieldMap, whose
 from agenteval_collector.stores.schema import own, problem_counts, problem_traces, problems
 from otel_agenteval.finding import Severity
 
@@ -53,11 +54,11 @@ def read_problem(connection: TenantConnection, problem_id: str, now: int) -> Pro
 
 def count_problems(connection: TenantConnection, now: int) -> list[ProblemCount]:
     """Return the number of problems of each state, severity and agent."""
-    key = (_state(now), problems.c.severity, problems.c.agent)
+    key = (_state(now), problems.c.severity, problems.c.agent, problems.c.service)
     query = select(*key, func.count()).where(own(problems)).group_by(*key)
     return [
-        ProblemCount(ProblemState(state), Severity(severity), agent, count)
-        for state, severity, agent, count in connection.execute(query)
+        ProblemCount(ProblemState(state), Severity(severity), AgentKey(agent, service), count)
+        for state, severity, agent, service, count in connection.execute(query)
     ]
 
 
@@ -87,6 +88,7 @@ def _state(now: int) -> Label[str]:
 def _conditions(listed: Any, wanted: ProblemFilter) -> Iterator[ColumnElement[bool]]:
     for column, value in (
         (listed.c.agent, wanted.agent),
+        (listed.c.service, wanted.service),
         (listed.c.state, wanted.state),
         (listed.c.severity, wanted.severity),
     ):
@@ -117,7 +119,7 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
         of_problem = {"problem": row["problem_id"]}
         by_version, by_hour = versions[row["problem_id"]], trends[row["problem_id"]]
         problem = Problem(
-            key=ProblemKey(row["agent"], row["kind"], row["tool"], row["shape"]),
+            key=ProblemKey(*whose(row), row["kind"], row["tool"], row["shape"]),
             severity=Severity(row["severity"]),
             state=ProblemState(row["state"]),
             **_FIELDS.fields_in(row),

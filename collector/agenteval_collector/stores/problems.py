@@ -22,7 +22,7 @@ from agenteval_collector.model.problem import (
 )
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.rows import effort_from
+from agenteval_collector.stores.rows import effort_from, whose
 from agenteval_collector.stores.schema import (
     data_columns,
     findings,
@@ -90,7 +90,7 @@ def _found(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemK
     trace took."""
     for row in connection.execute(_FINDINGS, params).mappings():
         metadata = json.loads(row["metadata"])
-        key = problem_of_finding(row["agent"], row["kind"], row["severity"], row["tool"], metadata)
+        key = problem_of_finding(whose(row), row["kind"], row["severity"], row["tool"], metadata)
         if key is not None:
             yield key, {name: row[name] for name in _ABOUT}
 
@@ -98,7 +98,7 @@ def _found(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemK
 def _judged(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemKey, Row]]:
     """Yield the judged failures that belong to a problem, in the same form."""
     for row in connection.execute(_FAILURES, params).mappings():
-        yield problem_of_failure(row["agent"], row["name"]), {name: row[name] for name in _ABOUT}
+        yield problem_of_failure(whose(row), row["name"]), {name: row[name] for name in _ABOUT}
 
 
 def _placed(connection: TenantConnection, keys: Collection[ProblemKey]) -> dict[ProblemKey, ProblemKey]:
@@ -237,13 +237,14 @@ def _counted(row: Row) -> Iterator[_Count]:
 _STORED = select(*data_columns(problem_traces)).where(own(problem_traces), among(problem_traces.c.subject_id, "ids"))
 _ABOUT = ("subject_id", "trace_id", "session_id", "severity", "service_version", "seen_at")
 _FINDINGS = select(
-    *(findings.c[name] for name in ("agent", "kind", "tool", "metadata")),
+    *(findings.c[name] for name in ("agent", "service", "kind", "tool", "metadata")),
     findings.c.trace_id.label("subject_id"),
     *(findings.c[name] for name in ("trace_id", "session_id", "severity", "service_version")),
     findings.c.found_at.label("seen_at"),
 ).where(own(findings), among(findings.c.trace_id, "ids"), findings.c.counted, findings.c.severity != Severity.INFO)
 _FAILURES = select(
-    *(outcomes.c[name] for name in ("agent", "name", "subject_id", "trace_id", "session_id", "service_version")),
+    *(outcomes.c[name] for name in ("agent", "service", "name", "subject_id", "trace_id", "session_id")),
+    outcomes.c.service_version,
     literal(str(Severity.ERROR)).label("severity"),
     outcomes.c.evaluated_at.label("seen_at"),
 ).where(
@@ -270,6 +271,7 @@ _ALIKE = (
         own(problems),
         problems.c.kind == bindparam("kind"),
         problems.c.agent.is_not_distinct_from(bindparam("agent")),
+        problems.c.service.is_not_distinct_from(bindparam("service")),
         problems.c.tool.is_not_distinct_from(bindparam("tool")),
     )
 )

@@ -5,6 +5,7 @@ from sqlalchemy import ColumnElement, FromClause, Integer, cast, func, select
 from agenteval_collector.model.regressions import JudgedBy, SeenVersion, VersionTrials
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
+from agenteval_collector.stores.rows import has
 from agenteval_collector.stores.schema import findings, matching, outcomes, own, sessions, traces
 from otel_agenteval.finding import Severity
 from otel_agenteval.outcome import JudgedPart, Method
@@ -20,10 +21,10 @@ class VersionQueries:
         """Return the versions that traces name, by agent. The version with the oldest first trace comes first."""
         first_at = func.min(traces.c.started_at)
         query = (
-            select(traces.c.agent, traces.c.service_version, first_at)
+            select(traces.c.agent, traces.c.service, traces.c.service_version, first_at)
             .where(own(traces), traces.c.agent.is_not(None), traces.c.service_version.is_not(None))
-            .group_by(traces.c.agent, traces.c.service_version)
-            .order_by(traces.c.agent, first_at, traces.c.service_version)
+            .group_by(traces.c.agent, traces.c.service, traces.c.service_version)
+            .order_by(traces.c.agent, traces.c.service.nulls_first(), first_at, traces.c.service_version)
         )
         return [SeenVersion(*row) for row in self._connection.execute(query)]
 
@@ -88,4 +89,9 @@ class VersionQueries:
 
 
 def _is_of(table: FromClause, version: SeenVersion) -> list[ColumnElement[bool]]:
-    return [own(table), table.c.agent == version.agent, table.c.service_version == version.version]
+    return [
+        own(table),
+        table.c.agent == version.agent,
+        has(table.c.service, version.service),
+        table.c.service_version == version.version,
+    ]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Table
 
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.evaluations import evaluation_from
@@ -42,6 +43,11 @@ class FieldMap:
         return {name: row[name] for name in self.names}
 
 
+def whose(row: Mapping[Any, Any]) -> AgentKey:
+    """Return the agent that a row is about."""
+    return AgentKey(row["agent"], row["service"])
+
+
 def has(column: ColumnElement[str], value: str | None) -> ColumnElement[bool]:
     """Make the condition that a column has this value; for None, that it has none. An index leads there in every
     database, unlike for IS NOT DISTINCT FROM."""
@@ -69,7 +75,7 @@ _OF_VIEW: Final = ("trace_id", "session_id", "started_at", "revision", "continue
 _TRACE: Final = FieldMap(ScoredTrace, traces, but=("offsets", "processes", "effort"), also=_OF_VIEW)
 _FINDING: Final = FieldMap(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
 _EVALUATION: Final = FieldMap(Evaluation, outcomes)
-_SESSION: Final = FieldMap(SessionState, sessions, but=("services", "versions", "effort"))
+_SESSION: Final = FieldMap(SessionState, sessions, but=("service", "services", "versions", "effort"))
 JUDGED_FAILED: Final = 2
 """The bit of `sessions.attention` that says that the judge failed a trace of the session."""
 UNUSUAL: Final = 1
@@ -164,13 +170,14 @@ def effort_from(column: str) -> Effort:
 def session_row(session: SessionState, finding_counts: Mapping[str, int]) -> dict[str, Any]:
     """Make the row of a session. `finding_counts` has the columns that say what was found in it."""
     encoded = {name: to_json(getattr(session, name)) for name in ("services", "versions", "effort")}
-    return {**finding_counts, **_SESSION.columns_of(session), **encoded}
+    return {**finding_counts, **_SESSION.columns_of(session), "service": session.service or "", **encoded}
 
 
 def session_state(row: Mapping[Any, Any]) -> SessionState:
     """Return the session that a row of `sessions` was made from."""
     return SessionState(
         **_SESSION.fields_in(row),
+        service=row["service"] or None,
         services=json.loads(row["services"]),
         versions=json.loads(row["versions"]),
         effort=effort_from(row["effort"]),

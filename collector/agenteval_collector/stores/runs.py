@@ -77,6 +77,8 @@ def run_trace_row(trace: RunTrace) -> dict[str, Any]:
     }
 
 
+_VERSION: Final = (run_traces.c.agent, run_traces.c.service, run_traces.c.service_version)
+
 FETCHED: Final = 200
 """Runs that are read at a time in the search for the newest that count."""
 
@@ -95,16 +97,12 @@ class RunQueries:
     def versions(self) -> list[AgentVersion]:
         """Return the agents and versions that traces of runs name. Those with the newest trace come first."""
         query = (
-            select(run_traces.c.agent, run_traces.c.service_version)
+            select(*_VERSION)
             .where(own(run_traces))
-            .group_by(run_traces.c.agent, run_traces.c.service_version)
-            .order_by(
-                func.max(run_traces.c.started_at).desc(),
-                run_traces.c.agent.nulls_first(),
-                run_traces.c.service_version.nulls_first(),
-            )
+            .group_by(*_VERSION)
+            .order_by(func.max(run_traces.c.started_at).desc(), *(column.nulls_first() for column in _VERSION))
         )
-        return [(row.agent, row.service_version) for row in self._connection.execute(query)]
+        return [AgentVersion(*row) for row in self._connection.execute(query)]
 
     def newest(self, version: AgentVersion) -> Iterator[list[RunKey]]:
         """Yield the runs of a version, some at a time. The run that began last comes first."""
@@ -197,8 +195,7 @@ class RunQueries:
 
 
 def _is_of(table: FromClause, version: AgentVersion) -> list[ColumnElement[bool]]:
-    agent, service_version = version
-    return [own(table), has(table.c.agent, agent), has(table.c.service_version, service_version)]
+    return [own(table), *(has(table.c[column.name], value) for column, value in zip(_VERSION, version, strict=True))]
 
 
 def _name(table: FromClause) -> list[ColumnElement[Any]]:

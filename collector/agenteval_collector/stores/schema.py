@@ -104,7 +104,7 @@ traces = _table(
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("revised", Text, nullable=False, comment="JSON: fields in which its revision differs from its view"),
     sa.Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
-    *_optional(String, "agent service_version task_id run_id condition"),
+    *_optional(String, "agent service service_version task_id run_id condition"),
     sa.Column("died", Text, comment="that its agent died in the middle, in a sentence"),
     sa.Column("processes", Text, nullable=False, comment="JSON: those that it has spans of"),
     sa.Column("said", Text, nullable=False, comment="what was said in it, casefolded, to be searched"),
@@ -113,7 +113,7 @@ traces = _table(
     _index("traces_by_age", "has_content scored_at"),
     _index("traces_by_session", "session_id started_at"),
     _index("traces_by_run", "task_id run_id condition"),
-    _index("traces_by_version", "agent service_version session_id started_at"),
+    _index("traces_by_version", "agent service service_version session_id started_at"),
     _index("traces_died", "session_id started_at", sa.text("died IS NOT NULL")),
 )
 
@@ -180,10 +180,11 @@ outcomes = _table(
     # Has all columns that a rate needs. Otherwise rows would be read from all over the table.
     _index(
         "outcomes_random",
-        "name agent service_version evaluated_at subject subject_id session_id success model threshold part method",
+        "name agent service service_version evaluated_at"
+        " subject subject_id session_id success model threshold part method",
         JUDGED_AT_RANDOM,
     ),
-    _index("outcomes_in_vain", "name agent service_version evaluated_at", JUDGED_IN_VAIN),
+    _index("outcomes_in_vain", "name agent service service_version evaluated_at", JUDGED_IN_VAIN),
     _index("outcomes_pending", "subject subject_id", sa.text("status = 'pending'")),
 )
 
@@ -198,6 +199,7 @@ sessions = _table(
     "session_id",
     *_required(String, "session_id"),
     *_optional(String, "user_id agent environment"),
+    sa.Column("service", String, nullable=False, comment="that its agent runs in; empty: not named"),
     sa.Column("services", Text, nullable=False, comment="JSON: names, in order of appearance"),
     sa.Column("versions", Text, nullable=False, comment="JSON, in order of appearance"),
     sa.Column("started_at", sa.BigInteger, nullable=False),
@@ -214,6 +216,7 @@ sessions = _table(
     _index("sessions_by_last_seen", "last_seen_at session_id"),
     _index("sessions_by_end", "finalized_at"),
     _index("sessions_by_agent", "agent last_seen_at"),
+    _index("sessions_by_service", "agent service last_seen_at"),
     _index("sessions_by_user", "user_id", sa.text("user_id IS NOT NULL")),
     _index("sessions_by_attention", "attention last_seen_at session_id"),
 )
@@ -244,12 +247,12 @@ run_traces = _table(
     "run_traces",
     "trace_id",
     *_required(String, "trace_id task_id run_id condition session_id"),
-    *_optional(String, "agent service_version"),
+    *_optional(String, "agent service service_version"),
     *_required(sa.BigInteger, "started_at"),
     sa.Column("success", sa.Boolean, comment="as its spans say"),
     sa.Column("facts", Text, nullable=False, comment="JSON: what else the trace adds to its run"),
     _index("run_traces_by_run", "task_id run_id condition started_at"),
-    _index("run_traces_by_version", "agent service_version started_at"),
+    _index("run_traces_by_version", "agent service service_version started_at"),
 )
 
 sender_habits = _table(
@@ -435,7 +438,7 @@ problems = _table(
     "problems",
     "problem_id",
     *_required(String, "problem_id kind"),
-    *_optional(String, "agent tool"),
+    *_optional(String, "agent service tool"),
     sa.Column("shape", Text, nullable=False, comment="of the error; empty where there is none"),
     sa.Column("severity", String, nullable=False, comment="the worst of its occurrences"),
     *_required(sa.BigInteger, "first_seen last_seen"),
@@ -444,7 +447,7 @@ problems = _table(
     sa.Column("regressed_at", sa.BigInteger, comment="when it came back after it was resolved"),
     *_optional(sa.BigInteger, "resolved_at muted_until"),
     *_optional(String, "resolved_by muted_by"),
-    _index("problems_by_kind", "kind agent tool"),
+    _index("problems_by_kind", "kind agent service tool"),
 )
 
 # The occurrences that a problem's row adds up. A change takes from that row only what it added before.
@@ -475,8 +478,9 @@ problem_counts = _table(
 # which its traces began. The traces of a session are alike, and intervals have to know that.
 agent_hours = _table(
     "agent_hours",
-    "agent hour name version session_id",
+    "agent service hour name version session_id",
     *_required(String, "agent"),
+    sa.Column("service", String, nullable=False, comment="empty: not named"),
     sa.Column("hour", sa.Integer, nullable=False, comment="since the Unix epoch"),
     sa.Column("name", String, nullable=False, comment="of the evaluator; empty: of all traces, whatever was judged"),
     sa.Column("version", String, nullable=False, comment="empty: not named"),
@@ -492,8 +496,9 @@ agent_hours = _table(
 
 agent_times = _table(
     "agent_times",
-    "agent version hour step",
+    "agent service version hour step",
     *_required(String, "agent"),
+    sa.Column("service", String, nullable=False, comment="empty: not named"),
     sa.Column("version", String, nullable=False, comment="empty: not named"),
     sa.Column("hour", sa.Integer, nullable=False, comment="since the Unix epoch"),
     sa.Column("step", sa.Integer, nullable=False, comment="of the time in turns, on a logarithmic scale"),

@@ -71,12 +71,15 @@ _REPORTED: Final = (
 """The reported success of a session's runs, the newest last. A run without a report counts as its spans say."""
 
 
-def read_ends(connection: TenantConnection, agent: str, *, newest: int = NEWEST) -> list[SessionEnding]:
+def read_ends(
+    connection: TenantConnection, agent: str, service: str | None = None, *, newest: int = NEWEST
+) -> list[SessionEnding]:
     """Return how the agent's `newest` sessions ended: whether they had an error, and what the judge, labels and reports
-    said."""
+    said. Of agents of this name, only that in `service` counts, if it is given."""
+    is_in = () if service is None else (sessions.c.service == service,)
     query = (
         select(sessions.c.session_id, sessions.c.errors)
-        .where(own(sessions), sessions.c.agent == agent)
+        .where(own(sessions), sessions.c.agent == agent, *is_in)
         .order_by(sessions.c.last_seen_at.desc())
         .limit(newest)
     )

@@ -1,6 +1,5 @@
 """Count the sessions that go on, and those of them that score low. Read how the newest ones ended."""
 
-import json
 from collections import Counter
 
 from sqlalchemy import and_, func, or_, select
@@ -12,7 +11,7 @@ from agenteval_collector.stores.schema import matching, outcomes, own, sessions
 from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
 
 _LIVE = (own(sessions), or_(sessions.c.finalized_at.is_(None), sessions.c.session_id.in_(gone_on())))
-_WHOSE = (sessions.c.agent, sessions.c.services)
+_WHOSE = (sessions.c.agent, sessions.c.service)
 _ACTIVE = select(*_WHOSE, func.count().label("active")).where(*_LIVE).group_by(*_WHOSE)
 _IS_SCORE = and_(
     outcomes.c.tenant == sessions.c.tenant,
@@ -36,20 +35,15 @@ def read_levels(connection: TenantConnection) -> list[SessionLevel]:
     active: Counter[tuple[str | None, str | None, str | None]] = Counter()
     low: Counter[tuple[str | None, str | None, str | None]] = Counter()
     for row in connection.execute(_ACTIVE):
-        active[row.agent, _first(row.services), None] += row.active
+        active[row.agent, row.service or None, None] += row.active
     for row in connection.execute(_SCORED):
-        whose = row.agent, _first(row.services), row.name
+        whose = row.agent, row.service or None, row.name
         active[whose] += row.active
         low[whose] += row.active if row.success is False else 0
     return [
         SessionLevel(agent=whose[0], service=whose[1], evaluator=whose[2], active=count, low=low[whose])
         for whose, count in active.items()
     ]
-
-
-def _first(services: str) -> str | None:
-    names: list[str] = json.loads(services)
-    return names[0] if names else None
 
 
 def read_past(connection: TenantConnection, limit: int) -> list[PastSession]:

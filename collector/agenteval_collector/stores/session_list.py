@@ -67,6 +67,8 @@ _FACTS: Final = [sessions.c[name] for name in ("session_id", "effort", "errors",
 def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.agent is not None:
         yield sessions.c.agent == wanted.agent
+        if wanted.service is not None:
+            yield sessions.c.service == wanted.service
     if wanted.user is not None:
         yield sessions.c.user_id == wanted.user
     if wanted.environment is not None:
@@ -75,7 +77,8 @@ def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator
         yield sessions.c.last_seen_at >= wanted.since
     if wanted.until is not None:
         yield sessions.c.last_seen_at < wanted.until
-    for column, value in ((sessions.c.services, wanted.service), (sessions.c.versions, wanted.version)):
+    took_part = wanted.service if wanted.agent is None else None
+    for column, value in ((sessions.c.services, took_part), (sessions.c.versions, wanted.version)):
         if value is not None:
             names = listed(column)
             yield exists(select(literal(1)).select_from(names).where(names.c.value == value))

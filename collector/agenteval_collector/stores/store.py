@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Row, literal_column, select, update
 
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.kept_findings import worst
@@ -210,7 +211,11 @@ class Store:
         return News(
             evaluations=final,
             sessions=[_worst_of(row) for row in over],
-            efforts=[(row.agent, effort_from(row.effort)) for row in over if row.agent is not None],
+            efforts=[
+                (AgentKey(row.agent, row.service or None), effort_from(row.effort))
+                for row in over
+                if row.agent is not None
+            ],
         )
 
     def report_run(self, report: RunReport) -> None:
@@ -268,13 +273,13 @@ class Store:
 
 
 def _worst_of(row: Row[Any]) -> WorstFinding:
-    """Return what a session counts as: its worst severity, its first service, its newest version."""
+    """Return what a session counts as: its worst severity, its agent, its newest version."""
     counts = {Severity.ERROR: row.errors, Severity.WARNING: row.warnings, Severity.INFO: row.infos}
-    services, versions = json.loads(row.services), json.loads(row.versions)
+    versions = json.loads(row.versions)
     return WorstFinding(
         worst(severity for severity, count in counts.items() if count),
         row.agent,
-        services[0] if services else None,
+        row.service or None,
         versions[-1] if versions else None,
         row.environment,
     )

@@ -35,6 +35,8 @@ def read_trace_ids(connection: TenantConnection, wanted: TraceFilter, cursor: st
 def _conditions(connection: TenantConnection, wanted: TraceFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.agent is not None:
         yield traces.c.agent == wanted.agent
+        if wanted.service is not None:
+            yield traces.c.service == wanted.service
     if wanted.version is not None:
         yield traces.c.service_version == wanted.version
     if wanted.since is not None:
@@ -72,7 +74,7 @@ def _session_conditions(wanted: TraceFilter) -> Iterator[ColumnElement[bool]]:
         yield sessions.c.user_id == wanted.user
     if wanted.environment is not None:
         yield sessions.c.environment == wanted.environment
-    if wanted.service is not None:
+    if wanted.service is not None and wanted.agent is None:
         names = listed(sessions.c.services)
         yield exists(select(literal(1)).select_from(names).where(names.c.value == wanted.service))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.effort import MEASURES, Effort
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.usage import NO_USAGE, UsageTotals, embeddings_usage, usage_of
@@ -109,7 +110,7 @@ class AgentEfforts:
 
     def __init__(self, prices: TokenPrices | None = None) -> None:
         self._prices = prices
-        self._histories: LruMap[str, _History] = LruMap(KEPT_AGENTS)
+        self._histories: LruMap[AgentKey, _History] = LruMap(KEPT_AGENTS)
 
     def of(self, trace: Trace, elsewhere: Collection[str] = ()) -> Effort:
         """Return the effort of the trace, without the calls whose ids count `elsewhere`."""
@@ -124,12 +125,12 @@ class AgentEfforts:
             usd = None if usd is None or embedded.is_lower_bound else usd + (embedded.cost_usd or 0.0)
         return effort_of(trace, usd=usd, usage=usage, elsewhere=elsewhere)
 
-    def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None:
+    def remember_efforts(self, efforts: Iterable[tuple[AgentKey, Effort]]) -> None:
         """Remember the efforts of finished sessions, each with its agent, in this order."""
         for agent, effort in efforts:
             self._histories.get_or_make(agent, _History).append(effort)
 
-    def compare(self, agent: str, effort: Effort) -> list[Unusual]:
+    def compare(self, agent: AgentKey, effort: Effort) -> list[Unusual]:
         """Return the measures of a session's `effort` up to now, the most unusual first. Empty if it is not unusual for
         `agent`."""
         history = self._histories.get(agent)
@@ -143,10 +144,10 @@ class AgentEfforts:
         return [Unusual(name, getattr(effort, name), 100 * rank, len(history)) for rank, name in high]
 
     def unusual(
-        self, trace: Trace, effort: Effort, *, agent: str | None, session_id: str, found_at: int
+        self, trace: Trace, effort: Effort, *, agent: AgentKey, session_id: str, found_at: int
     ) -> list[Finding]:
         """Return the finding that a session's `effort` is unusual since `trace`; an empty list if it is not."""
-        unusual = self.compare(agent, effort) if agent is not None else []
+        unusual = self.compare(agent, effort) if agent.agent is not None else []
         return [unusual_effort(trace, unusual, session_id=session_id, found_at=found_at)] if unusual else []
 
 

@@ -26,6 +26,7 @@ from agenteval_collector.evaluation.sessions.session import (
 )
 from agenteval_collector.evaluation.sessions.session_evaluators import SessionEvaluators
 from agenteval_collector.evaluation.sessions.upper_bound import BoundedScores
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.sessions import Member, SessionState, SessionUpdate, Signals, StoredPlace
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
@@ -247,7 +248,7 @@ class Sessions:
         self._live.touch(
             state.session_id,
             agent=state.agent,
-            service=state.services[0] if state.services else None,
+            service=state.service,
             scores=self._evaluators.levels(update.evaluations),
             now=quiet_since,
         )
@@ -324,7 +325,7 @@ class Changes:
             if window is not session.window:
                 window.put(member)
         session.changed[member.trace_id] = member
-        session.met(trace.agent, member.place)
+        session.met(AgentKey(trace.agent, trace.service), member.place)
         session.state = state_with(
             session.state,
             trace,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from agenteval_collector.evaluation.sessions.upper_bound import BoundedScores, signals_of
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.effort import NO_EFFORT, Effort
 from agenteval_collector.model.sessions import Member, SessionState, SessionSums, Signals
 from agenteval_collector.model.turn_summary import TurnSummary
@@ -127,7 +128,7 @@ class Session:
     window: AnswerWindow
     service_version: str | None = None
     last_turn: tuple[Place, str | None] = ((0, ""), None)
-    first_agent: tuple[Place, str] | None = None
+    first_agent: tuple[Place, AgentKey] | None = None
     part: JudgedPart | None = None
     changed: dict[str, Member] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
@@ -146,9 +147,9 @@ class Session:
         # part counts.
         self.part = max((self.part, *(signal.part for signal in signals.values())), key=_PARTS.index)
 
-    def met(self, agent: str | None, position: Place) -> None:
+    def met(self, agent: AgentKey, position: Place) -> None:
         """Note the outermost agent of the trace at `position`. The session keeps the agent that came first in time."""
-        if agent is not None and (self.first_agent is None or position < self.first_agent[0]):
+        if agent.agent is not None and (self.first_agent is None or position < self.first_agent[0]):
             self.first_agent = (position, agent)
 
     def settle(self) -> None:
@@ -175,7 +176,7 @@ def state_with(
     state: SessionState,
     trace: Trace,
     *,
-    agent: str | None,
+    agent: AgentKey | None,
     trace_count: int,
     received_at: int,
     effort: Effort,
@@ -191,7 +192,8 @@ def state_with(
     return replace(
         state,
         user_id=state.user_id or trace.user_id,
-        agent=agent or state.agent,
+        agent=agent.agent if agent else state.agent,
+        service=agent.service if agent else state.service or trace.service,
         services=_with(state.services, trace.service),
         versions=_with(state.versions, trace.service_version),
         environment=trace.environment or state.environment,
@@ -240,7 +242,7 @@ def taken_up(state: SessionState, stored: SessionSums, weights: Mapping[str, flo
         AnswerWindow(),
         service_version=sums["service_version"],
         last_turn=(_place(last), span_id),
-        first_agent=first and (_place(first[0]), first[1]),
+        first_agent=first and (_place(first[0]), AgentKey(*first[1])),
         part=sums["part"] and JudgedPart(sums["part"]),
     )
 
@@ -256,7 +258,7 @@ def added_up(state: SessionState, traces: Iterable[Member], weights: Mapping[str
         for evaluation in trace.signals.values():
             session.service_version = evaluation.service_version
             session.last_turn = (trace.place, evaluation.span_id)
-            session.met(evaluation.agent, trace.place)
+            session.met(AgentKey(evaluation.agent, evaluation.service), trace.place)
     count = session.scores.traces
     session.state = replace(
         state,

@@ -76,7 +76,7 @@ class SessionEvaluators:
                 trace_id=trace_id or None,
                 span_id=span_id,
                 agent=state.agent,
-                service=state.services[0] if state.services else None,
+                service=state.service,
                 service_version=session.service_version,
                 environment=state.environment,
                 part=session.part,

@@ -103,11 +103,12 @@ def read_agents(queries: Queries, parameters: Parameters) -> figure_documents.Ag
     return queries.agents(range_of(parameters), limit=limit, cursor=cursor)
 
 
-@_get("agents/{agent}", "An agent over time", "range")
+@_get("agents/{agent}", "An agent over time", "service", "range")
 def read_agent(queries: Queries, parameters: Parameters) -> figure_documents.AgentDocument:
     """Return the agent that is asked for."""
     agent = wire.id_of("agent", parameters.get("agent", ""))
-    return wire.found(queries.agent(agent, range_of(parameters)), f"agent {agent!r}")
+    service = parameters.get("service") or None
+    return wire.found(queries.agent(agent, range_of(parameters), service=service), f"agent {agent!r}")
 
 
 @_get("arrivals", "What the newest traces of each service have")
@@ -136,25 +137,29 @@ def read_problem(queries: Queries, parameters: Parameters) -> figure_documents.P
     return wire.found(queries.problem(problem_id), f"problem {problem_id}")
 
 
-@_get("reliability", "Figures over runs, by agent and version", "agent", "version", "variant", *_PAGED)
+@_get("reliability", "Figures over runs, by agent and version", "agent", "service", "version", "variant", *_PAGED)
 def read_reliability(queries: Queries, parameters: Parameters) -> Listing[figure_documents.ReliabilityDocument]:
     """Return the reliability of the agents' versions that are asked for."""
     limit, cursor = _place(parameters)
     return _listing(
-        queries.reliability(limit=limit, cursor=cursor, **wire.texts_of(parameters, "agent", "version", "variant"))
+        queries.reliability(
+            limit=limit, cursor=cursor, **wire.texts_of(parameters, "agent", "service", "version", "variant")
+        )
     )
 
 
 @_get(
     "reliability/comparison",
     "Two versions of an agent side by side",
-    *("agent", "variant", "primary"),
+    *("agent", "service", "variant", "primary"),
     required=("before", "after"),
 )
 def read_comparison(queries: Queries, parameters: Parameters) -> figure_documents.ComparisonDocument:
     """Return two versions of an agent side by side."""
     before, after = _required(parameters, "before"), _required(parameters, "after")
-    return queries.reliability_comparison(before, after, **wire.texts_of(parameters, "agent", "variant", "primary"))
+    return queries.reliability_comparison(
+        before, after, **wire.texts_of(parameters, "agent", "service", "variant", "primary")
+    )
 
 
 @_get("traces", "Traces with their outcomes", *TRACE_PARAMETERS, *_PAGED)
@@ -226,19 +231,19 @@ def read_drift(queries: Queries, parameters: Parameters) -> Listing[figure_docum
     return _all(queries.drifts())
 
 
-@_get("quality", "Rates of passing, by agent, version and evaluator", "agent", "version", "name", *_PAGED)
+@_get("quality", "Rates of passing, by agent, version and evaluator", "agent", "service", "version", "name", *_PAGED)
 def read_quality(queries: Queries, parameters: Parameters) -> Listing[figure_documents.QualityDocument]:
     """Return the rates of passing that are asked for."""
     limit, cursor = _place(parameters)
     return _listing(
-        queries.quality(limit=limit, cursor=cursor, **wire.texts_of(parameters, "agent", "version", "name"))
+        queries.quality(limit=limit, cursor=cursor, **wire.texts_of(parameters, "agent", "service", "version", "name"))
     )
 
 
 @_get(
     "review/next",
     "The trace or session to be labelled next, drawn at random",
-    *("agent", "version", "skip"),
+    *("agent", "service", "version", "skip"),
     required=("name",),
 )
 def read_next_to_label(queries: Queries, parameters: Parameters) -> figure_documents.DrawDocument:
@@ -246,7 +251,7 @@ def read_next_to_label(queries: Queries, parameters: Parameters) -> figure_docum
     name = _required(parameters, "name")
     ids_of, what = (wire.session_ids_of, "session") if name == GOAL_SUCCESS else (wire.trace_ids_of, "trace")
     skip = ids_of(parameters.get("skip", ""))
-    drawn = queries.next_to_label(name, skip=skip, **wire.texts_of(parameters, "agent", "version"))
+    drawn = queries.next_to_label(name, skip=skip, **wire.texts_of(parameters, "agent", "service", "version"))
     return wire.found(drawn, f"a {what} to be labelled next for {name!r}")
 
 
@@ -258,7 +263,7 @@ def read_sessions(queries: Queries, parameters: Parameters) -> trace_documents.S
     page = queries.sessions(wanted, limit=limit, cursor=cursor)
     answer: trace_documents.SessionPage = {"items": page.items, "next_cursor": page.next_cursor}
     if agent := parameters.get("agent"):
-        answer["hit_rate"] = queries.hit_rate(agent)
+        answer["hit_rate"] = queries.hit_rate(agent, parameters.get("service") or None)
         if wanted.order is Order.ATTENTION:
             answer["attention"] = queries.attention(wanted)
     return answer

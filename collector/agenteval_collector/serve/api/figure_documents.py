@@ -63,6 +63,7 @@ class AgentItem(FiguresDocument):
     """An agent over time. `versions` are newest first by their beginning; `points` are oldest first."""
 
     agent: str
+    service: str | None
     last_seen_at: str
     problems: OpenProblemsDocument
     versions: list[AgentVersionDocument]
@@ -94,6 +95,7 @@ class ProblemDocument(TypedDict):
 
     problem_id: str
     agent: str | None
+    service: str | None
     title: str
     kind: str
     severity: Literal["error", "warning"]
@@ -154,6 +156,7 @@ class QualityDocument(TypedDict):
     traces were drawn at random, but the judge gave no score; `models` are the judge's, newest first."""
 
     agent: str | None
+    service: str | None
     version: str | None
     name: str
     estimate: float | None
@@ -179,6 +182,7 @@ class DrawDocument(TypedDict):
     session_id: str
     name: str
     agent: str | None
+    service: str | None
     version: str | None
     probability: float
     judged: int
@@ -230,6 +234,7 @@ class ReliabilityDocument(TypedDict):
     """Figures over the runs of an agent's version."""
 
     agent: str | None
+    service: str | None
     version: str | None
     variant: str
     tasks: int
@@ -275,6 +280,7 @@ class ComparisonDocument(TypedDict):
     """Two versions of an agent, compared over the tasks that they share."""
 
     agent: str | None
+    service: str | None
     before: str
     after: str
     variant: str

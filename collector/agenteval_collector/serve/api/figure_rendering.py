@@ -7,12 +7,13 @@ from typing import Final, Literal
 from agenteval_collector.figures.assembled_run import AssembledRun
 from agenteval_collector.figures.hit_rate import HitRate
 from agenteval_collector.figures.version_reports import VersionComparison, VersionReport
-from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, Range, SeenAgent, quantile
+from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, AgentKey, Range, SeenAgent, quantile
 from agenteval_collector.model.labelled_scores import LabelledEvaluator
 from agenteval_collector.model.pass_rates import VersionRate
 from agenteval_collector.model.problem import Problem, ProblemState
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.trace_view import TraceView
+from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.runtime.times import in_calendar, rfc3339
 from agenteval_collector.serve.api import figure_documents, trace_documents
 from agenteval_collector.serve.api.document import document
@@ -29,6 +30,8 @@ MOST_SCOPES: Final = 8
 """Scopes of a service whose spans are shown as not understood."""
 NEWEST: Final = 500
 """The newest traces that `/api/v1/arrivals` counts."""
+MOST_SERVICES: Final = 10
+"""Services with an agent of one name that an error names."""
 MAX_K: Final = 10
 """pass@k and pass^k of a session are given for k up to this number and the number of interactions."""
 
@@ -121,8 +124,7 @@ def reliability_document(found: VersionReport) -> figure_documents.ReliabilityDo
     return document(
         figure_documents.ReliabilityDocument,
         report,
-        agent=version.agent,
-        version=version.version,
+        **version.whose._asdict(),
         tasks=report.counts["tasks"],
         runs=report.counts["runs"],
         window=found.window,
@@ -203,11 +205,19 @@ def agent_page(
     return {**_range(chosen, now), "items": items, "next_cursor": page.next_cursor}
 
 
-def agent_document(snapshot: Snapshot, agent: str, chosen: Range, *, now: int) -> figure_documents.AgentDocument | None:
-    """Return an agent; None if it is unknown."""
-    if (agent_seen := snapshot.agent(agent)) is None:
+def agent_document(
+    snapshot: Snapshot, agent: str, service: str | None, chosen: Range, *, now: int
+) -> figure_documents.AgentDocument | None:
+    """Return an agent; None if it is unknown. Raises InvalidRequest if several services have an agent of this name, and
+    `service` is none of them."""
+    known = snapshot.agent(agent)
+    seen = [one for one in known if service in (None, one.service)]
+    if not seen:
         return None
-    [item] = _items(snapshot, [agent_seen], chosen, now)
+    if len(seen) > 1:
+        names = ", ".join(repr(one.service or "") for one in seen[:MOST_SERVICES])
+        raise InvalidRequest(f"several services have an agent {agent[:200]!r}: {names}; give service")
+    [item] = _items(snapshot, seen, chosen, now)
     return {**_range(chosen, now), **item}
 
 
@@ -215,13 +225,14 @@ def _items(
     snapshot: Snapshot, agents: Sequence[SeenAgent], chosen: Range, now: int
 ) -> list[figure_documents.AgentItem]:
     first, problems = chosen.first(now), _open_problems(snapshot, now)
-    histories = [snapshot.agent_history(versioned.agent, first * chosen.step, chosen.step) for versioned in agents]
+    histories = [snapshot.agent_history(versioned.key, first * chosen.step, chosen.step) for versioned in agents]
     return [
         {
             **_figures(history.total),
             "agent": versioned.agent,
+            "service": versioned.service,
             "last_seen_at": in_calendar(versioned.last_seen_at),
-            "problems": problems.get(versioned.agent, {"error": 0, "warning": 0}),
+            "problems": problems.get(versioned.key, {"error": 0, "warning": 0}),
             "versions": _versions(history),
             "points": [_point(history, first + number, chosen.step) for number in range(chosen.points)],
         }
@@ -229,8 +240,8 @@ def _items(
     ]
 
 
-def _open_problems(snapshot: Snapshot, now: int) -> dict[str | None, figure_documents.OpenProblemsDocument]:
-    found: dict[str | None, figure_documents.OpenProblemsDocument] = {}
+def _open_problems(snapshot: Snapshot, now: int) -> dict[AgentKey, figure_documents.OpenProblemsDocument]:
+    found: dict[AgentKey, figure_documents.OpenProblemsDocument] = {}
     for state, severity, agent, count in snapshot.problem_counts(now):
         if state not in _PUT_OFF:
             counts = found.setdefault(agent, {"error": 0, "warning": 0})
@@ -292,6 +303,7 @@ def problem_document(problem: Problem) -> figure_documents.ProblemDocument:
         problem,
         problem_id=key.problem_id,
         agent=key.agent,
+        service=key.service,
         title=key.title,
         kind=key.kind,
         tool=key.tool,

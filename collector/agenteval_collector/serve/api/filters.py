@@ -17,7 +17,7 @@ _SHARED: Final = (*_NAMES, "finding", "severity", "below", "since", "until")
 SESSION_PARAMETERS: Final = (*_SHARED, "order")
 TRACE_PARAMETERS: Final = (*_SHARED, "problem", "label")
 
-PROBLEM_PARAMETERS: Final = ("agent", "state", "severity", "version")
+PROBLEM_PARAMETERS: Final = ("agent", "service", "state", "severity", "version")
 
 _KINDS: Final = frozenset({*FindingKind, *LOOP_KINDS})
 
@@ -70,6 +70,7 @@ def problem_filter(values: Mapping[str, str]) -> ProblemFilter:
     state, severity = texts["state"], texts["severity"]
     return ProblemFilter(
         agent=texts["agent"],
+        service=texts["service"],
         state=choice("state", state, ProblemState) if state else None,
         severity=choice("severity", severity, Severity) if severity else None,
         version=texts["version"],

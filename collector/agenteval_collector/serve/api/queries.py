@@ -245,21 +245,24 @@ class Queries:
         with self._stored.snapshot() as snapshot:
             return figure_rendering.agent_page(snapshot, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
 
-    def agent(self, agent: str, chosen: Range = Range.DAY) -> figure_documents.AgentDocument | None:
-        """Return an agent with its figures over time; None if it is unknown."""
+    def agent(
+        self, agent: str, chosen: Range = Range.DAY, *, service: str | None = None
+    ) -> figure_documents.AgentDocument | None:
+        """Return an agent with its figures over time; None if it is unknown. Raises InvalidRequest if several services
+        have an agent of this name and none of them is given."""
         with self._stored.snapshot() as snapshot:
-            return figure_rendering.agent_document(snapshot, agent, chosen, now=self._clock.now())
+            return figure_rendering.agent_document(snapshot, agent, service, chosen, now=self._clock.now())
 
     def rated(self) -> Sequence[Rated]:
         """Return everything that has a pass rate, newest judgement first."""
         return self.pass_rates.rated()
 
     def next_to_label(
-        self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
+        self, name: str, *, skip: Collection[str] = (), **wanted: str | None
     ) -> figure_documents.DrawDocument | None:
         """Return the trace or session that a person should label next, without the ids in `skip`; None if nothing is
-        left."""
-        draw = self.pass_rates.next_draw(name, agent=agent, version=version, skip=skip)
+        left. `wanted` may name `agent`, `service` and `version`."""
+        draw = self.pass_rates.next_draw(name, skip=skip, **wanted)
         return None if draw is None else document(figure_documents.DrawDocument, draw[1], **draw[0]._asdict())
 
     def session(self, session_id: str) -> trace_documents.SessionDocument | None:
@@ -339,11 +342,11 @@ class Queries:
             "precision_at_20": ranking.precision_at_20,
         }
 
-    def hit_rate(self, agent: str) -> trace_documents.HitRateDocument | None:
+    def hit_rate(self, agent: str, service: str | None = None) -> trace_documents.HitRateDocument | None:
         """Return the failure rates of the agent's sessions with an error finding and without one; None while too few
         ends are known."""
         with self._stored.snapshot() as snapshot:
-            rate = hit_rate(snapshot.session_ends(agent))
+            rate = hit_rate(snapshot.session_ends(agent, service))
         return None if rate is None else figure_rendering.hit_rate_document(rate)
 
     def reliability(
@@ -464,7 +467,7 @@ def _by_turn(members: Iterable[tuple[str, bool]]) -> list[list[str]]:
 
 def _ranking(snapshot: Snapshot, wanted: SessionFilter, agent: str) -> Ranking:
     """Rank the newest wanted sessions of an agent."""
-    ends = {end.session_id: has_failed(end) for end in snapshot.session_ends(agent)}
+    ends = {end.session_id: has_failed(end) for end in snapshot.session_ends(agent, wanted.service)}
     return ranked(
         [
             SessionFacts(

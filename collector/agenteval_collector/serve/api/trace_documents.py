@@ -245,11 +245,12 @@ class TraceDocument(TypedDict):
 
 
 class SessionFields(TypedDict):
-    """The fields of a session, in a listing and by itself."""
+    """The fields of a session, in a listing and by itself. Its agent runs in `service`; `services` are all of it."""
 
     session_id: str
     user_id: str | None
     agent: str | None
+    service: str | None
     services: list[str]
     versions: list[str]
     environment: str | None

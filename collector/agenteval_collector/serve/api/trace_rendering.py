@@ -145,6 +145,7 @@ def running_fields(
         session_id=session_id,
         user_id=next((trace.user_id for trace in running if trace.user_id), None),
         agent=None,
+        service=next((trace.service for trace in running if trace.service), None),
         services=list(dict.fromkeys(trace.service for trace in running if trace.service)),
         started_at=running[0].started_at,
         last_seen_at=now,

@@ -75,7 +75,8 @@ def agents(site: Site, parameters: Parameters) -> str:
 def agent(site: Site, parameters: Parameters) -> str:
     """Return the page of an agent. It compares the versions `before` and `after`, or the newest two."""
     name = parameters["agent"]
-    agent = found(site.queries.agent(name, range_of(parameters)), f"agent {name!r}")
+    service = parameters.get("service") or None
+    agent = found(site.queries.agent(name, range_of(parameters), service=service), f"agent {name!r}")
     main = main_evaluator(agent)
     return site.render(
         "agent.html",
@@ -86,8 +87,10 @@ def agent(site: Site, parameters: Parameters) -> str:
         names=evaluators(agent, main)[:3],
         drawn=charts_of(agent, main),
         comparison=compared(agent, parameters.get("before"), parameters.get("after")),
-        problems=site.queries.problems(ProblemFilter(agent=name), limit=SHOWN).items,
-        sessions=site.queries.sessions(SessionFilter(agent=name, order=Order.ATTENTION), limit=SHOWN).items,
+        problems=site.queries.problems(ProblemFilter(agent=name, service=agent["service"]), limit=SHOWN).items,
+        sessions=site.queries.sessions(
+            SessionFilter(agent=name, service=agent["service"], order=Order.ATTENTION), limit=SHOWN
+        ).items,
     )
 
 

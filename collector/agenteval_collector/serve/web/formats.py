@@ -164,6 +164,12 @@ def named(outcomes: Sequence[OutcomeDocument], name: str) -> OutcomeDocument | N
     return next((outcome for outcome in outcomes if outcome["name"] == name), None)
 
 
+def agent_words(agent: str | None, service: str | None) -> str:
+    """Write an agent, with its service where that is called otherwise: `assistant in shop`."""
+    name = agent or "unnamed"
+    return name if service in (None, agent) else f"{name} in {service}"
+
+
 def words(identifier: str) -> str:
     """Write an identifier as words: `agent_reliability` as `agent reliability`."""
     return identifier.replace("_", " ")
@@ -219,7 +225,7 @@ def tone(outcome: OutcomeDocument) -> str:
 
 
 _FILTERS = (
-    *(ago, believed, between, capitalized, count, counted, grouped, hit_rate_words, interval, judged_low),
+    *(agent_words, ago, believed, between, capitalized, count, counted, grouped, hit_rate_words, interval, judged_low),
     *(kind_words, moment, money, named, number, oneline, p_value, path, percent, quantity, query, rate_notes, readable),
     *(seconds, shown, signed, tone, unshown, words, worst_first, worst_kinds),
 )

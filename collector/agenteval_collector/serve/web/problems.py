@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.problem import ProblemState, problem_of_finding
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -65,7 +66,11 @@ def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
     ]
     for finding in alike:
         key = problem_of_finding(
-            finding["agent"], finding["kind"], finding["severity"], finding["tool"], finding["metadata"]
+            AgentKey(finding["agent"], problem["service"]),
+            finding["kind"],
+            finding["severity"],
+            finding["tool"],
+            finding["metadata"],
         )
         if key is not None and key.problem_id == problem["problem_id"]:
             return finding["reason"]

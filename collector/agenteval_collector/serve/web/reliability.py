@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from agenteval_collector.model.runs import AgentVersion
 from agenteval_collector.serve.api.figure_documents import ReliabilityDocument
 from agenteval_collector.serve.api.wire import Parameters
 from agenteval_collector.serve.web import formats, reliability_text
@@ -11,7 +12,7 @@ from agenteval_collector.serve.web.site import Site, chosen, page_links
 
 PER_PAGE: Final = 5
 """Versions of agents on a page at most. A report that was not computed before takes a tenth of a second."""
-PARAMETERS: Final = ("agent", "version", "before", "after")
+PARAMETERS: Final = ("agent", "service", "version", "before", "after")
 
 
 class FigureRow(NamedTuple):
@@ -30,9 +31,8 @@ def reliability(site: Site, parameters: Parameters) -> str:
     filters, cursor = chosen(parameters, PARAMETERS), parameters.get("cursor") or None
     if "before" in filters and "after" in filters:
         return _comparison(site, filters)
-    page = site.queries.reliability(
-        agent=filters.get("agent"), version=filters.get("version"), limit=PER_PAGE, cursor=cursor
-    )
+    wanted = {name: filters.get(name) for name in ("agent", "service", "version")}
+    page = site.queries.reliability(**wanted, limit=PER_PAGE, cursor=cursor)
     return site.render(
         "reliability.html",
         "/reliability",
@@ -49,7 +49,8 @@ def reliability(site: Site, parameters: Parameters) -> str:
 
 
 def _comparison(site: Site, filters: Parameters) -> str:
-    compared = site.queries.reliability_comparison(filters["before"], filters["after"], agent=filters.get("agent"))
+    whose = {name: filters.get(name) for name in ("agent", "service")}
+    compared = site.queries.reliability_comparison(filters["before"], filters["after"], **whose)
     figures = reliability_text.shown_figures(compared)
     reasons = {name: reason for name in figures if (reason := compared["figures"][name]["reason"])}
     return site.render(
@@ -76,11 +77,12 @@ def _rows_of(item: ReliabilityDocument) -> Iterator[FigureRow]:
         yield FigureRow(name, words.strip(), words.startswith(" "), value, interval, item["reasons"].get(name))
 
 
-def _earlier_versions(items: Sequence[ReliabilityDocument]) -> dict[tuple[str | None, str | None], str]:
+def _earlier_versions(items: Sequence[ReliabilityDocument]) -> dict[AgentVersion, str]:
     """Return the version before each version of an agent, if both are on the page. Versions come newest first."""
-    names: dict[tuple[str | None, str | None], str] = {}
-    for agent in dict.fromkeys(item["agent"] for item in items):
-        for newer, older in pairwise(item["version"] for item in items if item["agent"] == agent):
-            if older is not None:
-                names[agent, newer] = older
+    versions = [AgentVersion(item["agent"], item["service"], item["version"]) for item in items]
+    names: dict[AgentVersion, str] = {}
+    for agent in dict.fromkeys(version.key for version in versions):
+        for newer, older in pairwise(version for version in versions if version.key == agent):
+            if older.version is not None:
+                names[newer] = older.version
     return names

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from agenteval_collector.serve.api.figure_documents import ComparisonDocument, ReliabilityDocument
-from agenteval_collector.serve.web.formats import number
+from agenteval_collector.serve.web.formats import agent_words, number
 
 LABELS: Mapping[str, str] = {
     "R_con": "consistency",
@@ -52,7 +52,7 @@ def figure_words(name: str) -> str:
 def whose(item: ReliabilityDocument) -> str:
     """Return the agent and the version that the figures are about."""
     version = f" {item['version']}" if item["version"] else ""
-    return f"{item['agent'] or 'unnamed agent'}{version}"
+    return f"{agent_words(item['agent'] or 'unnamed agent', item['service'])}{version}"
 
 
 def notes(reasons: Mapping[str, str], names_by_reason: Mapping[str, Sequence[str]]) -> list[str]:
